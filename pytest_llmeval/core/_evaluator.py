@@ -225,7 +225,7 @@ class Evaluator(ABC):
         return self
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
-        """Return what values rest on, for metrics that rest on a part of the cases; default: none does.
+        """The number of cases on which values rest, for metrics of a part of the cases; default: none.
 
         Args:
             sums: One row: the totals of the cases.

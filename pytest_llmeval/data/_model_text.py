@@ -30,7 +30,7 @@ def begins_with_data(text: str) -> bool:
 
 
 def spoken_text(text: str, concludes: Callable[[str], object] = begins_with_data) -> str:
-    r"""Return what a model says after its thoughts, without white space and invisible marks around it.
+    r"""The reply of a model after its thoughts, without white space and invisible marks around it.
 
     Thoughts stand between tags such as ``<think>`` and ``</think>``, in any case, at the beginning of a line. Servers
     whose prompt ends with the opening tag leave it out: then all up to the closing tag are thoughts. A tag that may be

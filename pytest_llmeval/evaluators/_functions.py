@@ -86,7 +86,7 @@ class FunctionEvaluator(Evaluator):
         return Observation(counts, details, {} if counts else {self.name: reason or "no score"})
 
     def _read(self, returned: Any) -> tuple[Mapping[str, float | None], str, str]:
-        """Return what a function returned: numbers by key, which is empty for one alone, its reason and its label."""
+        """The result of a function: numbers by key, which is empty for one alone, its reason and its label."""
         if inspect.isawaitable(returned):
             returned = awaited_anywhere(returned)
         if isinstance(returned, Score):

@@ -350,7 +350,7 @@ class _EvalReader:
             self.ledger.same(path, kind, text, differences)
 
     def _code(self, grader: _Python, path: SourcePath) -> LeftOutError:
-        """Return why code is not imported, with a check to begin with."""
+        """The reason why code is not imported, with a check to begin with."""
         line = self.ledger.line(path)
         name = f"python_line_{line}" if line else f"python_{path[-1]}"
         stub = code_stub(name, f"{self.ledger.file}:{line}", grader.source, name)
@@ -470,7 +470,7 @@ def _title(name: str) -> str:
 
 
 def _path(template: str) -> str | None:
-    """Return where in a prediction a template points: empty for the answer; ``None`` if it is something else."""
+    """The part of a prediction that a template names: empty for the answer; ``None`` if it is something else."""
     match = re.fullmatch(r"\s*\{\{\s*sample\.([\w.\[\]]+)\s*\}\}\s*", template)
     if match is None:
         return None

@@ -516,7 +516,7 @@ def _joined(*notes: str) -> str:
 
 
 def _on(focus: Any, *, absent: bool) -> tuple[dict[str, str], str]:
-    """Return what a check reads, and the difference.
+    """The part that a check reads, and the difference.
 
     Args:
         focus: What the grader looks at.

@@ -627,7 +627,7 @@ def _ungated_errors(finished: Reported) -> list[str]:
 
 
 def _known(judged: Sequence[GateResult], cases: int) -> tuple[Word, list[str]]:
-    """Return what is known about results that no gate stops: the word, and sentences.
+    """The verdict on results that no gate stops, as a word and as sentences.
 
     A fall beyond its limit that is not significant comes before a rise of another metric.
     """

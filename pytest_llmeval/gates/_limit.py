@@ -546,7 +546,7 @@ class LimitGate(ScoreGate):
         return number_beside(value, *(bound.limit for bound in self.bounds))
 
     def _slack(self, value: float | None) -> float:
-        """Return how far a value is inside its bounds; the smallest one names the closest group."""
+        """The distance of a value from its bounds; the smallest one names the closest group."""
         if value is None:
             return -math.inf
         return min(

@@ -78,7 +78,7 @@ class Asking:
         repeat: int = 0,
         asker: str = "",
     ) -> "Asking":
-        """Return what is asked about a case; nothing and an error where the prediction lacks what is read."""
+        """The questions about a case; none and an error where the prediction lacks a part that is read."""
         try:
             return cls(evaluator, reading.views(case), panel, case.id, repeat, asker)
         except PredictionError as error:

@@ -282,7 +282,7 @@ class SuiteJudges:
         self.limit.slow_down()
 
     def snapshot(self) -> Snapshot:
-        """Return what the processes of the run do, as far as they have shown it."""
+        """The activity of the run's processes, as far as they have shown it."""
         if not self.has_others:
             return self.activity.snapshot()
         if not self.options.cache.is_coordinated:

@@ -258,7 +258,7 @@ def unanswered(
     *,
     audited: bool,
 ) -> Sequence[str]:
-    """Return who is asked next; nobody once there is a verdict.
+    """The judges to ask next; none once there is a verdict.
 
     Args:
         rule: Of the cascade.

@@ -110,7 +110,7 @@ class WorkingCache:
         return self._coordination is not None
 
     def _share(self, operation: "Callable[[Coordination], _Result]", alone: Callable[[], _Result]) -> _Result:
-        """Return what an operation on the coordination gives, or its counterpart if that cannot be used."""
+        """The result of an operation on the coordination, or of its counterpart if that cannot be used."""
         if not self.is_alone:
             try:
                 return operation(self.coordination)
@@ -264,7 +264,7 @@ class RunStore:
         return stored
 
     def stored(self, question: JurorQuestion) -> JurorVerdict | None:
-        """Return what is known without a call, now or later.
+        """The verdict that is known without a call, now or later.
 
         Raises:
             LlmevalError: The cache cannot be used.

@@ -312,7 +312,7 @@ class JudgeStore(Protocol):
         """Return the result if no call is needed: a stored verdict, or an error if no call is allowed."""
 
     async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
-        """Return what asking gives, here or wherever else the same is being asked."""
+        """The reply, asked for here or wherever else the same is being asked."""
 
     async def reserve(self, question: JurorQuestion) -> "Reservation | None":
         """Set the most that a call may cost aside.

@@ -198,7 +198,7 @@ class Evidence:
         return far_changes(self.estimate, metric)
 
     def made_up_tail(self, metric: Metric) -> float:
-        """Return how probably no unit shows gains that would make up for the drop; 0 if the metric is unbounded."""
+        """The probability that no unit shows gains that make up for a drop; 0 if the metric is unbounded."""
         return made_up_tail(self.estimate, metric)
 
     def could_find(self, gate: TestedChange, metric: Metric) -> bool:

@@ -208,7 +208,7 @@ def fallen_units(data: Estimate, metric: Metric) -> int | None:
 
 
 def made_up_tail(data: Estimate, metric: Metric) -> float:
-    """Return how probably no unit shows gains that would make up for a drop; 0 if the metric is unbounded."""
+    """The probability that no unit shows gains that make up for the drop; 0 if the metric is unbounded."""
     difference, value = data.difference, data.value
     if difference is None or value is None or metric.low is None or metric.high is None:
         return 0.0

@@ -113,7 +113,7 @@ class Shift:
         return max(self.high - self.value, self.value - self.low, 0.0) / normal_quantile((1 + CONFIDENCE) / 2)
 
     def draws(self, count: int) -> FloatArray:
-        """Return what the shift may be in truth, as often as is asked for; the same in every process."""
+        """The possible values of the true shift, as many as are asked for; the same in every process."""
         import numpy as np
 
         drawn: FloatArray = self.value + self.deviation * np.random.default_rng(SEED + _APART).standard_normal(count)

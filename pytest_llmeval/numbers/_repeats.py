@@ -216,7 +216,7 @@ class Reduced(WrappedEvaluator):
         )
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
-        """Return what values rest on, as far as repeats are averaged: of other reductions no case has any."""
+        """The number of cases behind averaged repeats; other reductions have none."""
         return self.evaluator.basis(measured_counts(sums)) if self.repeats.reduce == "mean" else {}
 
     def tables(self) -> "Sequence[ReportTable]":
@@ -277,7 +277,7 @@ class WithFalls(WrappedEvaluator):
     worst: Mapping[str, float]
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
-        """Return what values rest on, by the counts that the evaluator has."""
+        """The number of cases behind values, by the counts that the evaluator has."""
         return self.evaluator.basis(measured_counts(sums))
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:

@@ -226,7 +226,7 @@ def unseen_tail(excess: float, room: float, units: int) -> float:
 
 
 def unseen_rest(room: float, units: int, tail: float) -> float:
-    """Return how far beyond a difference what `unseen_tail` does not refute goes."""
+    """The largest part of a difference that `unseen_tail` does not refute."""
     return float(room * (1 - tail ** (1 / units))) if units else room
 
 

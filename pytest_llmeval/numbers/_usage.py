@@ -199,7 +199,7 @@ class CascadeUse(Struct, frozen=True):
 
     @classmethod
     def from_counts(cls, audit: float, counts: Mapping[str, float]) -> "CascadeUse":
-        """Return what the counts of `CascadeErrors` say, added up."""
+        """The errors that the counts of `CascadeErrors` add up to."""
         verdicts, sure, audited, wrong = (round(counts[name]) for name in ("verdicts", "sure", "audited", "wrong"))
         return cls(audit, verdicts, verdicts - sure, audited, wrong)
 

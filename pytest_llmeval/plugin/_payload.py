@@ -142,7 +142,7 @@ class SuiteLoader(Struct):
         return self.ordered(suite)
 
     def registry(self, path: Path) -> Registry:
-        """Return what is known to a suite that was loaded, with what conftests register for it.
+        """The registry of a suite that was loaded, with what conftests register for it.
 
         Raises:
             EvaluatorError: An evaluator cannot be registered.
@@ -211,11 +211,11 @@ class SuiteLoader(Struct):
         self.left_out.dropped |= self.offered - remaining
 
     def display_path(self, path: Path) -> str:
-        """Return how reports name a file."""
+        """The name of a file in reports."""
         return display_path(path, self.config.rootpath)
 
     def key(self, suite: LoadedSuite, *, test: str = "", variant: str = "") -> SuiteKey:
-        """Return what results are gathered under."""
+        """The key of a suite's results."""
         return SuiteKey(str(suite.path), self.display_path(suite.path), test, variant)
 
 

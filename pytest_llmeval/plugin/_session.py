@@ -388,7 +388,7 @@ class SessionSuites(Struct, frozen=True):
         return self.session.config.stash[LOADER].load(path, self.session)
 
     def registry(self, path: Path) -> Registry:
-        """Return what is known to the suite of a file."""
+        """The registry of the suite of a file."""
         self.read(path)
         return self.session.config.stash[LOADER].registry(path)
 

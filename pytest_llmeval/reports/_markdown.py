@@ -200,7 +200,7 @@ def fall_reason(suite: SuiteReport, verdict: SnapshotVerdict, before: Mapping[st
 
 
 def _suite(suite: SuiteReport) -> list[str]:
-    """Return what failed, what changed, the tables of evaluators, and the rest folded."""
+    """The failures and changes of a suite, the tables of its evaluators, and the rest folded."""
     lines = [text(suite.description, cell=False), ""] if suite.description else []
     lines += [f"{text(suite.path)}: {_counts(suite)}", ""]
     for line in (*asking_lines(suite), *metric_notes(suite), *cluster_lines(suite)):

@@ -52,7 +52,7 @@ _PORTIONS = 16
 
 
 def chain(links: Sequence[Link], last: Next) -> Next:
-    """Return what asks the first link, which asks the one behind it, up to the last one, which asks nobody."""
+    """A call of the first link, which calls the one behind it, up to the last one."""
     return reduce(_linked, reversed(links), last)
 
 
@@ -200,7 +200,7 @@ class Answering:
         return pending.complete()
 
     def askings(self, job: Job, case: Case) -> dict[str, Asking]:
-        """Return what is to be asked about an answered case, by evaluator."""
+        """The questions about an answered case, by evaluator."""
         if job.judge is None:
             return {}
         name = asker(job)
@@ -307,7 +307,7 @@ class Opponents:
         return await self._tasks[place].result()
 
     async def _outcome(self, job: Job, ask: Next) -> Case | BaseException:
-        """Return what a target raises: out of its task, an exit would end the event loop."""
+        """The result of a target, with what it raised: out of its task, an exit would end the event loop."""
         try:
             return answer_to(job, await ask(job))
         except asyncio.CancelledError:

@@ -143,11 +143,11 @@ class CaseRunner(Struct, dict=True):
         return SuiteJudges(self.options, self.background, self.activity)
 
     def snapshot(self) -> Snapshot:
-        """Return what the processes of the run do, as far as they have shown it."""
+        """The activity of the run's processes, as far as they have shown it."""
         return self.judges.snapshot() if "judges" in vars(self) else self.activity.snapshot()
 
     def calls_line(self) -> str:
-        """Return what a run that was cut off has paid for; nothing without calls."""
+        """The cost of a run that was cut off; empty without calls."""
         from pytest_llmeval.reports import calls_line
 
         return calls_line(self.snapshot(), complete="judges" not in vars(self) or not self.judges.has_others)

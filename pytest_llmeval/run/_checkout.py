@@ -247,7 +247,7 @@ class Checkout:
         return self.ordered(load_suite(path, registry, root=self.root, display_path=display))
 
     def registry(self, path: Path) -> Registry:
-        """Return what is known to the suite of a file.
+        """The registry of the suite of a file.
 
         Raises:
             LlmevalError: What registers its evaluators is not there or fails.

@@ -319,7 +319,7 @@ class Conversations:
     async def _to_reply(
         self, dialogue: Dialogue, user: UserQuestions | None, spoken: list[Judgement]
     ) -> list[Any] | None:
-        """Return what the target must reply to, after the simulated user has spoken if it is its turn."""
+        """The message to which the target must reply, after the simulated user has spoken if it is its turn."""
         if user is not None and dialogue.wants_user:
             await self._hear_user(dialogue, user, spoken)
         return dialogue.next()

@@ -79,7 +79,7 @@ class Recorded:
         return self.recordings.get(job.key.display_path, job.key.variant, case, job.repeat) is not MISSING
 
     async def __call__(self, job: Job, ask: Next) -> Answers:
-        """Return what is recorded, else the answers of the next link."""
+        """The recorded answers, else those of the next link."""
         case = self.known(job)
         return await ask(job) if case is None else {case.id: case}
 

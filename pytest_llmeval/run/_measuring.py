@@ -260,7 +260,7 @@ class SharedRecords:
         self._known: dict[Any, CaseRecord] = {}
 
     def record(self, case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
-        """Return what `record_of` does, with the observations of an earlier record that is alike."""
+        """The `record_of` a case, with the observations of an earlier record that is alike."""
         kinds = tuple(map(_kind, measured.values()))
         if None in kinds:
             return record_of(case, measured)

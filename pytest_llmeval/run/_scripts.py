@@ -118,7 +118,7 @@ class _OneSuite(Struct, frozen=True):
         return self.suite
 
     def registry(self, path: Path) -> Registry:
-        """Return what is known to every suite."""
+        """The registry of all suites."""
         del path
         return default_registry()
 

@@ -228,7 +228,7 @@ class Suites(Protocol):
         """
 
     def registry(self, path: Path) -> Registry:
-        """Return what is known to the suite of a file, with what is registered for it alone.
+        """The registry of the suite of a file, with what is registered for it alone.
 
         Raises:
             LlmevalError: Something cannot be registered.
@@ -497,7 +497,7 @@ def _records_of_suite(suite: LoadedSuite, records: Mapping[str, CaseRecord], bro
 
 
 def _keys(path: str, suites: Suites) -> list[SuiteKey]:
-    """Return what the results of a suite file are gathered under, variants of fixtures aside."""
+    """The keys of the results of a suite file, variants of fixtures aside."""
     try:
         names = list(suites.read(Path(path)).systems) or [""]
     except LlmevalError:

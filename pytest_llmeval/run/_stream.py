@@ -155,7 +155,7 @@ def _streamed(
     in_flight: int,
     results: Path | None,
 ) -> PartialResult:
-    """Return what all cases add up to, and write the result of each.
+    """The sums of all cases, with the result of each written.
 
     Raises:
         LlmevalError: Verdicts are pending, or the executor lost its workers.

@@ -471,7 +471,7 @@ async def _returned(done: "asyncio.Future[_T]") -> _T:
 
 
 def _passed_on(work: Callable[[], _T]) -> "tuple[Callable[[], None], asyncio.Future[_T]]":
-    """Return what runs a function in any thread, and the future of the running loop that gets its outcome."""
+    """A function that runs work in any thread, and the future of the running loop that gets its outcome."""
     import asyncio
 
     loop = asyncio.get_running_loop()

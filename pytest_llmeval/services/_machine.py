@@ -70,7 +70,7 @@ def is_dead(name: str) -> bool:
 
 
 def _start(process: int) -> str | None:
-    """Return when a process started, in ticks of the kernel; empty for one that only waits to be reaped."""
+    """The start of a process, in ticks of the kernel; empty for one that only waits to be reaped."""
     try:
         text = (_PROCESSES / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -28,7 +28,7 @@ class Notes(Protocol):
 
 
 def refused_by(status: int) -> Refused:
-    """Return what a service refuses by a status of HTTP."""
+    """The right that a service refuses by a status of HTTP."""
     return _REFUSED.get(status, "")
 
 
@@ -48,7 +48,7 @@ class Refusals(Struct):
     _in_a_row: dict[str, int] = {}
 
     def get(self, address: str) -> str | None:
-        """Return what an address answered when it refused the key, or nothing."""
+        """The answer of an address when it refused the key, or nothing."""
         if address not in self._known and self.shared is not None:
             text = self.shared.get(_refused_note(address))
             if text is not None:

@@ -292,7 +292,7 @@ class UseRecord:
 
 
 def _path(named: Any) -> Any:
-    """Return what an event names as a path: also nothing, which is this folder, and a descriptor, if that is known."""
+    """The path of an event: also an empty one, which is this folder, and that of a descriptor, if it is known."""
     if named is None:
         return "."
     return _path_of_descriptor(named) if isinstance(named, int) else named

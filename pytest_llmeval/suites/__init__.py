@@ -62,7 +62,7 @@ _NAMED = 5
 
 
 def no_suite(place: object, patterns: Sequence[str] = SUITE_FILES) -> str:
-    """Return what is missing in a folder without suite files."""
+    """The fault of a folder without suite files."""
     return f"no {' or '.join(patterns[:1])} below {place}; `llmeval init` writes one"
 
 

@@ -133,7 +133,7 @@ def with_cases(
 
 
 def _display_path(reading: SuiteReading, file: str) -> str:
-    """Return how messages name a data file, as they name the suite file."""
+    """The name of a data file in messages, which name the suite file alike."""
     return display_path(Path(os.path.normpath(reading.path.parent / file)), reading.root)
 
 
@@ -239,7 +239,7 @@ def _may_hold_media(case: Case) -> bool:
 
 
 def _name_fault(case: Case, earlier: Mapping[str, Case]) -> str | None:
-    """Return what is wrong with the id or the tags of a case."""
+    """The fault of the id or the tags of a case."""
     fault = id_fault(case.id) or _tag_fault(case.tags)
     if fault is not None:
         return fault
@@ -251,7 +251,7 @@ def _name_fault(case: Case, earlier: Mapping[str, Case]) -> str | None:
 
 
 def _value_fault(case: Case, suite: LoadedSuite) -> str | None:
-    """Return what an evaluator cannot use in a case."""
+    """The fault of a part of a case that an evaluator cannot use."""
     for label, evaluator in suite.evaluators.items():
         try:
             expecting = suite.readings[label].expecting(case)

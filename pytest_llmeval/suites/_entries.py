@@ -230,7 +230,7 @@ def listed(entries: Any) -> Iterable[Any]:
 
 
 def _entry_of(entry: Any, own: dict[str, Any]) -> Any:
-    """Return what a suite file would say of an evaluator."""
+    """The entry of a suite file for an evaluator."""
     if isinstance(entry, str | Mapping):
         return entry
     if isinstance(entry, EntryFunction):

@@ -341,7 +341,7 @@ def _without_notes(reading: SuiteReading, faults: Sequence[Fault]) -> list[Fault
 
 
 def _loaded(reading: SuiteReading, source: Source, load: Callable[[], T]) -> tuple[T | None, list[Fault]]:
-    """Return what a source gives; where it fails, nothing and the fault."""
+    """The cases of a source; where it fails, none and the fault."""
     try:
         with searching_within(reading.root):
             return load(), []

@@ -133,7 +133,7 @@ class SuiteReading:
             return True
 
     def outside_fault(self, name: str) -> str:
-        """Return what is wrong with the name of a file that is not inside."""
+        """The fault of a name of a file that is not inside."""
         return f"found {name!r}, which is outside the folder {self.root.name!r}, expected a file inside it"
 
     def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:

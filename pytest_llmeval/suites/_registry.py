@@ -627,7 +627,7 @@ def _register_plugin(registry: Registry, loaded: Any) -> None:
 
 
 def shipped_registry() -> Registry:
-    """Return what ships, without a look at installed packages, which takes longer."""
+    """The registry of what ships, without a look at installed packages, which takes longer."""
     registry = Registry(_SHIPPED, SOURCES)
     for extension in _EXTENSIONS:
         resolve(extension)(registry)
@@ -651,7 +651,7 @@ def _installed_registry() -> Registry:
 
 
 def default_registry() -> Registry:
-    """Return what ships, and what installed packages register by their entry points."""
+    """The registry of what ships and what installed packages register by their entry points."""
     return _installed_registry().copy()
 
 

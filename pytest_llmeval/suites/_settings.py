@@ -175,7 +175,7 @@ class StopSettings:
         return case.always or not frozenset(self.always).isdisjoint(case.tags)
 
     def block_of(self, cases: int) -> int:
-        """Return how many of so many cases run between two looks."""
+        """The number of cases that run between two looks."""
         return self.block or max(_LEAST_BLOCK, math.ceil(cases / _BLOCKS))
 
 
@@ -306,7 +306,7 @@ class SnapshotSettings(SnapshotEntry):
     excluded: tuple[str, ...] = ()
 
     def tolerance_of(self, metric: str) -> Tolerance:
-        """Return how far a metric may fall."""
+        """The largest fall of a metric that is accepted."""
         return self.tolerances.get(metric, self.tolerance or EXACT)
 
     def leaves(self, metric: str) -> bool:
@@ -429,7 +429,7 @@ class SimulatedUser(JudgeSpec):
         return json.dumps([*settings, self.max_turns])
 
     def wants_of(self, value: Any) -> dict[str, Any]:
-        """Return what the user of a case wants: its persona, goal and knowledge, those of the suite where it has none.
+        """The persona, goal and knowledge of a case's user, or those of the suite.
 
         Args:
             value: Input of the case: the goal as text, an object of the three, or messages that begin the conversation.

@@ -257,7 +257,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return case_replace(case, origin=case_replace(origin, typed=self.typed))
 
     def _read_by(self, label: str, evaluator: Evaluator) -> str | None:
-        """Return what an evaluator reads in place of its own part: of a model, its text instead of text and usage."""
+        """The part that an evaluator reads in place of its own: of a model, its text without the usage."""
         whole = self.model is not None and evaluator.reads.part == WHOLE
         return self.on.get(label, "answer" if whole else None)
 
@@ -315,7 +315,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return not any(reads_objects(evaluator, case) for evaluator in self.evaluators.values())
 
     def parts_of(self, case: Case) -> Parts:
-        """Return where the parts of a case's prediction are: a transcript has them under their names."""
+        """The paths to the parts of a case's prediction: a transcript has them under their names."""
         return Parts() if case.conversation else self.parts
 
     @cached_property
@@ -471,7 +471,7 @@ class SuiteKey(NamedTuple):
         return json.dumps(self[1:])
 
     def stop_group(self, suite: LoadedSuite) -> "StopGroup":
-        """Return what a suite, or one of its variants, stops with."""
+        """The suites that stop together with a suite, or with one of its variants."""
         return StopGroup(self.display_path, self.test, "" if suite.systems and not self.test else self.variant)
 
 

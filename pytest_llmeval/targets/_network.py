@@ -189,7 +189,7 @@ class HttpTarget(BatchTarget):
         )
 
     def _parameters(self, request: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return what a GET request sends in the query string."""
+        """The query string of a GET request."""
         parameters = []
         for name, value in request.items():
             parts = value if isinstance(value, list) else [value]

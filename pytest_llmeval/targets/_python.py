@@ -197,7 +197,7 @@ _BY_NAME = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYW
 
 
 def for_case(target: Callable[..., Any], case: Case) -> Callable[[Any], Any]:
-    """Return what is called with the input of a case alone.
+    """A function of the input of a case alone.
 
     Args:
         target: The user's. If it requires two arguments of which one is named ``case``, the other one is the input.
@@ -213,7 +213,7 @@ def for_case(target: Callable[..., Any], case: Case) -> Callable[[Any], Any]:
 
 
 def in_world(target: Callable[..., Any], world: Any) -> Callable[..., Any]:
-    """Return what is called without the world.
+    """A function that needs no world.
 
     Args:
         target: The user's. It gets the world if it has an argument of that name behind its first one, or requires a
@@ -298,7 +298,7 @@ def load_target(name: str, folder: Path, role: str = "target") -> Callable[..., 
 
 
 def _where_to_add(name: str, folder: Path, error: BaseException) -> str:
-    """Return which folders of the project have no such module, and what to add; empty if another module is missing."""
+    """The folders of the project without such a module, and what to add; empty if another module is missing."""
     missing = getattr(error, "name", None)
     if not isinstance(error, ModuleNotFoundError) or missing is None or not f"{name}.".startswith(f"{missing}."):
         return ""
@@ -379,7 +379,7 @@ def _is_inside(home: Any, module: str) -> bool:
 
 
 def _decorated(value: Any) -> list[Any]:
-    """Return what a decorator made a callable of, also one that does not set ``__wrapped__``."""
+    """The callable inside a decorator, also inside one that does not set ``__wrapped__``."""
     inside = [getattr(value, "__wrapped__", None)]
     for cell in (isinstance(value, FunctionType) and value.__closure__) or ():
         with suppress(ValueError):  # an empty cell
@@ -521,6 +521,6 @@ def _takes_a_case(factory: Callable[..., Any]) -> bool:
 
 
 def defined_at(function: object) -> str:
-    """Return where a function is defined, such as `` (app.py:3)``; empty if that is unknown."""
+    """The place of a function's definition, such as `` (app.py:3)``; empty if unknown."""
     code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
     return f" ({shown_path(Path(code.co_filename))}:{code.co_firstlineno})" if code is not None else ""

@@ -151,12 +151,12 @@ class Recordings:
         )
 
     def figures(self, suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, float]:
-        """Return what a recorded prediction took."""
+        """The time, tokens and cost of a recorded prediction."""
         figures: dict[str, float] = self._known_row(suite, variant, case, repeat).get("figures", {})
         return figures
 
     def written(self, suite: str, variant: str, case: Case, repeat: int = 0) -> WrittenObject | None:
-        """Return what is recorded of the object that a prediction is the form of; ``None`` if it is JSON data."""
+        """The recorded form of the object that a prediction was; ``None`` if it is JSON data."""
         return convert(self._known_row(suite, variant, case, repeat).get(OBJECT), WrittenObject | None)
 
     def _known_row(self, suite: str, variant: str, case: Case, repeat: int) -> Mapping[str, Any]:
@@ -373,7 +373,7 @@ def _has_secret(prediction: Any, hidden: Collection[str]) -> bool:
 
 
 def recorded_figures(case: Case) -> dict[str, float]:
-    """Return what a prediction took, as far as it does not say so itself."""
+    """The time, tokens and cost of a prediction, as far as it does not state them."""
     known: Mapping[str, Any] = case.origin.figures if case.origin is not None else {}
     return {name: known[name] for name in _FIGURES if known.get(name) is not None}
 
@@ -414,7 +414,7 @@ class Journal:
             append_text(path, text)
 
     def read(self, *, others: bool = False) -> list[dict[str, Any]]:
-        """Return what is there, oldest file first; a line that a kill cut off is none.
+        """The recorded lines, oldest file first, without a line that a kill cut off.
 
         Args:
             others: Whether to read the answers of other runs as well: those of killed ones, whose workers may not have
@@ -429,7 +429,7 @@ class Journal:
         return rows
 
     def read_new(self) -> list[dict[str, Any]]:
-        """Return what processes of this run wrote before they ended, and what they have added since the last time.
+        """The lines that processes of this run have added since the last call, ended ones included.
 
         Living processes pass their answers on themselves, as answers of this run and not as recorded ones.
         """

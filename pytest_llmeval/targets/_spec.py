@@ -492,7 +492,7 @@ def _response_faults(spec: HttpSpec) -> Iterator[SpecFault]:
 
 
 def url_fault(url: str) -> str | None:
-    """Return what is wrong with the address of a service; the message holds no part that may be secret."""
+    """The fault of the address of a service; the message holds no part that may be secret."""
     return address_fault(url, "http://HOST/PATH or https://HOST/PATH", "the secret under headers_from_env")
 
 

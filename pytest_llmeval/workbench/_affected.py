@@ -141,7 +141,7 @@ class _ShallowError(LlmevalError):
 
 
 def _depth() -> str:
-    """Return how deep a clone must be, in words."""
+    """The depth that a clone needs, in words."""
     try:
         event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
         commits = int(event["pull_request"]["commits"])
@@ -214,7 +214,7 @@ class AffectedCases:
         return self.repository.changed_approvals(self.commit) if self.repository is not None and self.commit else set()
 
     def choose(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, CaseChoice]:
-        """Return what becomes of each case of a suite, by id."""
+        """The fate of each case of a suite, by id."""
         if key not in self._choices:
             self._choices[key] = dict(self._chosen(key, suite))
         return self._choices[key]
@@ -278,7 +278,7 @@ class AffectedCases:
         return InputComparison(stored, records, inputs, why, changed)
 
     def listed(self, suites: Mapping[SuiteKey, tuple[LoadedSuite, Sequence[str]]]) -> dict[str, Any]:
-        """Return which cases run, and why, as JSON data.
+        """The cases that run, with the reasons, as JSON data.
 
         Args:
             suites: Suite, or system of it, to its collected cases.

@@ -512,7 +512,7 @@ def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
 
 
 def _money(run: RunReport, name: str) -> str | None:
-    """Return what all suites cost; ``None`` if none says anything."""
+    """The cost of all suites; ``None`` if none is known."""
     used = [suite.usage for suite in run.suites if suite.usage is not None]
     if name == "target_cost_usd":
         used = [report for report in used if report.target_cost_usd is not None]

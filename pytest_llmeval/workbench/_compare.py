@@ -302,7 +302,7 @@ class _Deciding:
         )
 
     def _unknown(self, metric: str) -> str:
-        """Return why the report lacks a metric; empty if it has it."""
+        """The reason why the report lacks a metric; empty if it has it."""
         if metric != PASS_RATE and metric not in self.recorded.metrics:
             return "the report has no such metric: run the suite"
         return self.remeasured.get(metric, "")

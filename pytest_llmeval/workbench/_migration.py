@@ -222,7 +222,7 @@ def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
 def _run(
     suite: LoadedSuite, key: SuiteKey, options: JudgeOptions, recordings: Recordings
 ) -> tuple[list[CaseRecord], Mapping[str, Mapping[str, str]]]:
-    """Return what the cases gave, and what is known of the judge.
+    """The results of the cases, and the judge, as far as it is known.
 
     Raises:
         LlmevalError: The budget is spent.

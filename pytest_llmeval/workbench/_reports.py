@@ -253,7 +253,7 @@ def _compared(here: RunReport, there: RunReport, label: str, start: int) -> tupl
 
 
 def _changes(here: SuiteReport, there: SuiteReport, label: str) -> Changes:
-    """Return what changed between two suites, over the cases that ran in both."""
+    """The changes between two suites, over the cases that ran in both."""
     changes = report_changes(paired_scores(here, there), label)
     now, then = here.metrics, there.metrics
     notes = [

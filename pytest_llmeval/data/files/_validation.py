@@ -171,7 +171,7 @@ def describe(value: Any) -> str:
 
 
 def expectation(error: "ErrorDetails") -> str:
-    """Return what pydantic expected."""
+    """The form that pydantic expected."""
     context = error.get("ctx", {})
     match error["type"]:
         case "literal_error" | "union_tag_invalid":

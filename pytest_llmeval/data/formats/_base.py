@@ -309,7 +309,7 @@ class RowShare:
         return name not in self.named
 
     def rows(self) -> SharedRows:
-        """Return what is known once all rows and answers were met."""
+        """The findings once all rows and answers were met."""
         unanswered = self._unanswered or bool(self._open)
         return SharedRows(self.count, self._unread, f"{self._sum % 2**256:064x}", unanswered)
 
@@ -398,7 +398,7 @@ class Source(ABC):
 
     @abstractmethod
     def faulty(self, faults: Iterable[Fault]) -> int:
-        """Return how many cases cannot run because of the faults that `load` found."""
+        """The number of cases that cannot run because of the faults that `load` found."""
 
     @abstractmethod
     def file_of(self, case: Case) -> str:
@@ -508,7 +508,7 @@ class FileSource(Source):
         return list(selected.values())
 
     def faulty(self, faults: Iterable[Fault]) -> int:
-        """Return how many lines of the data file have faults that keep their case from running."""
+        """The number of lines of the data file with faults that keep their case from running."""
         data, costly = Path(self.path).name, (fault for fault in faults if fault.line and not fault.spares_case)
         return len({fault.line for fault in costly if Path(fault.file).name == data})
 

@@ -209,7 +209,7 @@ class RowSource(FileSource):
         add_rows(file, good, self.columns)
 
     def faulty(self, faults: Iterable[Fault]) -> int:
-        """Return how many rows have faults that keep their case from running."""
+        """The number of rows with faults that keep their case from running."""
         return len(
             {fault.path.partition("]")[0] for fault in faults if fault.path[:1] == "[" and not fault.spares_case}
         )

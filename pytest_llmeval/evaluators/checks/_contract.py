@@ -132,10 +132,10 @@ class JudgedTest(Protocol):
     """A test that a judge decides."""
 
     def question(self, subject: Subject) -> "Question":
-        """Return what the judge is asked."""
+        """The question to the judge."""
 
     def read(self, verdict: "Verdict") -> CheckOutcome:
-        """Return what the verdict means."""
+        """The meaning of the verdict."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class View:
     _turns: "list[View] | None" = None
 
     def subject(self, on: str | None) -> Subject:
-        """Return what a check looks at.
+        """The part of the prediction that a check looks at.
 
         Args:
             on: A part or a JMESPath; ``None`` for the answer.

@@ -166,7 +166,7 @@ class JudgedChecks(Checks, JudgedEvaluator):
         return f"found {reduce}, expected majority or unanimous: a check 'judge' is met or not"
 
     def questions(self, case: Case) -> Sequence[Question]:
-        """Return what the checks ask, in their order."""
+        """The questions of the checks, in their order."""
         view = View(case)
         return [question for check in self.checks_of(case) if check.judged for question in check.node.questions(view)]
 

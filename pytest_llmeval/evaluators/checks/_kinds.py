@@ -455,7 +455,7 @@ class _Function:
 
 
 def _outcome(returned: Any) -> CheckOutcome:
-    """Return what a user's function found."""
+    """The finding of a user's function."""
     met, evidence = (
         returned if isinstance(returned, tuple) and len(returned) == len(CheckOutcome._fields) else (returned, "")
     )

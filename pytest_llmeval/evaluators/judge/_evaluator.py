@@ -321,7 +321,7 @@ class Judge(JudgedEvaluator):
         return instruction_language(subject, label) if self.language == "auto" else self.language
 
     def judged(self, case: Case) -> JudgedCase:
-        """Return how a case is judged; scores of people are not shown to the judge.
+        """The texts by which a case is judged; scores of people are not shown to the judge.
 
         Raises:
             EvaluatorError: Mode ``auto`` does not know the question type of the case, or the ground truth is of the
@@ -483,7 +483,7 @@ class Judge(JudgedEvaluator):
         return metrics
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
-        """Return what corrected means rest on: the labels."""
+        """The number of labels on which corrected means rest."""
         basis = share_basis(sums) if self._balanced else corrected_basis(sums)
         return dict.fromkeys(self._corrected(), basis)
 

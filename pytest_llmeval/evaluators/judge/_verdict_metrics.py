@@ -259,7 +259,7 @@ class Cascaded(WrappedEvaluator):
         return frozenset(self.evaluator.basis(Sums({}, 1)))
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
-        """Return what corrected values rest on: the audited cases."""
+        """The number of audited cases, on which corrected values rest."""
         plain = _counts_of(sums)
         own = self.evaluator.basis(plain)
         judged, sure, audited = (float(sums[name][0]) for name in (_JUDGED, _SURE, _AUDITED))
@@ -351,7 +351,7 @@ class CascadeErrors(VerdictStatistics):
         }
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
-        """Return why there is nothing to say about errors where nothing is audited."""
+        """The reason why nothing can be said about errors where nothing is audited."""
         if self.audit or not sums["sure"][0]:
             return {}
         return dict.fromkeys((self._metric("error"), self._metric("bias")), Basis(0, fault=f"{NOT_AUDITED} (audit: 0)"))

@@ -206,7 +206,7 @@ class AssertionReader:
             outcome.text += "; its weight counts in check_rate, over all cases together and not as a mean of cases"
 
     def _code(self, raw: Mapping[str, Any], kind: str, path: SourcePath, ledger: SourceLedger) -> LeftOutError:
-        """Return why code is not imported, with a check to begin with."""
+        """The reason why code is not imported, with a check to begin with."""
         line = ledger.line(path)
         name = f"{kind}_line_{line}" if line else f"{kind}_{'_'.join(map(str, path))}"
         code = str(raw.get("value", ""))

@@ -170,7 +170,7 @@ def comma_list(text: str) -> list[str]:
 
 
 def described(value: Any) -> str:
-    """Return what a value is, for messages."""
+    """The kind of a value, for messages."""
     if value is None:
         return "absent"
     if isinstance(value, list | Mapping):

@@ -183,7 +183,7 @@ class _Tree:
         return sum(map(self._is_agent, self.above[span.id])) <= 1
 
     def notes(self) -> list[str]:
-        """Return what is odd about the spans."""
+        """The oddities of the spans."""
         notes = []
         if self.orphans:
             notes.append(f"{counted(self.orphans, 'span')} whose parent is not in the file")
@@ -200,7 +200,7 @@ class _Tree:
         return None if value is None else value if isinstance(value, str) else str(value)
 
     def input(self) -> Any:
-        """Return what the user asked first; ``None`` where the spans do not say."""
+        """The first question of the user; ``None`` where the spans do not say."""
         for message in self._messages():
             if message["role"] == "user" and message.get("content"):
                 return message["content"]

@@ -96,7 +96,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:
-        """Return what to send; `structured` asks for a reply that follows the request's schema."""
+        """The body to send; `structured` asks for a reply that follows the request's schema."""
 
     @abstractmethod
     def usage(self, data: Mapping[str, Any]) -> Usage:

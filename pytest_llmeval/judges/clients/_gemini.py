@@ -33,7 +33,7 @@ class Gemini(Dialect):
         return {"x-goog-api-key": key} if key else {}
 
     def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:  # noqa: ARG002 (all addresses are alike)
-        """Return what to send; the address names the model."""
+        """The body to send; the address names the model."""
         system = "\n\n".join(message.content for message in request.messages if message.role == "system")
         body: dict[str, Any] = {
             "contents": [

@@ -173,7 +173,7 @@ class OpenAI(Dialect):
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:
-        """Return what to send; ``response_format`` among the parameters takes precedence over the schema."""
+        """The body to send; ``response_format`` among the parameters takes precedence over the schema."""
         parameters = dict(request.parameters)
         if self.renames_tokens(base) and "max_tokens" in parameters:
             # OpenAI's newer models refuse the old name, which is the only one that other servers know.
@@ -335,7 +335,7 @@ class Anthropic(Dialect):
         return version | {"x-api-key": key} if key else version
 
     def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:  # noqa: ARG002 (all addresses are alike)
-        """Return what to send.
+        """The body to send; the address names the model.
 
         The interface demands ``max_tokens``, which is 1024 where the user sets none. What other calls begin with
         as well is marked for the prefix cache where it is long enough to be kept there.
@@ -415,7 +415,7 @@ def _blocks(system: Message, message: Message) -> str | list[dict[str, Any]]:
 
 
 def _beside_text(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, Stopped]:
-    """Return what a message without text has in its place: the call of another tool, or thoughts."""
+    """The content of a message without text: the call of another tool, or thoughts."""
     for block in blocks:
         if block.get("type") == "tool_use":
             return f"{block.get('name')}({json.dumps(block.get('input'), ensure_ascii=False)})", "tool"

@@ -175,7 +175,7 @@ _KINDS = {"declined": "fell", "improved": "rose", "not_significant": "unclear", 
 
 
 def _kind(change: MetricChange) -> str:
-    """Return how the page draws the verdict on a change: ``fell`` for what declined."""
+    """The drawing of a verdict on a change: ``fell`` for what declined."""
     if change.difference is None:
         return "vanished" if change.value is None else "new"
     return "same" if change.difference == 0 else _KINDS[change.verdict]
@@ -237,7 +237,7 @@ def overview_texts(case: CaseReport | None) -> ViewTexts:
 
 
 def case_texts(case: CaseReport) -> ViewTexts:
-    """Return what the view of a case shows, leaving out what is empty, and what the table of cases has."""
+    """The texts of a case's view, without empty ones, and the texts of its row in the table."""
     form = published(case)
     return {name: value for name, value in form.items() if name not in _IN_TABLE and value not in (None, {}, [])}
 
@@ -377,7 +377,7 @@ def _move(
     scales: Mapping[str, tuple[float, float]],
     lower: set[str],
 ) -> _Move | None:
-    """Return what became of a case; ``None`` if it neither fails nor moved, or is excused."""
+    """The change of a case; ``None`` if it neither fails nor moved, or is excused."""
     outcome = case.outcome
     if outcome not in (*BAD, "passed"):
         return None

@@ -101,7 +101,7 @@ def _content(path: Path) -> Any:
 
 
 def _definition(entry: Any) -> Mapping[str, Any] | None:
-    """Return what has the name of a tool; ``None`` if the entry of a list is no definition."""
+    """The tool's definition of a list entry, which has a name; ``None`` if it is none."""
     inner = entry.get("function", entry) if isinstance(entry, Mapping) else None
     return inner if isinstance(inner, Mapping) and isinstance(inner.get("name"), str) else None
 

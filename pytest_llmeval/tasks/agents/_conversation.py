@@ -237,7 +237,7 @@ class TauSource(FileSource):
         return frozenset(str(task) for task in tasks)
 
     def faulty(self, faults: Iterable[Fault]) -> int:
-        """Return how many tasks have faults that keep their case from running."""
+        """The number of tasks with faults that keep their case from running."""
         return len({fault.path.partition("]")[0] for fault in faults if "[" in fault.path and not fault.spares_case})
 
 
@@ -260,7 +260,7 @@ class _Task:
         self._file.faults.add(*self._document.locate(whole), render_path(whole), message)
 
     def find(self, *path: str | int) -> Any:
-        """Return what is at a place; ``None`` where nothing is, with a fault where no objects lead there."""
+        """The value at a path; ``None`` where nothing is, with a fault where no objects lead there."""
         here = self._data
         for depth, step in enumerate(path):
             if here is None:
@@ -375,7 +375,7 @@ class _Task:
         self._file.add(case, render_path((*self._path, "id")), column)
 
     def _second(self) -> tuple[dict[str, Any], list[dict[str, Any]] | None, dict[str, str]]:
-        """Return what the user wants, the expected calls, and the labels of a task of tau2-bench."""
+        """The user's task, the expected calls, and the labels of a task of tau2-bench."""
         place = ("user_scenario", "instructions")
         labels = {}
         if isinstance(self.find(*place), str):

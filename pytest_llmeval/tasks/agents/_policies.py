@@ -179,7 +179,7 @@ def _pattern_fault(pattern: str) -> str | None:
 
 
 def _timeline(case: Case, calls: Sequence[ToolCall]) -> _Timeline:
-    """Return what happened; where messages do not say when tools were called, the calls and then the answer."""
+    """The events in order; where messages do not say when tools were called, the calls and then the answer."""
     messages = messages_of(case)
     lacks = "the prediction has no messages"
     if messages is not None:

@@ -143,7 +143,7 @@ class Tools(Evaluator):
         return self.schemas is not None or self.schemas_file is not None
 
     def describe(self) -> Sequence[Metric]:
-        """Return what compares calls with expected ones, counts, and what the options limit."""
+        """The metrics of calls against expected ones, counts, and those of the options' limits."""
         failed = "included" if self.include_failed else "left-out"
         ignored = f"ignored:{','.join(sorted(self.ignore))}|" if self.ignore else ""
         names = f"failed:{failed}|{ignored}v:{self.version}"
@@ -172,7 +172,7 @@ class Tools(Evaluator):
         return metrics
 
     def tables(self) -> Sequence[ReportTable]:
-        """Return what was called and expected, with the rates."""
+        """The called and the expected tools, with the rates."""
         cells = (Count("tools.expected"), Count("tools.compared"), Count("tools.shared"), *_RATES)
         headers = ("", "expected", "called", "both", "precision", "recall", "F1")
         return [MetricTable("Tool calls", headers, [(("all tools",), cells)])]

@@ -329,7 +329,7 @@ def _form_fault(name: Any, value: Any, raw: Any, expected: str) -> SubmissionFau
 
 
 def _flags(keep: Any, length: int, name: Any, faults: list[SubmissionFault]) -> list[bool]:
-    """Return which candidates are kept; one without a flag is not."""
+    """The candidates that are kept; one without a flag is not."""
     values = keep if isinstance(keep, (list, tuple)) else ()
     numbers = [value if isinstance(value, bool) else whole_number(value) for value in values]
     flags = [number in (0, 1) and bool(number) for number in numbers][:length]

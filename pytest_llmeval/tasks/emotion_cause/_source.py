@@ -86,7 +86,7 @@ class EcacSource(Source):
         unread.report(file.faults)
 
     def faulty(self, faults: Iterable[Fault]) -> int:
-        """Return how many conversations of gold, or rows of an internal list, have faults."""
+        """The number of conversations of gold, or rows of an internal list, with faults."""
         others = Path(self.predictions or "")
         ours = [
             fault.path
@@ -111,7 +111,7 @@ class EmotionCauseSource(EcacSource):
 
 
 def _alike(option: Path, file: str) -> int:
-    """Return how many parts of a file's path, from its end, are what an option names; 0 if that is another file."""
+    """The number of equal parts, from the end, of a file's path and the name in an option; 0 for another file."""
     parts = option.parts
     return len(parts) if parts and Path(file).absolute().parts[-len(parts) :] == parts else 0
 

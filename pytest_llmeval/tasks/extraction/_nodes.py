@@ -366,7 +366,7 @@ class Elements(FieldNode):
         return self.element.transitive
 
     def key(self, value: Any) -> Hashable | None:
-        """Return how often each normal form of an element occurs."""
+        """The number of occurrences of each normal form of an element."""
         if not isinstance(value, list | tuple):
             return None if value is None else ("other", exact_key(value))
         counts = Counter(key for key in map(self.element.key, value) if key is not None)

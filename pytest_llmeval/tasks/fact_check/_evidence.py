@@ -104,7 +104,7 @@ class OriginalPiece:
         return content_words(split_words(self.lower, self._tokenizer), self._tokenizer)
 
     def reason(self, gold: "OriginalPiece") -> str:
-        """Return why this citation matches a source regardless of its words; empty if the words decide."""
+        """The reason why this citation matches a source regardless of its words; empty if the words decide."""
         if self.lower in gold.lower or gold.lower in self.lower:
             return "contains"
         if not self.addresses.isdisjoint(gold.addresses):
@@ -247,7 +247,7 @@ class Piece:
         return f" {' '.join(self._sequence)} " if self._sequence else ""
 
     def reason(self, gold: "Piece") -> str | None:
-        """Return why this citation matches a source: empty if its words must tell, ``None`` if they must not."""
+        """The reason why this citation matches a source: empty if its words must tell, ``None`` if they must not."""
         if not self.addresses.isdisjoint(gold.addresses):
             return "address"
         if self.source.text == gold.source.text:

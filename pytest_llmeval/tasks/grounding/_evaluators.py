@@ -154,7 +154,7 @@ class Claims(JudgedEvaluator):
         return list(findings.later.values()) if len(verdicts) == len(findings.first) else []
 
     def most_follow_ups(self, case: Case) -> int:
-        """Return how many questions about claims there are if each text has some."""
+        """The number of questions about claims if each text has some."""
         return self._findings(case).most_later
 
     @property

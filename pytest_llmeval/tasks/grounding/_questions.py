@@ -100,7 +100,7 @@ def _grades(truth: str, verdict: Verdict) -> list[float]:
 
 
 def _joined(truth: str, verdicts: Sequence[Verdict], grades: Sequence[float]) -> Verdict:
-    """Return what jurors say, with the reasons, and all that the lists have, of those whose view it is."""
+    """The joined opinions of jurors with their reasons, of those whose view it is."""
     rows = zip(*(verdict.details[_VERDICTS] for verdict in verdicts), strict=True)
     joined = [
         _agreed([each for each in row if each[truth] == grade], {truth: bool(grade)})

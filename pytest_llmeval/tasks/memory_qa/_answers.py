@@ -83,7 +83,7 @@ def judge_answer(
     prompt: str | Path | None = None,
     unanswerable: Unanswerable = "auto",
 ) -> float:
-    """Return how right an answer is.
+    """The degree to which an answer is right.
 
     Args:
         question: What was asked.

@@ -383,7 +383,7 @@ def task_average(metrics: Mapping[str, Any], metric: str = "judge_score") -> flo
 
 
 def _judged(scores: Sequence[float | None], types: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """Return how many results have a judge score, overall and by type."""
+    """The number of results with a judge score, overall and by type."""
     by_type = {name: sum(scores[row] is not None for row in rows) for name, rows in types.items()}
     return {"overall": sum(by_type.values()), "by_type": by_type}
 

@@ -91,7 +91,7 @@ class JsonV3Source(Source):
         return [_answered(case, answers.get(case.id), faults) for case in cases if case is not None]
 
     def faulty(self, faults: Iterable[Fault]) -> int:
-        """Return how many files of ground truth have faults; theirs alone have a line."""
+        """The number of files of ground truth with faults; theirs alone have a line."""
         return len({fault.file for fault in faults if fault.line and not fault.spares_case})
 
     def file_of(self, case: Case) -> str:

@@ -84,7 +84,7 @@ class OpenAIEmbeddings(OpenAI):
         return f"{base}/embeddings"
 
     def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:  # noqa: ARG002 (no form)
-        """Return what to send."""
+        """The body to send; `structured` asks for a reply that follows the request's schema."""
         return {
             "model": request.model,
             "input": [message.content for message in request.messages],

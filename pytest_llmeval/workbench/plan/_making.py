@@ -311,7 +311,7 @@ class Planner:
         return _foreseen(question)
 
     def _known(self, question: JurorQuestion) -> JurorVerdict | None:
-        """Return what needs no call; a cache that does not exist is not made."""
+        """The judgements that need no call; a cache that does not exist is not made."""
         if self.options.mode == "refresh":
             return None
         recorded, store = question.juror.recordings.get(question.key) is not None, self.judges.store

@@ -96,7 +96,7 @@ class Plan:
         return self._possible(cases, self._deviation(cases, repeats))
 
     def limit(self, cases: int) -> float | None:
-        """Return what `detectable` comes down to with ever more repeats."""
+        """The value that `detectable` approaches with ever more repeats."""
         return self._possible(cases, math.sqrt(self.spread.between / (self.share * cases)))
 
     def _answers(self, cases: int, repeats: int) -> ChangedShares | None:
@@ -148,7 +148,7 @@ class Plan:
         return normal_cdf((drop - self.allowed) / deviation - self._needed(cases) + normal_quantile(POWER))
 
     def cases(self, drop: float, repeats: int = 1) -> int | None:
-        """Return how many cases find a true drop in 80 of 100 runs; ``None`` if it is tolerated, or impossible."""
+        """The number of cases that finds a true drop in 80 of 100 runs; ``None`` if it is tolerated, or impossible."""
         if drop <= self.allowed or drop > self.room:
             return None
         few, many = self._fewest - 1, self._fewest
@@ -171,7 +171,7 @@ class Plan:
         return None
 
     def _needed(self, cases: int) -> float:
-        """Return how many deviations beyond what is tolerated a drop is that is found in 80 of 100 runs."""
+        """The deviations beyond the tolerated drop of one that is found in 80 of 100 runs."""
         import numpy as np
 
         if self.runs:

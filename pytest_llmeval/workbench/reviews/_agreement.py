@@ -193,11 +193,11 @@ class JudgeAgreement(Judge):
         return super().questions(self._judged_case(case)) if self._people(case).scores else []
 
     def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
-        """Return what `Judge.follow_up` asks."""
+        """The questions of `Judge.follow_up`."""
         return super().follow_up(self._judged_case(case), verdicts)
 
     def most_follow_ups(self, case: Case) -> int:
-        """Return how many questions `follow_up` asks."""
+        """The number of questions that `follow_up` asks."""
         return super().most_follow_ups(self._judged_case(case)) if self._people(case).scores else 0
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
@@ -270,7 +270,7 @@ class JudgeAgreement(Judge):
         }
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
-        """Return what the rates rest on, the labels of each kind, and that kappas have none if one kind is rare."""
+        """The number of labels on which the rates rest, by kind; kappas have none if one kind is rare."""
         labels = Margins.from_cells(read_cells(sums), sums.length).gold[:, 0]
         others = round(float(labels.sum() - labels.max())) if labels.size else 0
         rare = {}

@@ -344,7 +344,7 @@ def _readable_text(text: str | None, value: Any) -> str:
 
 
 def _expected(expected: Any) -> Any:
-    """Return what is expected as an answer, without the scores of people."""
+    """The expected answer, without the scores of people."""
     if not isinstance(expected, Mapping):
         return expected
     return expected.get("reference") if "human" in expected else expected.get("answer", expected)
