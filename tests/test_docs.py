@@ -511,7 +511,6 @@ EXPLAINED_SURVIVORS = {
     ("evaluators.md", "support.eval.yaml"): _ONE_THING,
     ("emotion-cause.md", "spans.eval.yaml"): "its weighted scores leave out emotions that gold does not have",
     ("extending.md", "short.eval.yaml"): _ONE_THING,
-    ("extending.md", "doses/leaflet.eval.yaml"): "the page shows what a mutator finds",
     ("fact-checking.md", "paper.eval.yaml"): _ONE_THING,
     ("from-traces-to-tests.md", "traces.eval.yaml"): "a suite that sees nothing, so that people look",
     ("judges.md", "assistant.eval.yaml"): _ONE_THING,
