@@ -1,10 +1,10 @@
 """The vocabulary of the package."""
 
-__all__ = ("WINDOWS", "are_checks_deferred", "deferred_checks", "grouped", "resolve", "with_value")
+__all__ = ("CHECKS_DEFERRED", "WINDOWS", "grouped", "resolve", "with_value")
 
 import os
 from collections.abc import Hashable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -247,17 +247,8 @@ def with_value(variable: ContextVar[Value], value: Value) -> Iterator[None]:
         variable.reset(token)
 
 
-_DEFERRED: Final = ContextVar("deferred", default=False)
-
-
-def are_checks_deferred() -> bool:
-    """Whether the importer of the user's module checks the suites in it, and reports their faults."""
-    return _DEFERRED.get()
-
-
-def deferred_checks() -> AbstractContextManager[None]:
-    """Import modules of users without a check of their suites: conftests may register what these name."""
-    return with_value(_DEFERRED, True)
+CHECKS_DEFERRED: Final = ContextVar("checks_deferred", default=False)
+"""True while the importer of a user's module checks the suites in it itself: conftests may register what they name."""
 
 
 def resolve(target: Any) -> Any:

@@ -6,7 +6,7 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.data._model_text import CLOSING_TAG, UnfinishedThoughtsError, begins_with_data, spoken_text
-    from pytest_llmeval.data.files._json import JsonParser, RejectedError, nests_too_deep, repeated_key, unique_keys
+    from pytest_llmeval.data.files._json import is_readable_json, parse_reply, repeated_key, unique_keys
     from pytest_llmeval.data.files._media_folder import MediaFolder
     from pytest_llmeval.data.files._places import (
         IN_MODULE,
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         MAX_LISTED,
         MEDIA_FOLDER,
         OWN_FOLDER,
-        TOO_DEEP,
         WORKING_FOLDER,
         FaultLog,
         FilePlace,
@@ -41,10 +40,9 @@ if TYPE_CHECKING:
         typed,
     )
     from pytest_llmeval.data.files._writing import (
-        STALE_S,
+        WritingProcess,
         append_text,
         csv_lines,
-        has_ended,
         has_text,
         locked,
         put_in_place,
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
         sync,
         write_bytes,
         write_text,
-        writer_name,
     )
     from pytest_llmeval.data.files._yaml import load_yaml, plain_value
     from pytest_llmeval.data.files.documents import (
@@ -126,9 +123,8 @@ _HOMES = {
         "read_text",
     ),
     "files._json": (
-        "JsonParser",
-        "RejectedError",
-        "nests_too_deep",
+        "parse_reply",
+        "is_readable_json",
         "repeated_key",
         "unique_keys",
     ),
@@ -141,7 +137,6 @@ _HOMES = {
         "MAX_LISTED",
         "MEDIA_FOLDER",
         "OWN_FOLDER",
-        "TOO_DEEP",
         "WORKING_FOLDER",
         "display_path",
         "input_files",
@@ -166,10 +161,9 @@ _HOMES = {
         "typed",
     ),
     "files._writing": (
-        "STALE_S",
+        "WritingProcess",
         "append_text",
         "csv_lines",
-        "has_ended",
         "has_text",
         "locked",
         "put_in_place",
@@ -179,7 +173,6 @@ _HOMES = {
         "sync",
         "write_bytes",
         "write_text",
-        "writer_name",
     ),
     "files._yaml": (
         "load_yaml",

@@ -7,8 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 from pytest_llmeval.judges._options import Budget
+from pytest_llmeval.judges._processes import is_dead
 from pytest_llmeval.judges.replies._sqlite import Database
-from pytest_llmeval.services import is_dead
 
 LONGEST_S: Final = 300.0
 """Seconds for which anything may be held without being renewed. What ends later was held in another boot."""

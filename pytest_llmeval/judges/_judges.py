@@ -12,8 +12,9 @@ from msgspec import to_builtins
 
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, price_hint
 from pytest_llmeval.judges._options import JudgeOptions
+from pytest_llmeval.judges._processes import process_name
 from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec, jurors_of
-from pytest_llmeval.services import Activity, Background, Refusals, RunCalls, Snapshot, process_name
+from pytest_llmeval.services import Activity, Background, RunCalls, Snapshot
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._deferral import PendingVerdicts
@@ -68,7 +69,7 @@ class SuiteJudges:
         """State that the calls of the run share, to judges and targets."""
         if not self.options.shares:
             return RunCalls(self.activity)
-        return RunCalls(self.activity, Refusals(self._working))
+        return RunCalls.of_several_processes(self.activity, self._working)
 
     @cached_property
     def limit(self) -> "CallLimit":

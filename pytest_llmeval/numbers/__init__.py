@@ -73,10 +73,7 @@ if TYPE_CHECKING:
         UsageEvaluator,
         UsageReport,
         claim_calls,
-        money_of,
-        total_money,
         usage_of,
-        usage_report,
     )
 
 _HOMES = {
@@ -184,10 +181,7 @@ _HOMES = {
         "UsageEvaluator",
         "UsageReport",
         "claim_calls",
-        "money_of",
-        "total_money",
         "usage_of",
-        "usage_report",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -244,34 +244,36 @@ class UsageReport(Struct, frozen=True):
     jurors: Annotated[Mapping[str, JudgeUsage], WrittenField.IF_KNOWN] = field(default_factory=dict)
     cascades: Annotated[Mapping[str, CascadeUse], WrittenField.IF_KNOWN] = field(default_factory=dict)
 
+    @classmethod
+    def from_records(
+        cls, records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse] | None = None
+    ) -> "UsageReport | None":
+        """Add up the usage of a suite's cases; ``None`` if there is none.
 
-def usage_report(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse] | None = None) -> UsageReport | None:
-    """Add up the usage of a suite's cases; ``None`` if there is none.
-
-    Args:
-        records: Of the cases.
-        cascades: What became of the questions to a cascade of judges.
-    """
-    calls = [call for record in records for call in record.calls]
-    target = [seconds for record in records for seconds in record.target_seconds]
-    usages = [each for record in records for each in record.target_usage]
-    if not calls and not target and all(usage.says_nothing for usage in usages):
-        return None
-    names = sorted({call.judge for call in calls if call.judge})
-    judges = JudgeUsage.from_calls(calls)
-    return UsageReport(
-        verdicts=judges.verdicts,
-        calls=judges.calls,
-        input_tokens=judges.input_tokens,
-        output_tokens=judges.output_tokens,
-        judge_cost_usd=judges.cost_usd,
-        latency_s=_latency_percentiles([call.seconds for call in calls if call.seconds is not None]),
-        target_latency_s=_latency_percentiles(target),
-        target_tokens=_of_one_attempt(records, _target_tokens) if usages else None,
-        target_cost_usd=_of_one_attempt(records, lambda usage: usage.cost_usd) if usages else None,
-        jurors={name: JudgeUsage.from_calls([call for call in calls if call.judge == name]) for name in names},
-        cascades=cascades or {},
-    )
+        Args:
+            records: Of the cases.
+            cascades: What became of the questions to a cascade of judges.
+        """
+        calls = [call for record in records for call in record.calls]
+        target = [seconds for record in records for seconds in record.target_seconds]
+        usages = [each for record in records for each in record.target_usage]
+        if not calls and not target and all(usage.says_nothing for usage in usages):
+            return None
+        names = sorted({call.judge for call in calls if call.judge})
+        judges = JudgeUsage.from_calls(calls)
+        return cls(
+            verdicts=judges.verdicts,
+            calls=judges.calls,
+            input_tokens=judges.input_tokens,
+            output_tokens=judges.output_tokens,
+            judge_cost_usd=judges.cost_usd,
+            latency_s=_latency_percentiles([call.seconds for call in calls if call.seconds is not None]),
+            target_latency_s=_latency_percentiles(target),
+            target_tokens=_of_one_attempt(records, _target_tokens) if usages else None,
+            target_cost_usd=_of_one_attempt(records, lambda usage: usage.cost_usd) if usages else None,
+            jurors={name: JudgeUsage.from_calls([call for call in calls if call.judge == name]) for name in names},
+            cascades=cascades or {},
+        )
 
 
 def _of_one_attempt(records: Sequence[CaseRecord], amount: "Callable[[TargetUsage], float | None]") -> float | None:
@@ -366,46 +368,48 @@ class Money(Struct, frozen=True):
         """The cost of a run without anything stored, and with the large judge for everything."""
         return _known_sum([self.spent.total, self.saved.total])
 
+    @classmethod
+    def of_records(
+        cls, records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse], large_judge: str = ""
+    ) -> "Money | None":
+        """Add up the money of a suite; ``None`` if nothing was asked.
+
+        Args:
+            records: Of the cases, in which a call that several share is made once; see `claim_calls`.
+            cascades: What became of the questions to a cascade of judges.
+            large_judge: Its name among the jurors.
+        """
+        calls = [call for record in records for call in record.calls]
+        usages = [each for record in records for each in record.target_usage if each.origin != "given"]
+        if not calls and not usages:
+            return None
+        fresh = [call for call in calls if call.fresh]
+        calls_by_id = {call.id: call for call in calls}
+        fresh_ids = {call.id for call in fresh}
+        stored = [call.cost_usd for name, call in calls_by_id.items() if name not in fresh_ids]
+        recorded = [usage.cost_usd for usage in usages if usage.origin == "recorded"]
+        left = sum(cascade.not_asked for cascade in cascades.values())
+        price = _price([call for call in calls_by_id.values() if call.judge == large_judge]) if left else 0.0
+        spent = SpentMoney(
+            judges=_known_sum([call.cost_usd for call in fresh if not call.user]),
+            users=_known_sum([call.cost_usd for call in fresh if call.user]),
+            targets=_known_sum([usage.cost_usd for usage in usages if usage.origin == "run"]),
+        )
+        return cls(spent, SavedMoney(_known_sum([*stored, *recorded]), cascade=None if price is None else left * price))
+
+    @classmethod
+    def total(cls, parts: "Iterable[Money | None]") -> "Money | None":
+        """Add up the money of suites; ``None`` if nothing was asked in any."""
+        known = [part for part in parts if part is not None]
+        if not known:
+            return None
+        spent = zip(*(structs.astuple(money.spent) for money in known), strict=True)
+        saved = zip(*(structs.astuple(money.saved) for money in known), strict=True)
+        return cls(SpentMoney(*map(_known_sum, spent)), SavedMoney(*map(_known_sum, saved)))
+
     def with_stop(self, saved: float | None) -> "Money":
         """Return the money of a suite that stopped early."""
         return structs.replace(self, saved=structs.replace(self.saved, stop=saved))
-
-
-def money_of(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse], large_judge: str = "") -> Money | None:
-    """Add up the money of a suite; ``None`` if nothing was asked.
-
-    Args:
-        records: Of the cases, in which a call that several share is made once; see `claim_calls`.
-        cascades: What became of the questions to a cascade of judges.
-        large_judge: Its name among the jurors.
-    """
-    calls = [call for record in records for call in record.calls]
-    usages = [each for record in records for each in record.target_usage if each.origin != "given"]
-    if not calls and not usages:
-        return None
-    fresh = [call for call in calls if call.fresh]
-    calls_by_id = {call.id: call for call in calls}
-    fresh_ids = {call.id for call in fresh}
-    stored = [call.cost_usd for name, call in calls_by_id.items() if name not in fresh_ids]
-    recorded = [usage.cost_usd for usage in usages if usage.origin == "recorded"]
-    left = sum(cascade.not_asked for cascade in cascades.values())
-    price = _price([call for call in calls_by_id.values() if call.judge == large_judge]) if left else 0.0
-    spent = SpentMoney(
-        judges=_known_sum([call.cost_usd for call in fresh if not call.user]),
-        users=_known_sum([call.cost_usd for call in fresh if call.user]),
-        targets=_known_sum([usage.cost_usd for usage in usages if usage.origin == "run"]),
-    )
-    return Money(spent, SavedMoney(_known_sum([*stored, *recorded]), cascade=None if price is None else left * price))
-
-
-def total_money(parts: Iterable[Money | None]) -> Money | None:
-    """Add up the money of suites; ``None`` if nothing was asked in any."""
-    known = [part for part in parts if part is not None]
-    if not known:
-        return None
-    spent = zip(*(structs.astuple(money.spent) for money in known), strict=True)
-    saved = zip(*(structs.astuple(money.saved) for money in known), strict=True)
-    return Money(SpentMoney(*map(_known_sum, spent)), SavedMoney(*map(_known_sum, saved)))
 
 
 def _price(calls: Sequence[JudgeCall]) -> float | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.cli import SHARD_SUFFIX
-from pytest_llmeval.core import deferred_checks
+from pytest_llmeval.core import CHECKS_DEFERRED, with_value
 from pytest_llmeval.plugin._options import (
     add_options,
     idle_settings,
@@ -71,7 +71,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
         watch(repository_top(early_config.rootpath) or early_config.rootpath, early_config.option)
         early_config.add_cleanup(stop_watching)
-    with deferred_checks():
+    with with_value(CHECKS_DEFERRED, True):
         return (yield)
 
 
@@ -114,7 +114,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Say what to add if ids are not found because suites are not collected."""
     try:
-        with deferred_checks():
+        with with_value(CHECKS_DEFERRED, True):
             return (yield)
     except pytest.UsageError as error:
         raise with_missing_flag(error, session.config) from None

@@ -25,7 +25,7 @@ from pytest_llmeval.core import (
     SnapshotVerdict,
     WrittenField,
 )
-from pytest_llmeval.numbers import Money, UsageReport, total_money
+from pytest_llmeval.numbers import Money, UsageReport
 from pytest_llmeval.reports._tables import FilledTable, SystemsReport, Timeline
 
 SCHEMA_VERSION = 1
@@ -785,7 +785,7 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def money(self) -> Money | None:
         """Cost and savings of all suites; ``None`` without calls."""
-        return total_money(suite.money for suite in self.suites)
+        return Money.total(suite.money for suite in self.suites)
 
     def approved_cases(self) -> list[dict[str, CaseReport]]:
         """Return the approved cases of each suite by id, as far as the report has them."""

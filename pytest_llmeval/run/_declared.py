@@ -33,6 +33,7 @@ from typing import (
 from msgspec import structs
 
 from pytest_llmeval.core import (
+    CHECKS_DEFERRED,
     MISSING,
     Case,
     Expected_co,
@@ -41,12 +42,11 @@ from pytest_llmeval.core import (
     Input_co,
     LlmevalError,
     SuiteError,
-    are_checks_deferred,
     are_equal,
-    deferred_checks,
     form_of,
     format_error,
     origin,
+    with_value,
 )
 from pytest_llmeval.data import (
     IN_MODULE,
@@ -283,7 +283,7 @@ class Suite(Generic[Input_co, Expected_co]):
         self._cases = cases if isinstance(cases, CaseData) else cases_of(cases, frame, columns={})
         self._keys: dict[str, Any] = dict(keys)
         self._read_keys()
-        if not are_checks_deferred():
+        if not CHECKS_DEFERRED.get():
             self._check(frame.f_code)
 
     def _check(self, declaring: CodeType) -> None:
@@ -312,7 +312,7 @@ class Suite(Generic[Input_co, Expected_co]):
         """Return the suite of a file, relative to the file that calls."""
         caller = Path(users_frame().f_code.co_filename)
         folder = caller.parent if caller.is_file() else Path.cwd()
-        with deferred_checks():
+        with with_value(CHECKS_DEFERRED, True):
             declared = cls("", cases=CaseData(None))
         declared.path = (folder / path).resolve()
         declared.name, declared._data = declared.path.stem.removesuffix(".eval"), {}
@@ -654,14 +654,14 @@ def import_file(path: Path, name: str) -> ModuleType:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))  # as pytest does
     if packages:
-        with deferred_checks():
+        with with_value(CHECKS_DEFERRED, True):
             return import_module(".".join([*packages, path.stem]))
     spec = spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[spec.name] = module  # of several conftests the last keeps the name, as in pytest
-    with deferred_checks():
+    with with_value(CHECKS_DEFERRED, True):
         spec.loader.exec_module(module)
     return module
 

@@ -33,7 +33,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import MEDIA_FOLDER
 from pytest_llmeval.judges import PanelSpec
-from pytest_llmeval.numbers import CascadeUse, Money, Table, money_of, usage_report
+from pytest_llmeval.numbers import CascadeUse, Money, Table, UsageReport
 from pytest_llmeval.reports import (
     CaseReport,
     Changes,
@@ -162,7 +162,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         suite.confidence,
         cases=case_reports(result, _shown_cases(suite, records), scope.terms.texts, suite.files, contents),
         description=suite.description,
-        usage=usage_report(records, cascades),
+        usage=UsageReport.from_records(records, cascades),
         snapshot=judged.snapshot.verdicts,
         tables=fill_tables(suite.metrics, result),
         buckets=fill_buckets(suite.metrics, result),
@@ -207,8 +207,8 @@ def _money(judged: JudgedSuite, cascades: Mapping[str, CascadeUse]) -> Money | N
     panel, stop = judged.suite.judge, judged.collected.stop
     large = panel.names[-1] if isinstance(panel, PanelSpec) else ""
     if stop is None:
-        return money_of(judged.records, cascades, large)
-    money = money_of([*judged.records, *stop.ran_ahead], cascades, large)
+        return Money.of_records(judged.records, cascades, large)
+    money = Money.of_records([*judged.records, *stop.ran_ahead], cascades, large)
     return money if money is None else money.with_stop(stop.report.cost_usd)
 
 

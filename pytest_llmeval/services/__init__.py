@@ -27,15 +27,11 @@ if TYPE_CHECKING:
     from pytest_llmeval.services._http import Exchange, NoReplyError, Reply
     from pytest_llmeval.services._machine import (
         calls_that_fit,
-        is_dead,
-        process_name,
-        ticks,
     )
     from pytest_llmeval.services._media_parts import MEDIA_FORMS
     from pytest_llmeval.services._processes import CHUNK, EndedError, Program
     from pytest_llmeval.services._retrying import (
         AttemptError,
-        Refusals,
         Refused,
         RunCalls,
         Sleep,
@@ -93,12 +89,7 @@ _HOMES = {
         "GitError",
         "run_git",
     ),
-    "_machine": (
-        "calls_that_fit",
-        "is_dead",
-        "process_name",
-        "ticks",
-    ),
+    "_machine": ("calls_that_fit",),
     "_media_parts": ("MEDIA_FORMS",),
     "_processes": (
         "CHUNK",
@@ -107,7 +98,6 @@ _HOMES = {
     ),
     "_retrying": (
         "AttemptError",
-        "Refusals",
         "Refused",
         "RunCalls",
         "Sleep",

@@ -182,6 +182,11 @@ class RunCalls(Struct, frozen=True):
     activity: Activity = field(default_factory=Activity)
     refusals: Refusals = field(default_factory=Refusals)
 
+    @classmethod
+    def of_several_processes(cls, activity: Activity, notes: Notes) -> "RunCalls":
+        """Return the state of a run whose processes read each other's notes of refusals."""
+        return cls(activity, Refusals(notes))
+
     async def retry(self, attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sleep, address: str) -> _T:
         """Return the first result of an attempt, repeated as long as its failures are transient.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core import MediaError, PredictionError, media_location, media_of, replaced_media
-from pytest_llmeval.data import ABSENT
+from pytest_llmeval.data import ABSENT, parse_reply
 from pytest_llmeval.services import (
     MEDIA_FORMS,
     AttemptError,
@@ -37,7 +37,6 @@ from pytest_llmeval.targets._spec import (
     has_each,
     input_paths,
     kind,
-    parse_reply,
     predictions_in,
     url_fault,
 )

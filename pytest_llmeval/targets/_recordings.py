@@ -3,7 +3,6 @@
 import json
 import os
 import stat
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,18 +25,14 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import (
     MAX_LINE_BYTES,
-    STALE_S,
     WORKING_FOLDER,
-    FaultLog,
-    JsonParser,
-    RejectedError,
+    WritingProcess,
     append_text,
     display_path,
-    has_ended,
+    is_readable_json,
     make_working_folder,
     read_jsonl,
     rewrite,
-    writer_name,
 )
 from pytest_llmeval.services import without
 
@@ -307,10 +302,9 @@ def _line(row: Mapping[str, Any]) -> str:
 def _is_readable(line: str) -> bool:
     try:
         size = len(line.encode("utf-8"))
-        JsonParser(FaultLog("")).parse(line)
-    except (UnicodeEncodeError, RejectedError):
+    except UnicodeEncodeError:
         return False
-    return size < MAX_LINE_BYTES
+    return size < MAX_LINE_BYTES and is_readable_json(line)
 
 
 def _is_recording(row: Any) -> bool:
@@ -404,7 +398,7 @@ class Journal:
         Raises:
             OSError: It cannot be written.
         """
-        path = self.folder / f"{self.run}.{writer_name()}.jsonl"
+        path = self.folder / f"{self.run}.{WritingProcess.current().name}.jsonl"
         text = f"{json.dumps(row, sort_keys=True)}\n"
         try:
             append_text(path, text)
@@ -436,8 +430,8 @@ class Journal:
         rows = []
         for path, status in self._files(others=False):
             seen = self._seen.get(path, 0)
-            process = path.name.split(".")[1]
-            if status.st_size > seen and process != writer_name() and has_ended(process):
+            process = WritingProcess(path.name.split(".")[1])
+            if status.st_size > seen and process != WritingProcess.current() and process.has_ended():
                 with suppress(FileNotFoundError), path.open("rb") as file:  # another process may have merged it
                     file.seek(seen)
                     lines = file.read(status.st_size - seen)
@@ -453,8 +447,8 @@ class Journal:
     def remove(self) -> None:
         """Remove the files that were read and whose process has ended; merge their content first."""
         for path, status in self._files(others=True):
-            process = path.name.split(".")[1]
-            ended = process == writer_name() or has_ended(process) or time.time() - status.st_mtime > STALE_S
+            process = WritingProcess(path.name.split(".")[1])
+            ended = process == WritingProcess.current() or process.has_abandoned(status)
             if ended and self._read.get(path) == status.st_size:
                 path.unlink(missing_ok=True)
         with suppress(OSError):  # not empty, or not there

@@ -1,16 +1,15 @@
 """The settings of a target in a suite file, its contract, and the requests and replies that they describe."""
 
 import json
-import math
 import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Final, Literal, NoReturn, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from pytest_llmeval.core import PredictionError, unknown_name
-from pytest_llmeval.data import ABSENT, STRICT, TOO_DEEP, nests_too_deep, pick, unique_keys
+from pytest_llmeval.data import ABSENT, STRICT, pick
 from pytest_llmeval.services import Redactor, address_fault, is_secret_name, variable_fault
 
 
@@ -306,32 +305,6 @@ def _mapping_around(template: Any, place: TemplatePath) -> Any:
 
 class WrongCountError(PredictionError):
     """The list of results and the list of inputs have different lengths, so they cannot be matched."""
-
-
-def parse_reply(body: bytes | str) -> Any:
-    """Return the JSON data that was written.
-
-    Raises:
-        PredictionError: It is no JSON, or a key occurs twice in an object.
-    """
-    try:
-        reply = json.loads(body, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=unique_keys)
-    except RecursionError:
-        raise PredictionError(TOO_DEEP) from None
-    except ValueError as error:
-        raise PredictionError(f"found invalid JSON ({error})") from None
-    if nests_too_deep(reply):  # how deep Python itself reads depends on the stack of the caller
-        raise PredictionError(TOO_DEEP)
-    return reply
-
-
-def _finite(literal: str) -> float:
-    value = float(literal)
-    return value if math.isfinite(value) else _no_number(literal)
-
-
-def _no_number(literal: str) -> NoReturn:
-    raise ValueError(f"{literal} is not a JSON number")
 
 
 def predictions_in(

@@ -17,7 +17,7 @@ from pytest_llmeval.judges import _run_store as module
 from pytest_llmeval.judges._coordination import Coordination
 from pytest_llmeval.judges._run_store import LeaseWatch, WorkingCache
 
-_NAME = "from pytest_llmeval.services._machine import process_name; print(process_name())"
+_NAME = "from pytest_llmeval.judges._processes import process_name; print(process_name())"
 
 
 @dataclass

@@ -256,6 +256,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "judges.clients._gemini.Gemini": object.__new__,
     "judges.clients._http.OpenAI": object.__new__,
     "judges.questions._forms.ReplyForm": lambda kind: kind({"score": ReplyField(min=1, max=5)}),
+    "run._shards.Shard": lambda kind: kind,
     "services._secrets.Redactor": lambda kind: kind(["0123456789abcdef"], {}),
     "tasks.fact_check._evidence.EvidenceMatcher": lambda kind: kind(),
     "tasks.retrieval._documents.DocumentIds": lambda kind: kind(),

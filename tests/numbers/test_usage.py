@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case, EvaluatorError
 from pytest_llmeval.core import CaseRecord, JudgeCall, TargetUsage, Totals
-from pytest_llmeval.numbers import UsageEvaluator, claim_calls, usage_of, usage_report
+from pytest_llmeval.numbers import UsageEvaluator, UsageReport, claim_calls, usage_of
 
 FRESH = JudgeCall("a", True, 10, 5, 0.25, 2.0)
 NO_TARGET_USAGE = {"target_tokens": None, "target_cost_usd": None, "cost_per_success_usd": None}
@@ -65,7 +65,7 @@ def test_one_call_of_which_something_is_unknown_makes_the_sum_unknown(call: Judg
 
 def test_where_nobody_was_asked_there_are_no_figures() -> None:
     assert set(figures().values()) == {None}
-    assert usage_report([record(), record()]) is None
+    assert UsageReport.from_records([record(), record()]) is None
 
 
 def test_nobody_can_measure_a_case_for_what_it_cost() -> None:
@@ -83,7 +83,7 @@ def test_a_call_that_questions_share_is_the_first_ones() -> None:
 
 def test_a_report_has_sums_of_this_run_and_percentiles_of_all_calls() -> None:
     calls = [JudgeCall(str(number), number % 2 == 0, 1, 2, 0.125, float(number)) for number in range(5)]
-    report = usage_report([record(*calls[:2], target=(3.0,)), record(*calls[2:])])
+    report = UsageReport.from_records([record(*calls[:2], target=(3.0,)), record(*calls[2:])])
     assert report is not None
     assert (report.verdicts, report.calls, report.input_tokens, report.output_tokens) == (5, 3, 3, 6)
     assert report.judge_cost_usd == 0.375
@@ -102,7 +102,7 @@ def test_a_report_has_sums_of_this_run_and_percentiles_of_all_calls() -> None:
 def test_a_report_says_none_where_a_part_is_unknown(
     call: JudgeCall, told: tuple[int | None, int | None, float | None]
 ) -> None:
-    report = usage_report([record(call)])
+    report = UsageReport.from_records([record(call)])
     assert report is not None
     assert (report.input_tokens, report.output_tokens, report.judge_cost_usd) == told
 
@@ -129,7 +129,7 @@ def test_figures_are_the_same_however_calls_are_split_over_cases(made: list[Judg
     assert {name: value for name, value in parts.items() if value} == {
         name: value for name, value in whole.counts.items() if value
     }
-    report = usage_report([record(*made[:cut]), record(*made[cut:])])
+    report = UsageReport.from_records([record(*made[:cut]), record(*made[cut:])])
     told = UsageEvaluator().scores(whole)
     if report is None:
         assert set(told.values()) == {None}
@@ -146,10 +146,12 @@ def test_usage_of_targets_adds_up_over_predictions() -> None:
     scores = UsageEvaluator().scores(usage_of((), (), usage, successes=1))
     figures = ("target_tokens", "target_cost_usd", "cost_per_success_usd")
     assert [scores[name] for name in figures] == [9, 0.375, 0.75]
-    twice = usage_report([CaseRecord("a", target_usage=usage)])
+    twice = UsageReport.from_records([CaseRecord("a", target_usage=usage)])
     assert twice is not None
     assert (twice.target_tokens, twice.target_cost_usd) == (9, 0.375)
-    report = usage_report([CaseRecord("a", target_usage=usage[:1]), CaseRecord("b", target_usage=usage[1:])])
+    report = UsageReport.from_records(
+        [CaseRecord("a", target_usage=usage[:1]), CaseRecord("b", target_usage=usage[1:])]
+    )
     assert report is not None
     assert (report.target_tokens, report.target_cost_usd) == (18, 0.75)
 

@@ -28,7 +28,7 @@ from pytest_llmeval.core import (
     SnapshotVerdict,
     SuiteError,
 )
-from pytest_llmeval.numbers import UsageReport, compare_systems, summarize, usage_report
+from pytest_llmeval.numbers import UsageReport, compare_systems, summarize
 from pytest_llmeval.reports import (
     PageRun,
     ReportedTexts,
@@ -116,7 +116,7 @@ def suite_of(
         gates,
         len(outcomes) + 1,
         description="Questions of <b>people</b>",
-        usage=usage_report(result.records),
+        usage=UsageReport.from_records(result.records),
         snapshot=[
             SnapshotVerdict("f1", "fell_beyond", "failed", 0.25, 0.5, "f1 fell"),
             SnapshotVerdict("*", "new", "passed"),

@@ -15,7 +15,7 @@ from pytest_llmeval import Case, Observation, Sums
 from pytest_llmeval.baselines import HISTORY, digests_of
 from pytest_llmeval.baselines import _runs as runs
 from pytest_llmeval.core import CaseRecord, Fault, FloatArray, JudgeCall
-from pytest_llmeval.data import writer_name
+from pytest_llmeval.data import WritingProcess
 from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.reports import SuiteReport, to_json
 from pytest_llmeval.reports._overview import cluster_lines
@@ -323,17 +323,21 @@ def test_a_long_list_of_unreadable_predictions_is_cut(tmp_path: Path, monkeypatc
 def test_what_killed_runs_were_about_to_write_is_removed_and_nothing_of_a_living_one(tmp_path: Path) -> None:
     name = ".llmeval-{}-00000000.tmp"
     dead = subprocess.run(
-        [sys.executable, "-c", "from pytest_llmeval.data.files._writing import writer_name; print(writer_name())"],
+        [
+            sys.executable,
+            "-c",
+            "from pytest_llmeval.data.files._writing import WritingProcess; print(WritingProcess.current().name)",
+        ],
         check=True,
         capture_output=True,
         text=True,
     ).stdout.strip()
     for folder in ("__llmeval__", ".llmeval"):
         (tmp_path / folder).mkdir()
-        for process in (dead, writer_name()):
+        for process in (dead, WritingProcess.current().name):
             (tmp_path / folder / name.format(process)).touch()
     finish(tmp_path)
-    assert {each.name for each in tmp_path.glob("*/.*.tmp")} == {name.format(writer_name())}
+    assert {each.name for each in tmp_path.glob("*/.*.tmp")} == {name.format(WritingProcess.current().name)}
 
 
 def test_scores_that_no_suite_has_are_not_approved_in_silence(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from pytest_llmeval.services import AttemptError, Refusals, RunCalls, Snapshot, delay_asked_for, is_transient
+from pytest_llmeval.services import AttemptError, RunCalls, Snapshot, delay_asked_for, is_transient
+from pytest_llmeval.services._retrying import Refusals
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

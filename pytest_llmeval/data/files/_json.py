@@ -9,9 +9,9 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from pytest_llmeval.core import quotation
+from pytest_llmeval.core import PredictionError, quotation
 from pytest_llmeval.data.files._places import (
     HALF_PAIR,
     MAX_DEPTH,
@@ -148,6 +148,41 @@ def _too_deep(text: str, value: Any) -> bool:
 
 
 _NESTING: Final = frozenset({dict, list})
+
+
+def is_readable_json(text: str) -> bool:
+    """Return whether a text is JSON that the readers of our files accept."""
+    try:
+        JsonParser(FaultLog("")).parse(text)
+    except RejectedError:
+        return False
+    return True
+
+
+def parse_reply(body: bytes | str) -> Any:
+    """Return the JSON data that was written.
+
+    Raises:
+        PredictionError: It is no JSON, or a key occurs twice in an object.
+    """
+    try:
+        reply = json.loads(body, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=unique_keys)
+    except RecursionError:
+        raise PredictionError(TOO_DEEP) from None
+    except ValueError as error:
+        raise PredictionError(f"found invalid JSON ({error})") from None
+    if nests_too_deep(reply):  # how deep Python itself reads depends on the stack of the caller
+        raise PredictionError(TOO_DEEP)
+    return reply
+
+
+def _finite(literal: str) -> float:
+    value = float(literal)
+    return value if math.isfinite(value) else _no_number(literal)
+
+
+def _no_number(literal: str) -> NoReturn:
+    raise ValueError(f"{literal} is not a JSON number")
 
 
 def nests_too_deep(value: Any) -> bool:

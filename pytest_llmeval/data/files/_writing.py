@@ -11,32 +11,45 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_llmeval.core import WINDOWS
 from pytest_llmeval.data.files._places import refuse_links
 
-STALE_S: Final = 86_400.0
+_STALE_S: Final = 86_400.0
 """Age at which a file is taken for abandoned although its process may run: on another machine, or under a used id."""
 
 
-def writer_name() -> str:
-    """Return a name of this process, such as ``1f0c5ad2-4711``."""
-    return f"{_machine()}-{os.getpid()}"
+class WritingProcess(NamedTuple):
+    """A process that writes our files, by the name that they carry, such as ``1f0c5ad2-4711``.
 
+    Attributes:
+        name: A digest of its machine, and its id.
+    """
 
-def has_ended(name: str) -> bool:
-    """Whether a process of this machine has ended; one of another machine, or in doubt, has not."""
-    machine, _, number = name.partition("-")
-    if WINDOWS or machine != _machine():  # there, signal 0 is Ctrl-C
-        return False
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return _waits_to_be_reaped(number)
+    name: str
+
+    @classmethod
+    def current(cls) -> "WritingProcess":
+        """Return this process."""
+        return cls(f"{_machine()}-{os.getpid()}")
+
+    def has_ended(self) -> bool:
+        """Whether it is a process of this machine that has ended; in doubt, it has not."""
+        machine, _, number = self.name.partition("-")
+        if WINDOWS or machine != _machine():  # there, signal 0 is Ctrl-C
+            return False
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            return True
+        except (OSError, OverflowError):
+            return False
+        return _waits_to_be_reaped(number)
+
+    def has_abandoned(self, file: os.stat_result) -> bool:
+        """Whether it will not write a file any more: it has ended, or the file is a day old."""
+        return self.has_ended() or time.time() - file.st_mtime > _STALE_S
 
 
 def _waits_to_be_reaped(process: str) -> bool:
@@ -268,7 +281,7 @@ def locked(path: Path) -> Iterator[None]:
 
 def scratch_path(folder: Path) -> Path:
     """Return a name that no other process uses, and by which `remove_leftovers` knows whose it is."""
-    return folder / f".llmeval-{writer_name()}-{os.urandom(4).hex()}.tmp"
+    return folder / f".llmeval-{WritingProcess.current().name}-{os.urandom(4).hex()}.tmp"
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -284,8 +297,7 @@ def _remove_leftovers(folder: Path) -> None:
             match = _LEFTOVER.fullmatch(entry.name)
             if match is not None:
                 with suppress(OSError):
-                    age = time.time() - entry.stat(follow_symlinks=False).st_mtime
-                    if has_ended(match[1]) or age > STALE_S:
+                    if WritingProcess(match[1]).has_abandoned(entry.stat(follow_symlinks=False)):
                         Path(entry.path).unlink(missing_ok=True)
 
 

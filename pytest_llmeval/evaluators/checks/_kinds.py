@@ -33,7 +33,7 @@ from pytest_llmeval.evaluators.checks._contract import (
 )
 from pytest_llmeval.evaluators.checks._media_kinds import MEDIA_KINDS
 from pytest_llmeval.evaluators.checks._texts import TEXT_KINDS, TRACE_KINDS
-from pytest_llmeval.judges import Mode, Question, Rubric, Verdict, get_mode, instruction_language, rubric_mode
+from pytest_llmeval.judges import Mode, Question, Rubric, Verdict, get_mode, instruction_language
 
 _MOST_READ = 2_000_000
 """Characters that may be read in search of JSON; text full of opening brackets would else take quadratic time."""
@@ -326,7 +326,7 @@ class Graded:
 
     def question(self, subject: Subject) -> Question:
         """Return the question which level the answer has."""
-        return _question(rubric_mode(self.rubric.criteria, self.rubric.levels), subject, {})
+        return _question(self.rubric.mode, subject, {})
 
     def read(self, verdict: Verdict) -> CheckOutcome:
         """Whether the level reaches the pass mark."""

@@ -46,7 +46,6 @@ from pytest_llmeval.evaluators.measures._confusion import rate_counts, share_bas
 from pytest_llmeval.judges import (
     ADVERSARIAL,
     MODE_OF_TYPE,
-    PRESETS,
     JudgedEvaluator,
     Mode,
     PromptFile,
@@ -59,7 +58,6 @@ from pytest_llmeval.judges import (
     expected_mode,
     get_mode,
     instruction_language,
-    is_abstention,
     preset_form,
     prompt_of,
     prompted_mode,
@@ -67,7 +65,6 @@ from pytest_llmeval.judges import (
     read_mode_file,
     read_prompt,
     route,
-    rubric_mode,
     steps_question,
 )
 
@@ -268,7 +265,7 @@ class Judge(JudgedEvaluator):
             return ReplyForm(self.reply)
         if self.criteria is not None:
             return GRADES
-        return preset_form(self.mode) if self.mode in PRESETS else None
+        return preset_form(self.mode)
 
     @property
     def _balanced(self) -> bool:
@@ -308,7 +305,7 @@ class Judge(JudgedEvaluator):
         if name == ADVERSARIAL:
             return None
         if self.rubric is not None:
-            mode = rubric_mode(self.rubric.criteria, self.rubric.levels)
+            mode = self.rubric.mode
         elif self.form is not None and name in (_PROMPT, _CRITERIA):
             mode = self._prompt.mode(self.form) if name == _PROMPT else criteria_mode(self.form)
         else:
@@ -333,8 +330,7 @@ class Judge(JudgedEvaluator):
         name = self._name
         try:
             if name == "auto":
-                typed = _TYPE_LABEL in case.labels or is_abstention(case.id)
-                name = route(case.labels.get(_TYPE_LABEL), case.id) if typed else _UNTYPED
+                name = route(case.labels.get(_TYPE_LABEL), case.id, _UNTYPED)
         except ValueError as error:
             raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or set the mode of the evaluator") from None
         mode = self._mode(name)

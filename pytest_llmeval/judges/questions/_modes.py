@@ -72,7 +72,7 @@ def get_mode(name: str) -> Mode:
     if name not in (*MODES, USER_ROLE):
         raise ValueError(unknown_name("judge mode", name, MODES))
     if name in (*PRESETS, USER_ROLE):
-        return form_mode(name, preset_form(name))
+        return form_mode(name, form_of_file(name))
     file = read_mode_file(name)
     read, reply_schema = _REPLIES[file["reply"]]
     low, high = file["scale"]
@@ -103,8 +103,15 @@ def form_mode(name: str, form: ReplyForm, variant: str = "") -> Mode:
 
 
 @cache
-def preset_form(name: str) -> ReplyForm:
-    """Return the form of the replies to one of `PRESETS`."""
+def preset_form(name: str) -> ReplyForm | None:
+    """Return the form of the replies to one of `PRESETS`; other modes have none."""
+    if name not in PRESETS:
+        return None
+    return form_of_file(name)
+
+
+def form_of_file(name: str) -> ReplyForm:
+    """Return the form of replies that the file of a mode declares."""
     entries = read_mode_file(name)["reply"]
     return ReplyForm({name: "text" if entry == "text" else ReplyField(**entry) for name, entry in entries.items()})
 
@@ -138,18 +145,21 @@ def is_abstention(case_id: str) -> bool:
     return case_id.endswith(_ABSTENTION_IDS)
 
 
-def route(question_type: str | None, case_id: str = "") -> str:
+def route(question_type: str | None, case_id: str = "", untyped: str | None = None) -> str:
     """Return the name of the mode that judges a question.
 
     Args:
         question_type: One of `MODE_OF_TYPE`.
         case_id: An id that ends in ``_abs`` marks a question of LongMemEval that cannot be answered, of any type.
+        untyped: The mode of questions without a type; ``None`` if they must have one.
 
     Raises:
         ValueError: The type is absent or unknown.
     """
     if is_abstention(case_id):
         return ABSTENTION
+    if question_type is None and untyped is not None:
+        return untyped
     if question_type is None:
         raise ValueError(f"the question type is missing, one of {', '.join(sorted(MODE_OF_TYPE))}")
     if question_type not in MODE_OF_TYPE:

@@ -118,6 +118,11 @@ class Rubric:
         """The scores of the levels, lowest first."""
         return tuple(sorted(level.score for level in self.levels))
 
+    @property
+    def mode(self) -> Mode:
+        """The mode that grades by its criteria and levels."""
+        return rubric_mode(self.criteria, self.levels)
+
 
 def _score_number(score: float) -> str:
     return str(int(score)) if score.is_integer() else repr(score)

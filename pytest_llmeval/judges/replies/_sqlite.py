@@ -15,8 +15,8 @@ from typing import Any, Final, Self
 
 from pytest_llmeval.core import LlmevalError
 from pytest_llmeval.data import WORKING_FOLDER, make_working_folder, refuse_links, remove_leftovers, scratch_path
+from pytest_llmeval.judges._processes import ticks
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
-from pytest_llmeval.services import ticks
 
 SCHEMA_VERSION: Final = 1
 APPLICATION_ID: Final = 0x6C6C6D65

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.data import FaultLog, FilePlace, JsonParser, RejectedError, load_json, read_document, read_json
-from pytest_llmeval.data.files._json import scan_json
+from pytest_llmeval.data import FaultLog, FilePlace, load_json, read_document, read_json
+from pytest_llmeval.data.files._json import JsonParser, RejectedError, scan_json
 
 
 def faults_of(text: str) -> list[str]:

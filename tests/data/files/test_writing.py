@@ -12,23 +12,21 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.data import (
-    STALE_S,
+    WritingProcess,
     append_text,
-    has_ended,
     locked,
     make_working_folder,
     remove_leftovers,
     rewrite,
     scratch_path,
     write_text,
-    writer_name,
 )
 from pytest_llmeval.data.files import _writing as writing
 
 
 def dead_process() -> str:
     """Return the name of a process that has ended."""
-    code = "from pytest_llmeval.data.files._writing import writer_name; print(writer_name())"
+    code = "from pytest_llmeval.data.files._writing import WritingProcess; print(WritingProcess.current().name)"
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -154,14 +152,14 @@ def test_a_pipe_that_nobody_reads_is_refused_and_stays_a_pipe(tmp_path: Path) ->
 
 
 def test_leftovers_of_dead_processes_and_old_ones_go_and_nothing_else(tmp_path: Path) -> None:
-    dead, alive = dead_process(), writer_name()
+    dead, alive = dead_process(), WritingProcess.current().name
     gone = [f".llmeval-{dead}-00000000.tmp{suffix}" for suffix in ("", "-wal", "-shm")]
     other_machine = ".llmeval-00000000-1-00000001.tmp"
     old = ".llmeval-00000000-1-00000000.tmp"
     stay = [f".llmeval-{alive}-00000000.tmp", other_machine, "report.json.tmp", f".llmeval-{dead}.tmp"]
     for name in (*gone, old, *stay):
         (tmp_path / name).touch()
-    past = (tmp_path / old).stat().st_mtime - STALE_S - 1
+    past = (tmp_path / old).stat().st_mtime - 86_401
     os.utime(tmp_path / old, (past, past))
     write_text(tmp_path / "report.json", ["text"])
     assert names(tmp_path) == sorted([*stay, "report.json"])
@@ -170,18 +168,18 @@ def test_leftovers_of_dead_processes_and_old_ones_go_and_nothing_else(tmp_path: 
 
 def test_a_scratch_name_is_used_once_and_names_its_process(tmp_path: Path) -> None:
     assert scratch_path(tmp_path) != scratch_path(tmp_path)
-    assert writer_name() in scratch_path(tmp_path).name
-    assert not has_ended(writer_name())
-    assert has_ended(dead_process())
-    assert not has_ended("00000000-1")
+    assert WritingProcess.current().name in scratch_path(tmp_path).name
+    assert not WritingProcess.current().has_ended()
+    assert WritingProcess(dead_process()).has_ended()
+    assert not WritingProcess("00000000-1").has_ended()
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
 def test_a_process_that_waits_to_be_reaped_has_ended() -> None:
-    machine = writer_name().partition("-")[0]
+    machine = WritingProcess.current().name.partition("-")[0]
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert has_ended(f"{machine}-{child.pid}")
+        assert WritingProcess(f"{machine}-{child.pid}").has_ended()
 
 
 def test_rewriting_at_the_same_time_loses_nothing_and_leaves_no_lock(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import Reading
 from pytest_llmeval.evaluators import Judge
-from pytest_llmeval.judges import PRESETS, Question, get_mode
+from pytest_llmeval.judges import Question, get_mode
+from pytest_llmeval.judges.questions._modes import PRESETS
 
 FLAGS = {"toxicity": "toxic", "bias": "biased", "personal_data": "discloses", "advice_limits": "oversteps"}
 MESSAGES = [

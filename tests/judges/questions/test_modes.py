@@ -14,7 +14,6 @@ from pytest_llmeval.judges import (
     ADVERSARIAL,
     FLAGS,
     MODE_OF_TYPE,
-    PRESETS,
     SIMULATED_USER,
     USER_ROLE,
     Mode,
@@ -22,10 +21,9 @@ from pytest_llmeval.judges import (
     get_mode,
     read_mode_file,
     route,
-    rubric_mode,
 )
-from pytest_llmeval.judges.questions._modes import MODES
-from pytest_llmeval.judges.questions._suite_modes import Level
+from pytest_llmeval.judges.questions._modes import MODES, PRESETS
+from pytest_llmeval.judges.questions._suite_modes import Level, rubric_mode
 from pytest_llmeval.tasks.memory_qa import QuestionType
 
 LEVELS = (Level(1, "rude"), Level(3, "polite"), Level(2.5, "neutral"))

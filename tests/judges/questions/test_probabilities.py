@@ -9,9 +9,9 @@ import pytest
 
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.evaluators.judge._evaluator import GRADES, levels_fault
-from pytest_llmeval.judges import JudgeReply, JudgeRequest, criteria_mode, expected_mode, rubric_mode
+from pytest_llmeval.judges import JudgeReply, JudgeRequest, criteria_mode, expected_mode
 from pytest_llmeval.judges.questions._replies import TokenChoice, enveloped, score_probabilities
-from pytest_llmeval.judges.questions._suite_modes import Level
+from pytest_llmeval.judges.questions._suite_modes import Level, rubric_mode
 
 MODE = expected_mode(criteria_mode(GRADES), "score", (1, 2, 3, 4, 5))
 REQUEST = JudgeRequest((), expected_of="score")

@@ -8,10 +8,10 @@ from running import Clock
 
 from pytest_llmeval.judges import Budget
 from pytest_llmeval.judges._coordination import LONGEST_S, Coordination
-from pytest_llmeval.services import process_name
+from pytest_llmeval.judges._processes import process_name
 
 DAY_S = 86_400.0
-_NAME = "from pytest_llmeval.services._machine import process_name; print(process_name())"
+_NAME = "from pytest_llmeval.judges._processes import process_name; print(process_name())"
 
 
 def test_one_owner_at_a_time_has_a_lease(shared: Coordination) -> None:
