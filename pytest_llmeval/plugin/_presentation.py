@@ -251,6 +251,25 @@ def print_summary(
         reporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
 
 
+@dataclass(frozen=True)
+class ExitReasons:
+    """Prints why the exit code is not pytest's own, below warnings and lists of tests.
+
+    Attributes:
+        lines: Filled until the session ends.
+    """
+
+    lines: Sequence[str]
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> Generator[None, Any, Any]:
+        """Print the lines."""
+        done = yield
+        for line in self.lines:
+            terminalreporter.write_line(printable(line), yellow=True)
+        return done
+
+
 COLLECTING = ("llmeval_controller", "llmeval_scores")
 """Our own plugins that collect what tests report. Verdicts follow from that, so they must not get them as reports."""
 

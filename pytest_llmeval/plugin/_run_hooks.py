@@ -55,6 +55,7 @@ from pytest_llmeval.plugin._payload import (
 from pytest_llmeval.plugin._presentation import (
     CATEGORIES,
     BriefFailures,
+    ExitReasons,
     FoldedFailures,
     annotate,
     category_of,
@@ -153,7 +154,9 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         refuse_misnamed_suites(config)
         refuse_without_meaning(config)
         stay_in_one_process(config)
-        register(PlanHooks(config, runner, loader), "llmeval_plan")
+        plan = PlanHooks(config, runner, loader)
+        register(plan, "llmeval_plan")
+        register(ExitReasons(plan.exit_reasons), "llmeval_exit_reasons")
     elif not worker:
         know_passing(CATEGORIES)
         refuse_anchor_alone(config)
@@ -161,6 +164,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         run = Run(config, loader, runner)
         register(ControllerHooks(run, report_paths(config), stops.board), "llmeval_controller")
         register(StopWatchHooks(run, stops.board), "llmeval_stop_watch")
+        register(ExitReasons(run.exit_reasons), "llmeval_exit_reasons")
         register(FoldedFailures(run.record), "llmeval_folded_failures")
         register(BriefFailures(run.record), "llmeval_brief_failures")
         if shows_progress:

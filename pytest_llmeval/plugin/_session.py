@@ -175,6 +175,7 @@ class Run(Struct):
         runner: Has the judges and recordings of this process.
         record: What was reported.
         notes: Lines for the terminal.
+        exit_reasons: Why the exit code is not pytest's own.
         finished: The result, once `finish` has run.
         shortfalls: Why the run does not pass although its exit code would say so.
         collected: Ids of all tests over cases, before any selection, if they are to be kept.
@@ -186,6 +187,7 @@ class Run(Struct):
     runner: CaseRunner
     record: RunRecord = field(default_factory=RunRecord)
     notes: list[str] = []
+    exit_reasons: list[str] = []
     finished: Reported | None = None
     shortfalls: list[str] = []
     collected: dict[str, int] = {}
@@ -316,13 +318,14 @@ class Run(Struct):
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             is_empty_shard = bool(self.collected) and shard_of_run(self.config) is not None
             reasons = [_EMPTY_SHARD] if is_empty_shard else []
-            self.notes += change_exit_code(session, pytest.ExitCode.OK, reasons)
+            self.exit_reasons += change_exit_code(session, pytest.ExitCode.OK, reasons)
         if session.exitstatus == pytest.ExitCode.OK:
             missing = [*self.shortfalls, *missing]
-            missing = change_exit_code(session, pytest.ExitCode.TESTS_FAILED, missing)
-        self.notes += missing
+            self.exit_reasons += change_exit_code(session, pytest.ExitCode.TESTS_FAILED, missing)
+        else:
+            self.notes += missing
         if self.pending and session.exitstatus == pytest.ExitCode.OK:
-            self.notes += change_exit_code(session, _CANNOT_TELL, [self.pending])
+            self.exit_reasons += change_exit_code(session, _CANNOT_TELL, [self.pending])
         elif self.pending:
             self.notes.append(self.pending)
 
@@ -434,7 +437,7 @@ class PlanHooks:
         self._plan: PlanReport | None = None
         self._others = 0
         self._written: list[Path] = []
-        self._reasons: list[str] = []
+        self.exit_reasons: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -457,9 +460,9 @@ class PlanHooks:
             write_text(path, [text])
             self._written.append(path)
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._loader.left_out.collected:
-            self._reasons += change_exit_code(session, pytest.ExitCode.OK, [_EMPTY_SHARD])
+            self.exit_reasons += change_exit_code(session, pytest.ExitCode.OK, [_EMPTY_SHARD])
         if session.exitstatus == pytest.ExitCode.OK and self._plan.exceeds_budget:
-            self._reasons += change_exit_code(session, pytest.ExitCode.TESTS_FAILED, [_OVER_BUDGET])
+            self.exit_reasons += change_exit_code(session, pytest.ExitCode.TESTS_FAILED, [_OVER_BUDGET])
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the plan."""
@@ -477,8 +480,6 @@ class PlanHooks:
             terminalreporter.write_line(f"{refused} not planned or only in part, because of faults", red=True)
         for path in self._written:
             terminalreporter.write_line(f"plan written to {path}")
-        for reason in self._reasons:
-            terminalreporter.write_line(reason)
 
 
 def _asks_judge(item: pytest.Item) -> bool:

@@ -133,6 +133,14 @@ def test_the_last_lines_name_the_reason(
     assert sum(line.startswith(reason) for line in ran.text.splitlines()[-12:]) == 1, ran.text
 
 
+def test_the_reason_is_below_warnings_and_lists_of_tests(project: "Project") -> None:
+    project.write("test_plain.py", "import warnings\n\ndef test_plain(): warnings.warn('old')\n")
+    ran = project.run(*unwritable(project), "-rA", "-W", "default", "--durations=3")
+    assert ran.code == 1
+    assert "PASSED test_plain.py::test_plain" in ran.text
+    assert ran.text.splitlines()[-2].startswith("exit code 1: report NOT written to"), ran.text
+
+
 def test_a_report_for_each_suite_is_no_reason_to_fail(project: "Project") -> None:
     one_case(project)
     ran = project.run("--llmeval-report=out/{suite}/summary.txt")
