@@ -437,6 +437,7 @@ class PlanHooks:
         self._plan: PlanReport | None = None
         self._others = 0
         self._written: list[Path] = []
+        self._missing: list[str] = []
         self.exit_reasons: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
@@ -456,13 +457,18 @@ class PlanHooks:
             return
         text = json.dumps(self._plan.data(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
         for path in report_paths(self._config):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, [text])
-            self._written.append(path)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_text(path, [text])
+                self._written.append(path)
+            except OSError as error:
+                self._missing.append(f"plan NOT written to {path}: {error.strerror}")
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._loader.left_out.collected:
             self.exit_reasons += change_exit_code(session, pytest.ExitCode.OK, [_EMPTY_SHARD])
-        if session.exitstatus == pytest.ExitCode.OK and self._plan.exceeds_budget:
-            self.exit_reasons += change_exit_code(session, pytest.ExitCode.TESTS_FAILED, [_OVER_BUDGET])
+        if session.exitstatus == pytest.ExitCode.OK:
+            missing = [*([_OVER_BUDGET] if self._plan.exceeds_budget else []), *self._missing]
+            self.exit_reasons += change_exit_code(session, pytest.ExitCode.TESTS_FAILED, missing)
+            self._missing = []
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the plan."""
@@ -480,6 +486,8 @@ class PlanHooks:
             terminalreporter.write_line(f"{refused} not planned or only in part, because of faults", red=True)
         for path in self._written:
             terminalreporter.write_line(f"plan written to {path}")
+        for missing in self._missing:
+            terminalreporter.write_line(printable(missing), yellow=True)
 
 
 def _asks_judge(item: pytest.Item) -> bool:

@@ -73,6 +73,10 @@ def over_budget(project: "Project") -> list[str]:
     return ["--llmeval-plan", "--llmeval-budget=calls=1"]
 
 
+def unwritable_plan(project: "Project") -> list[str]:
+    return [*unwritable(project), "--llmeval-plan", "--llmeval-report=file/plan.json"]
+
+
 def ended_by_a_target(project: "Project") -> list[str]:
     project.write("bot.py", "import pytest\n\ndef answer(word): pytest.exit('bye', 0)\n")
     project.asking("s.eval.yaml", "bot:answer", "a")
@@ -103,6 +107,7 @@ REASONS: dict[Callable[["Project"], list[str]], tuple[int, str]] = {
     unwritable_shard: (1, "exit code 1: results NOT kept in"),
     empty_shard: (0, "exit code 0: no case belongs to this shard"),
     empty_planned_shard: (0, "exit code 0: no case belongs to this shard"),
+    unwritable_plan: (1, "exit code 1: plan NOT written to"),
     over_budget: (1, "exit code 1: the plan exceeds --llmeval-budget"),
     ended_by_a_target: (1, "exit code 1: 1 selected test of eval suites did not run: bye"),
     ended_in_collection: (1, "exit code 1: the run ended while tests were collected: bye"),
@@ -118,7 +123,7 @@ def test_every_call_that_changes_an_exit_code_is_tried_below() -> None:
         ("plugin", "missing"),  # shortfalls of the run, and files that are not written
         ("plugin", "[self.pending]"),
         ("plugin", "[_EMPTY_SHARD]"),
-        ("plugin", "[_OVER_BUDGET]"),
+        ("plugin", "missing"),  # a plan beyond the budget, or one that is not written
     ]
 
 
