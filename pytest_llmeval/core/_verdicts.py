@@ -43,6 +43,7 @@ class GateResult:
         fallen: Ids of the cases that got worse, those that explain the fall first; empty without a `cause`.
         word: What is known about the change; empty for gates that compare nothing.
         known: The same in one sentence.
+        moved: What the sentence begins with: the values before and now, and how many cases changed.
     """
 
     gate: str
@@ -58,6 +59,7 @@ class GateResult:
     fallen: Annotated[Sequence[str], WrittenField.IF_KNOWN] = ()
     word: Annotated[ChangeWord, WrittenField.IF_KNOWN] = ""
     known: Annotated[str, WrittenField.IF_KNOWN] = ""
+    moved: Annotated[str, WrittenField.IF_KNOWN] = ""
 
     @property
     def headline(self) -> str:

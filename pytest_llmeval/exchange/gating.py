@@ -547,12 +547,11 @@ def _verdict(
     for suite in report.suites:
         verdicts += [*((suite, result) for result in suite.gates), *((suite, verdict) for verdict in suite.snapshot)]
     several = len({suite.base_name for suite in report.suites}) > 1
-    sentences = {
-        id(each): _sentence(
-            each, (suite.suite if several else suite.variant) + ": " if several or suite.variant else ""
-        )
+    whose = {
+        id(each): (suite.suite if several else suite.variant) + ": " if several or suite.variant else ""
         for suite, each in verdicts
     }
+    sentences = {id(each): _sentence(each, whose[id(each)]) for _, each in verdicts}
     known = [each for _, each in verdicts]
     unwritten = [
         each
@@ -569,10 +568,8 @@ def _verdict(
     accepting = f"; {options.approving} --snapshot-anchor accepts it"
     failed = [reason.removesuffix(".") + accepting if "drift(" in reason else reason for reason in failed]
     failed += [f"{counted(failing, 'case')} below its thresholds"] if failing else []
-    open_ = [*facts.opens]
     waiting = [each for each in known if each.outcome in ("undecided", "not_judged") or each in unmeasured]
-    open_ += [sentences[id(each)] for each in waiting]
-    open_ += [_sentence(verdict, "") for verdict in unwritten]
+    open_ = [*facts.opens, *(sentences[id(each)] for each in waiting), *(_sentence(each, "") for each in unwritten)]
     by_proof, of_arms, few = shown_by_arms(finished.judged.suites, options.reference, options.min_cases, options.power)
     judged = [each for each in known if isinstance(each, GateResult)]
     notes = [*notes, *of_arms]
@@ -605,7 +602,9 @@ def _verdict(
     elif open_:
         decision, word, why, outcome = "undecided", "cannot tell", open_, "open"
     else:
-        word, why = _known(judged, sum(len(suite.cases) for suite in report.suites))
+        word, why = _known(
+            [(whose[id(each)], each) for each in judged], sum(len(suite.cases) for suite in report.suites)
+        )
         outcome = "few" if word == "cannot tell" else "passed"
     next_step = step_of(facts, outcome)
     why = list(dict.fromkeys(why))
@@ -626,27 +625,33 @@ def _ungated_errors(finished: Reported) -> list[str]:
     return [f"{name} in {counted(count, 'case')}" for name, count in ungated.items()]
 
 
-def _known(judged: Sequence[GateResult], cases: int) -> tuple[Word, list[str]]:
+def _known(judged: Sequence[tuple[str, GateResult]], cases: int) -> tuple[Word, list[str]]:
     """The verdict on results that no gate stops, as a word and as sentences.
 
     A fall beyond its limit that is not significant comes before a rise of another metric.
+
+    Args:
+        judged: Each gate behind the words that name its system; empty words if there is one.
+        cases: Their number.
     """
-    changes = [result for result in judged if result.word]
+    changes = [(whose, result) for whose, result in judged if result.word]
     passed = [f"{counted(len(judged), 'gate')} passed in {counted(cases, 'case')}"]
     if not changes:
-        return "passed", [*passed, *(_sentence(result, "") for result in judged)]
-    open_ = [change for change in changes if change.word == "cannot tell"]
+        return "passed", [*passed, *(_sentence(result, whose) for whose, result in judged)]
+    open_ = [(whose, change) for whose, change in changes if change.word == "cannot tell"]
     fell = [
-        result
-        for result in open_
+        (whose, result)
+        for whose, result in open_
         if result.value is not None and result.limit is not None and result.value > result.limit
     ]
-    rose = [change for change in changes if change.word == "better"]
+    rose = [(whose, change) for whose, change in changes if change.word == "better"]
     decisive = fell or rose or open_ or changes
-    sentences = [result.known for result in decisive]
-    sentences += [f"{change.word}: {change.known}" for change in changes if change not in decisive]
-    limits = [_sentence(result, "") for result in judged if not result.word]
-    return decisive[0].word or "passed", [*sentences, *limits, *passed]
+    sentences = [f"{whose}{result.known}" for whose, result in decisive]
+    sentences += [
+        f"{change.word}: {whose}{change.known}" for whose, change in changes if (whose, change) not in decisive
+    ]
+    limits = [_sentence(result, whose) for whose, result in judged if not result.word]
+    return decisive[0][1].word or "passed", [*sentences, *limits, *passed]
 
 
 def _sentence(verdict: GateResult | SnapshotVerdict, whose: str) -> str:

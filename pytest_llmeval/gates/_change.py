@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, get_args
 
 from msgspec import Struct
 
@@ -444,6 +444,14 @@ class ChangeGate(Gate):
         return f"{self.subject} has no value in the baseline"
 
 
+class KnownChange(NamedTuple):
+    """What is known about a change: a word, a sentence, and the move with which the sentence begins."""
+
+    word: ChangeWord = ""
+    known: str = ""
+    moved: str = ""
+
+
 class ExaminedChange(Struct, frozen=True):
     """One gate on one group of cases, or on all."""
 
@@ -510,26 +518,27 @@ class ExaminedChange(Struct, frozen=True):
         p_value = _p(adjusted.p_value)
         if outcome == "failed" and p_value == _p(1):  # which is no reason to fail
             p_value = ""
-        parts = self._parts(evidence, adjusted, p_value, proven=proven)
         data = evidence.estimate
         if outcome == "passed" and data.changed == 0 and data.units and data.chain is None:
             alike = counted(data.units, "case" if data.units == data.cases else "cluster")
-            parts.insert(0, f"{gate.subject} {number(data.value)}, unchanged in all {alike}")
+            same = f"{gate.subject} {number(data.value)}, unchanged in all {alike}"
+            return outcome, drop, "; ".join(filter(None, [same, self._compared]))
+        parts = self._parts(evidence, adjusted, p_value, proven=proven)
         return outcome, drop, "; ".join([*([lead] if lead else []), *parts])
 
-    def word(self, adjusted: Adjusted) -> tuple[ChangeWord, str]:
-        """The verdict on the change, as a word and as a sentence; neither without a test."""
+    def known(self, adjusted: Adjusted) -> KnownChange:
+        """The verdict on the change; empty without a test."""
         evidence, gate = self.evidence, self.gate
         if evidence is None or self.fault or evidence.drop is None:
-            return "", ""
+            return KnownChange()
         collapsed = adjusted.collapsed and evidence.drop > gate.max_drop
         fell = collapsed or (gate.noun == "drop" and gate.refutes and adjusted.p_value <= 1 - gate.confidence)
         known = evidence.known_change(gate, self.metric, fell=fell, tests=adjusted.tests)
         data = evidence.estimate
         where = f"{self.group}: " if self.group else ""
         tally = f" ({self.worsened.tally})" if self.worsened is not None and self.worsened.ids else ""
-        parts = [f"{where}{gate.subject} {_moved(data)}{tally}, {known.sentence}", self._compared]
-        return known.word, "; ".join(filter(None, parts))
+        moved = f"{where}{gate.subject} {_moved(data)}{tally}"
+        return KnownChange(known.word, "; ".join(filter(None, [f"{moved}, {known.sentence}", self._compared])), moved)
 
     @property
     def _compared(self) -> str:

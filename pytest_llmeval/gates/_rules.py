@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     without_links,
 )
 from pytest_llmeval.data import STRICT, adapter, describe
-from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence
+from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence, KnownChange
 from pytest_llmeval.gates._contract import PERCENTILES, STATISTICS, Gate, GateFault, GateKey
 from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
 from pytest_llmeval.gates._limit import LimitGate
@@ -252,10 +252,8 @@ def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> Ga
         _, outcome, drop, reason = verdicts[0]
         evidence = finding.examined[0].evidence
         low, high = (evidence is not None and gate.change_bounds(evidence.interval)) or (None, None)
-        word, known = finding.examined[0].word(among[0])
-        verdict = replace(
-            gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided, word=word, known=known
-        )
+        verdict = replace(gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided)
+        verdict = replace(verdict, **finding.examined[0].known(among[0])._asdict())
         return _with_cause(verdict, zip(finding.examined, among, strict=True))
     small = f"; not evaluated, under {counted(gate.min_cases, 'case')}: {several(finding.small)}"
     note = small if finding.small else ""
@@ -275,15 +273,15 @@ def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> Ga
     falls = [
         pair for pair, each in zip(zip(finding.examined, among, strict=True), verdicts, strict=True) if each in failed
     ]
-    word, known = _word_of_groups([each.word(own) for each, own in zip(finding.examined, among, strict=True)])
-    verdict = replace(gate.result(outcome, drop, text), undecided=undecided, word=word, known=known)
+    known = _known_of_groups([each.known(own) for each, own in zip(finding.examined, among, strict=True)])
+    verdict = replace(gate.result(outcome, drop, text), undecided=undecided, **known._asdict())
     return _with_cause(verdict, falls)
 
 
-def _word_of_groups(words: Sequence[tuple[ChangeWord, str]]) -> tuple[ChangeWord, str]:
+def _known_of_groups(changes: Sequence[KnownChange]) -> KnownChange:
     """The verdict on a change of groups: of the first that has the most important word."""
     ranks: Sequence[ChangeWord] = ("worse", "cannot tell", "better", "no drop", "")
-    return min(words, key=lambda each: ranks.index(each[0]))
+    return min(changes, key=lambda change: ranks.index(change.word))
 
 
 def _with_cause(verdict: GateResult, falls: Iterable[tuple[ExaminedChange, Adjusted]]) -> GateResult:

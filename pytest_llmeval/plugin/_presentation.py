@@ -16,7 +16,7 @@ from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted
 from pytest_llmeval.plugin._options import AGENT
 from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
 from pytest_llmeval.plugin._pytest_private import terminal_width, write_order
-from pytest_llmeval.reports import Line, RunReport, agent_lines, render
+from pytest_llmeval.reports import FEW_FAILURES, Line, RunReport, agent_lines, render, shared_reason
 from pytest_llmeval.run import Item, ItemResult, RunRecord
 from pytest_llmeval.services import secret_values, without
 from pytest_llmeval.suites import SuiteKey
@@ -116,9 +116,10 @@ def _name_reason(report: Any) -> None:
     """Give the error of a suite file that cannot be collected its first fault as reason, for the short summary."""
     representation: Any = report.longrepr
     first = str(representation).partition("\n")[0]
-    if isinstance(report, pytest.CollectReport) and first.startswith(f"{report.nodeid}:"):
+    file = f"{report.nodeid.partition('::')[0]}:"
+    if isinstance(report, pytest.CollectReport) and first.startswith(file):
         with suppress(AttributeError):  # a text, from another process
-            representation.reprcrash = SimpleNamespace(message=first.removeprefix(f"{report.nodeid}:"))
+            representation.reprcrash = SimpleNamespace(message=first.removeprefix(file))
 
 
 def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verbose: bool) -> list[Any]:
@@ -134,14 +135,14 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verb
         result = items.get(Item(report.location[0], report.nodeid)) if hasattr(report, "nodeid") else None
         if result is not None and len(result.part.records) == 1 and result.part.records[0].reason:
             cases[id(report)] = result.part.key, result.part.records[0]
-    many = len(cases) > _MOST_BLOCKS
+    many = len(cases) > FEW_FAILURES
     if is_verbose and not many:
         return list(reports)
     groups: dict[object, list[Any]] = {}
     for report in reports:
-        record = cases[id(report)][1] if id(report) in cases else None
-        alike = record is not None and (many or record.outcome == "errored")
-        groups.setdefault(record.reason if alike and record is not None else id(report), []).append(report)
+        _, record = cases.get(id(report), (None, None))
+        shared_cause = "" if record is None else shared_reason(record, len(cases))
+        groups.setdefault(shared_cause or id(report), []).append(report)
     if not many:
         return [group[0] if len(group) == 1 else _counted(group, "", "-v") for group in groups.values()]
     labels = {

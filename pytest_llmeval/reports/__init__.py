@@ -6,14 +6,16 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports._failures import (
+        FEW_FAILURES,
         MOST,
         CasePlace,
         SuiteCase,
         cause_of,
+        count_failing,
         explain,
-        failure_key,
         returned_modes,
         said_text,
+        shared_reason,
     )
     from pytest_llmeval.reports._files import (
         FORMATS,
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
         gate_verdicts,
         past_limits,
     )
-    from pytest_llmeval.reports._headline import Headline, headline_of
+    from pytest_llmeval.reports._headline import Headline, headline_of, undecided_text
     from pytest_llmeval.reports._json import (
         SCHEMA_VERSION,
         published,
@@ -79,14 +81,17 @@ _HOMES = {
     "_headline": (
         "Headline",
         "headline_of",
+        "undecided_text",
     ),
     "_failures": (
         "CasePlace",
+        "FEW_FAILURES",
         "MOST",
         "SuiteCase",
         "cause_of",
         "explain",
-        "failure_key",
+        "count_failing",
+        "shared_reason",
         "returned_modes",
         "said_text",
     ),

@@ -24,7 +24,7 @@ from pytest_llmeval.core import (
     printable,
     width_of,
 )
-from pytest_llmeval.reports._form import CaseReport, SuiteReport
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport
 
 _NAMED = re.compile(r"turn (\d+)\b:? ?")
 _DIFFERENCE = re.compile("found (.+), expected (.+)")
@@ -488,11 +488,21 @@ def said_text(value: Any) -> str:
     return as_line(value, most=10**9)
 
 
-def failure_key(case: CaseReport) -> str:
-    """The common key of cases that fail alike: an error, or question, answers and findings; else the id."""
-    if case.outcome == "errored" and case.reason:
-        return repr(case.reason)
-    if not (case.answers or case.findings or case.reason):
-        return repr(case.id)
-    question = "" if case.input is None else said_text(case.input)
-    return repr((question, [said_text(answer.value) for answer in case.answers], case.findings or case.reason))
+FEW_FAILURES = 10
+"""Failing cases of a run up to which each is shown by itself, unless an error is the cause."""
+
+
+def shared_reason(case: CaseRecord | CaseReport, failing: int) -> str:
+    """The reason by which terminal, page and comment group failing cases; empty for a case that stands alone.
+
+    Args:
+        case: The case.
+        failing: The number of failing cases of the run.
+    """
+    alike = case.outcome == "errored" or (case.outcome in BAD and failing > FEW_FAILURES)
+    return (case.reason or "") if alike else ""
+
+
+def count_failing(run: RunReport) -> int:
+    """The number of failing cases of a run."""
+    return sum(case.outcome in BAD for suite in run.suites for case in suite.cases)

@@ -1,5 +1,6 @@
 """The first sentence on a run that failed."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -61,8 +62,19 @@ def headline_of(run: RunReport, before: Sequence[Mapping[str, CaseReport]]) -> H
     suite = run.suites[place]
     metric = next(iter((*failing[place][0].unmet, *suite.gated)), "")
     worse = _worst_first(suite, failing[place], before[place], metric)
-    reason = f": {worse[0].reason}" if worse[0].reason else ""
+    alike = sum(case.reason == worse[0].reason for case in worse)
+    which = f", {alike} with" if alike < len(worse) else ":"
+    reason = f"{which} {worse[0].reason}" if worse[0].reason else ""
     return _headline(run, place, f"{len(worse)} of {counted(suite.total, 'case')} failed{reason}", worse, "failure")
+
+
+def undecided_text(run: RunReport) -> str:
+    """How many gates of an undecided run could not decide; empty for any other run."""
+    outcomes = Counter(gate.outcome for suite in run.suites for gate in suite.gates)
+    if run.verdict != "undecided" or not outcomes["undecided"]:
+        return ""
+    of_all = f"{outcomes['undecided']} of {counted(outcomes.total(), 'gate')} could not decide"
+    return f"Passed; {of_all}" if outcomes["passed"] else of_all
 
 
 def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: Mapping[str, CaseReport]) -> Headline:

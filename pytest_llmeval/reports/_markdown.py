@@ -11,7 +11,7 @@ from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, as_line, count
 from pytest_llmeval.data import append_text, write_text
 from pytest_llmeval.reports._failures import repeats_line
 from pytest_llmeval.reports._form import SHOWN_FROM, CaseReport, RunReport, SuiteReport, Survival, count_text
-from pytest_llmeval.reports._headline import headline_of
+from pytest_llmeval.reports._headline import headline_of, undecided_text
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
     OverviewRow,
@@ -140,7 +140,7 @@ def _verdict(report: RunReport) -> list[str]:
     faults = [f"{counted(len(report.faults), 'faulty file')}"] if report.faults else []
     headline = headline_of(report, report.approved_cases())
     cause = [f"**{word}**: {text(str(headline), cell=False)}", ""] if headline is not None else []
-    start = "" if cause else f"**{word}**: "
+    start = "" if cause else f"**{undecided_text(report) or word}**: "
     return [*cause, f"{start}{'; '.join([*faults, *([counts.text] if report.suites else [])])}", ""]
 
 

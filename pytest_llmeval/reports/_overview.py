@@ -295,7 +295,7 @@ def warnings(suite: SuiteReport, reasons: Sequence[str] = ()) -> Iterator[Line]:
         if verdict.outcome == "not_judged" or verdict.metric == EVERYTHING:
             yield Line(printable(f"{suite.suite}: snapshot {verdict.reason}"), "yellow")
     yield from not_judged(suite, f"{suite.suite}: ")
-    past = [text for text in past_limits(suite.gates) if not any(reason in text for reason in reasons)]
+    past = past_limits(gate for gate in suite.gates if not any(gate.known in reason for reason in reasons))
     yield from (Line(printable(f"{suite.suite}: {each}"), "yellow") for each in past)
     undecided = [gate for gate in suite.gates if gate.outcome == "undecided"]
     if undecided:

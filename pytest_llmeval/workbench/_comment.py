@@ -27,6 +27,7 @@ from pytest_llmeval.reports import (
     SuiteReport,
     affected_text,
     cause_of,
+    count_failing,
     count_text,
     fall_reason,
     gate_reason,
@@ -36,6 +37,7 @@ from pytest_llmeval.reports import (
     run_outcome,
     text,
     uncalibrated_text,
+    undecided_text,
 )
 from pytest_llmeval.workbench._comment_parts import (
     NO_LINKS,
@@ -50,6 +52,7 @@ from pytest_llmeval.workbench._comment_parts import (
     commit_id,
     compare_runs,
     failing_case,
+    fenced,
     grouped_cases,
     job_repository,
     page_url,
@@ -138,8 +141,8 @@ _WIDTH = 110
 """Characters of a line, about, as code hosts show comments."""
 _GATES, _FAULTS, _METRICS = 7, 3, 5
 """Lines for the rows of tables before the fold; cases have the rest."""
-_FAILED = 8
-"""Failed verdicts that are before the fold however many lines they take."""
+_OPEN = 8
+"""Verdicts other than passed that are before the fold however many lines they take."""
 _MOST_LISTED = 5
 """Cases before the fold."""
 _BELOW = 5
@@ -184,7 +187,7 @@ def comment_text(
     changes = approved_comparison(run) if comparison is None else comparison
     fates = case_fates(pair)
     earlier = {id(suite): cases for suite, cases in pair.earlier_cases}
-    sheet = _Sheet()
+    sheet, failing = _Sheet(), count_failing(run)
     headline = headline_of(run, _before(run, earlier))
     sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, changes, headline)}")
     sheet.add(f"{_failures(run, fates, compared=baseline is not None)}{_summary(run, comparison, changes, fates)}")
@@ -198,8 +201,7 @@ def comment_text(
     sheet.add(" ".join([*_costs(run, baseline), _origin(run, baseline, absent, links)]))
     verdicts = sorted(_verdicts(run.suites, earlier), key=lambda verdict: verdict.outcome != "failed")
     open_gates = [verdict for verdict in verdicts if verdict.outcome != "passed"]
-    failed = sum(verdict.outcome == "failed" for verdict in verdicts)
-    more_gates = sheet.table("Gates", _JUDGED, open_gates, _Verdict.cells, _GATES, least=min(failed, _FAILED))
+    more_gates = sheet.table("Gates", _JUDGED, open_gates, _Verdict.cells, _GATES, least=min(len(open_gates), _OPEN))
     faults = [f"{path}: {each}" for path, listed in run.faults.items() for each in listed]
     more_faults = sheet.items("Faulty files", faults, _item, _FAULTS)
     sheet.items(
@@ -212,7 +214,7 @@ def comment_text(
     more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS)
     title = "Failing cases" if comparison is None else "What got worse"
     regressed = starmap(failing_case, fates.new) if comparison is None else comparison.regressed
-    worse = _start_first(grouped_cases(regressed), run, headline)
+    worse = _start_first(grouped_cases(regressed, failing), run, headline)
     more_worse = _add_worse(sheet, title, worse, links)
     if any(each.lacks_old_answer for each in worse) and not any(each.before and each.before.answers for each in worse):
         sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
@@ -227,7 +229,7 @@ def comment_text(
         "More failing cases" if comparison is None else "Also got worse", more_worse, lambda each: each.written(links)
     )
     for name, cases in (("Still failing", fates.still), ("Known failures", fates.known), ("Now passing", fates.mended)):
-        sheet.fold_items(name, grouped_cases(failing_case(*case) for case in cases), lambda each: each.written(links))
+        sheet.fold_items(name, grouped_cases(starmap(failing_case, cases), failing), lambda each: each.written(links))
     if changes is not None:
         sheet.fold_table("Improved", _CHANGED, changes.improved, _changed, note=_SIGNIFICANT)
         alone = _ALONE if any(each.is_significant_alone for each in changes.unclear) else ""
@@ -270,8 +272,7 @@ def _code_block(line: str) -> str:
     """Return a line as a block of code that code hosts offer to copy; a line that no block can hold, as text."""
     if not line.isprintable() or "<!--" in line:
         return text(line, cell=False)
-    fence = "`" * max(3, max(map(len, re.findall("`+", line)), default=0) + 1)
-    return f"{fence}sh\n{line}\n{fence}"
+    return fenced(line, "sh")
 
 
 class _Sheet:
@@ -425,6 +426,8 @@ def _heading(run: RunReport, changes: ReportComparison | None, headline: Headlin
         )
     if outcome == "passed" and changes is not None and changes.declined:
         return f"passed, but {counted(len(changes.declined), 'metric')} declined"
+    if run.conclusion is None and (undecided := undecided_text(run)):
+        return undecided[0].lower() + undecided[1:]
     return outcome if headline is None else f"{outcome}: {text(str(headline), cell=False)}"
 
 

@@ -5,6 +5,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import chain, groupby
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
@@ -20,9 +21,9 @@ from pytest_llmeval.reports import (
     RunReport,
     SuiteCase,
     SuiteReport,
-    failure_key,
     returned_modes,
     said_text,
+    shared_reason,
     text,
 )
 from pytest_llmeval.workbench._report_pair import PairedScores, ReportPair, paired_scores, remeasured, report_changes
@@ -236,7 +237,8 @@ def _compared(old: str, new: str, names: tuple[str, str] = ("before", "now")) ->
     left, right = _words(old), _words(new)
     matcher = SequenceMatcher(None, [each.text for each in left], [each.text for each in right], autojunk=False)
     if max(len(left), len(right)) > _COMPARED or matcher.ratio() < _ALIKE:
-        yield from (f"{name}: {_beginning(each)}" for name, each in zip(names, (old, new), strict=True))
+        yield from [] if names[0] == "before" else [f"{names[0]} (-) and {names[1]} (+):"]
+        yield _diff_block(old, new)
         return
     parts: list[str] = []
     room = _LONGEST
@@ -254,6 +256,19 @@ def _compared(old: str, new: str, names: tuple[str, str] = ("before", "now")) ->
                 room -= len(joined)
     against = "" if names[0] == "before" else f" against {names[0]}"
     yield f"answer{against}: {''.join(parts)}{'' if room > 0 else ' ...'}"
+
+
+def _diff_block(old: str, new: str) -> str:
+    """Return two answers as a block of code, in which code hosts link nothing."""
+    lines = [f"{sign} {excerpt(line, _LONGEST, count=True)}" for sign, line in (("-", old), ("+", new))]
+    inert = "\n".join(lines).replace("<!--", "<\\!--")
+    return fenced(inert, "diff")
+
+
+def fenced(code: str, language: str) -> str:
+    """Return a block of code with a fence that the code does not close."""
+    fence = "`" * max(3, max(map(len, re.findall("`+", code)), default=0) + 1)
+    return f"{fence}{language}\n{code}\n{fence}"
 
 
 def _words(value: str) -> list[_Word]:
@@ -425,7 +440,7 @@ class CaseLine(NamedTuple):
         case: The case.
         change: What changed.
         before: What the baseline shows of it; ``None`` without one.
-        alike: Ids of further cases of the suite with the same question, answer and findings.
+        alike: Ids of further cases of the suite that fail alike.
         rank: Sorts cases that got worse, the worst first: those whose fall failed a gate, new failures, then what gates
             look at, then shares of a metric's range; metrics without a range, such as seconds, come last.
     """
@@ -441,6 +456,11 @@ class CaseLine(NamedTuple):
     def lacks_old_answer(self) -> bool:
         """Whether only the answer of this run is known."""
         return self.before is not None and not self.before.answers and bool(self.case.answers)
+
+    def key(self, failing: int) -> tuple[str, str]:
+        """The reason that it shares with others, else its id."""
+        reason = shared_reason(self.case, failing)
+        return reason, "" if reason else self.case.id
 
     @property
     def node(self) -> str:
@@ -467,12 +487,21 @@ class CaseLine(NamedTuple):
             *question_and_answers(case, self.before),
             *(text(excerpt(each, _FINDING, count=True), cell=False) for each in wrong),
         ]
-        return f"- {'<br>'.join(lines)}"
+        parts = [
+            [line.replace("\n", "\n  ") for line in run] if is_block else ["<br>".join(run)]
+            for is_block, run in groupby(lines, key=lambda line: "\n" in line)
+        ]
+        return "- " + "\n\n  ".join(chain.from_iterable(parts))
 
 
-def grouped_cases(lines: Iterable[CaseLine]) -> list[CaseLine]:
-    """Return cases with those that fail alike in one line, the most frequent failures first."""
-    groups = grouped(((line.suite.path, line.suite.suite, failure_key(line.case)), line) for line in lines)
+def grouped_cases(lines: Iterable[CaseLine], failing: int) -> list[CaseLine]:
+    """Return cases with those that fail alike in one line, the most frequent failures first.
+
+    Args:
+        lines: A line for each case.
+        failing: The number of failing cases of the run.
+    """
+    groups = grouped(((line.suite.path, line.suite.suite, line.key(failing)), line) for line in lines)
     listed = [first._replace(alike=tuple(other.case.id for other in others)) for first, *others in groups.values()]
     return sorted(listed, key=lambda each: -len(each.alike))
 

@@ -386,6 +386,18 @@ def test_systems_are_arms_only_if_they_are_called_so(capsys: pytest.CaptureFixtu
         assert f"score, {base.replace('without', 'with')} against {base}: 18 of 24" in capsys.readouterr().out
 
 
+def test_each_sentence_about_one_of_several_systems_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    def systems(name: str, good: int) -> str:
+        values = {"fast": scores([1] * good + [0] * (40 - good)), "slow": scores([1] * 30 + [0] * 10)}
+        return written(name, [{**row, "system": system} for system, rows in values.items() for row in rows])
+
+    assert gate(systems("new.jsonl", 29), "--baseline", systems("old.jsonl", 30)) == 0
+    out = capsys.readouterr().out
+    assert "cannot tell: fast: accuracy 0.7500 -> 0.7250 (1 case worse, 0 better), a drop of 0.05" in out
+    assert out.count("0.7500 -> 0.7250") == 1
+    assert "cannot tell: slow: accuracy 0.7500 -> 0.7500, a drop of 0.05" in out
+
+
 def test_a_single_case_says_nothing_about_drops_that_would_be_found(capsys: pytest.CaptureFixture[str]) -> None:
     assert gate(written("one.jsonl", scores([1]))) == 2
     assert "1 case: they are all alike, so that which drop would be found is not known" in capsys.readouterr().out

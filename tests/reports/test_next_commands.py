@@ -39,3 +39,10 @@ def test_the_next_command_follows_from_the_cause_and_what_was_shown(
     run = completed(convert(report(suite([*cases, case("a")], gates=[gate])), RunReport))
     assert next_command(run, ["s.eval.yaml"], verbosity=verbosity, has_page=has_page) == command
     assert next_command(run, [], verbosity=verbosity, has_page=has_page) == ""
+
+
+@pytest.mark.parametrize("rerun", [[], ["s.eval.yaml"]])
+def test_faults_come_before_failing_cases(rerun: list[str]) -> None:
+    faulty = {"s t.eval.yaml": ["s t.eval.yaml:7:36  cases[2].predicton: unknown key predicton"]}
+    run = completed(convert(report(suite([case("a", "failed", 0.0)]), faults=faulty), RunReport))
+    assert next_command(run, rerun, verbosity=0, has_page=False) == "llmeval validate 's t.eval.yaml'"

@@ -205,9 +205,9 @@ def test_a_missing_prediction_costs_its_case_only() -> None:
         "'hits' of results[3] is missing",
         "'hits' of results[4] is missing",
     ]
-    assert answers[3].endswith(', expected a prediction: \'{"error": "too long"}\'')
+    assert answers[3].endswith('is missing: \'{"error": "too long"}\'')
     with serving(always(SearchAnswer(["x", None]))) as server:
-        assert ask(server, ["a", "b"], response=None) == [["x", "POST URL: found null as [1], expected a prediction"]]
+        assert ask(server, ["a", "b"], response=None) == [["x", "POST URL: found null at [1], expected a prediction"]]
 
 
 def test_results_are_told_apart_by_id() -> None:

@@ -299,7 +299,8 @@ def hostile_run(root: Path, texts: list[str], size: int) -> tuple[RunReport, str
     """Return a run whose every text is hostile, and its text as an absent baseline."""
     names = [texts[n % len(texts)] + str(n) for n in range(size)]
     listed = [
-        recorded_case(name, "failed", f1=0.0) | {"reason": texts[-1], "line": 3, "lines": {texts[0]: [*texts, name]}}
+        recorded_case(name, "failed", f1=0.0)
+        | {"reason": f"{texts[-1]}{name}", "line": 3, "lines": {texts[0]: [*texts, name]}}
         for name in names
     ]
     suite = recorded_suite(
@@ -449,12 +450,12 @@ def test_failures_that_are_new_known_mended_or_as_before_are_told_apart(commente
         ("It takes ten days", "It takes two days", "answer: It takes <del>ten</del> <ins>two</ins> days"),
         ("退款需要十天。", "退款需要两天。", "answer: 退款需要<del>十</del><ins>两</ins>天。"),
         ("It takes ten days", "It takes days", "answer: It takes <del>ten</del> days"),
-        ("It takes ten", "No idea, sorry", "before: It takes ten<br>now: No idea, sorry"),
+        ("It takes ten", "No idea, sorry", "```diff\n  - It takes ten\n  + No idea, sorry\n  ```"),
         ("It takes ten", "It takes ten", "answer, as before: It takes ten"),
         ("a b c d e f g h i j k l X", "a b c d e f g h i j k l Y", "... i j k l <del>X</del> <ins>Y</ins>"),
         ("mail me", "mail @octocat", "answer: mail <del>me</del> <ins>`@octocat`</ins>"),
         ("It is a/b", "It is @x|y", "answer: It is <del>a/b</del> <ins>`@x|y`</ins>"),
-        ({"reply": "ten", "n": 1}, {"reply": "two", "n": 1}, "before: ten<br>now: two"),
+        ({"reply": "ten", "n": 1}, {"reply": "two", "n": 1}, "```diff\n  - ten\n  + two\n  ```"),
     ],
 )
 def test_the_words_that_went_and_came_are_marked(
@@ -573,6 +574,7 @@ def test_the_first_line_has_the_cause_and_every_case_its_suite_and_system(
                         recorded_case(f"c{n}", "failed" if n in bad else "passed", f1=float(n not in bad))
                         | asked
                         | {"labels": labels[n], "input": f"{'When' if n % 2 else 'What day'}?"}
+                        | ({"reason": f"f1 {n % 2}, limit >= 0.5"} if n in bad else {})
                         for n in range(40)
                     ],
                     suite=f"s[{system}]",
@@ -588,7 +590,10 @@ def test_the_first_line_has_the_cause_and_every_case_its_suite_and_system(
     monkeypatch.setenv("GITHUB_REPOSITORY", "o/r")
     monkeypatch.setenv("GITHUB_RUN_ID", "77")
     text = commented("r.json", "--baseline", "b.json", "--repository", "")
-    first = "## Evaluation: **failed**: small 9 of 40 cases failed; 8 of 9 failures have topic=billing; start with c0"
+    first = (
+        "## Evaluation: **failed**: small 9 of 40 cases failed, 5 with f1 0, limit \\>= 0.5; "
+        "8 of 9 failures have topic=billing; start with c0"
+    )
     assert text.splitlines()[1] == first
     counts = "9 new failures in 40 cases x 2 systems, 8 of them topic=billing; 2 still failing. "
     assert text.splitlines()[3].startswith(counts)

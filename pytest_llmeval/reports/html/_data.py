@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import BAD, PASS_RATE, GateResult, MetricChange, MetricValue, excerpt
 from pytest_llmeval.gates import ChangeGate, LimitGate, rule_of_text
-from pytest_llmeval.reports._failures import SuiteCase, cause_of, failure_key
+from pytest_llmeval.reports._failures import SuiteCase, cause_of, shared_reason
 from pytest_llmeval.reports._form import (
     NO_CASE,
     CaseReport,
@@ -16,7 +16,7 @@ from pytest_llmeval.reports._form import (
     RunReport,
     SuiteReport,
     gated_metrics,
-    past_limits,
+    is_past_limit,
 )
 from pytest_llmeval.reports._headline import headline_of
 from pytest_llmeval.reports._json import published, published_without
@@ -139,8 +139,8 @@ def _gate(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any
         beyond = (over if line["operator"] == "<=" else -over) > _SLACK
     drawn = "within_chance" if gate.outcome == "passed" and beyond else gate.outcome
     metric = next(iter(gated_metrics([gate.gate])), None)
-    past = next(iter(past_limits([gate])), "").partition(", a drop of ")[0]  # the gate itself has the statistics
-    return {**published(gate), "line": line, "look": drawn, "metric": metric, **({"past": past} if past else {})}
+    past = {"past": gate.moved} if is_past_limit(gate) else {}  # the gate itself has the statistics
+    return {**published_without(gate, "moved"), "line": line, "look": drawn, "metric": metric, **past}
 
 
 def _nearest(text: str, limit: Any) -> str:
@@ -198,11 +198,12 @@ def past_points(timeline: Timeline | None) -> list[dict[str, Any]]:
     ]
 
 
-def index_of(cases: Sequence[CaseReport]) -> dict[str, Any]:
+def index_of(cases: Sequence[CaseReport], failing: int) -> dict[str, Any]:
     """Return the table of cases, column by column.
 
     Args:
         cases: The cases.
+        failing: The number of failing cases of their run.
 
     Returns:
         ``ids``, ``reasons`` (their beginnings), ``lines`` (of the file), ``seconds``; ``outcomes``, ``statuses`` (of
@@ -220,15 +221,15 @@ def index_of(cases: Sequence[CaseReport]) -> dict[str, Any]:
         "statuses": _coded(_status(case) for case in cases),
         "labels": {name: _coded(case.labels.get(name) for case in cases) for name in labels},
         "metrics": {name: [_rounded(case.metrics.get(name)) for case in cases] for name in names},
-        "alike": _equal_failures(cases),
+        "alike": _equal_failures(cases, failing),
     }
 
 
-def _equal_failures(cases: Sequence[CaseReport]) -> list[int]:
-    keys = [failure_key(case) if case.outcome in BAD else None for case in cases]
-    times = Counter(keys)
+def _equal_failures(cases: Sequence[CaseReport], failing: int) -> list[int]:
+    reasons = [shared_reason(case, failing) for case in cases]
+    times = Counter(reasons)
     codes: dict[str, int] = {}
-    return [-1 if key is None or times[key] == 1 else codes.setdefault(key, len(codes)) for key in keys]
+    return [codes.setdefault(reason, len(codes)) if reason and times[reason] > 1 else -1 for reason in reasons]
 
 
 def overview_texts(case: CaseReport | None) -> ViewTexts:
@@ -297,7 +298,7 @@ class _Move(NamedTuple):
         return self.tier, -self.loss, -self.shortfall, self.place
 
 
-def worst_changes(suite: SuiteReport, before: SuiteReport | None) -> dict[str, Any]:
+def worst_changes(suite: SuiteReport, before: SuiteReport | None, failing: int) -> dict[str, Any]:
     """Return the cases of a suite that broke, the worst first; if none did, those that moved most.
 
     New failures come first, then cases that fell by the metric of a gate or of an approved score that was not kept.
@@ -306,6 +307,7 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None) -> dict[str, A
     Args:
         suite: The suite.
         before: The same suite in the approved run or baseline.
+        failing: The number of failing cases of the run.
 
     Returns:
         ``failing``, ``still`` (failed before), ``fell`` and ``rose`` (how many cases), ``compared`` (whether there is
@@ -326,10 +328,10 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None) -> dict[str, A
     moves.sort(key=lambda each: each.rank)
     kinds = Counter(each.kind for each in moves)
     counts = {"still": kinds["still_failing"], "fell": kinds["fell"], "rose": kinds["rose"]}
-    alike: dict[str, list[_Move]] = {}
+    alike: dict[tuple[_Kind, str | int], list[_Move]] = {}
     for each in moves:
-        case = suite.cases[each.place]
-        alike.setdefault(f"{each.kind} {failure_key(case) if case.outcome in BAD else case.id!r}", []).append(each)
+        key = each.kind, shared_reason(suite.cases[each.place], failing) or each.place
+        alike.setdefault(key, []).append(each)
     before_as_well = [each for each in alike.values() if each[0].kind == "still_failing"]
     broken = [each for each in alike.values() if each[0].kind != "still_failing"]
     rows = [

@@ -15,7 +15,9 @@ from msgspec import UNSET, Struct, structs
 
 from pytest_llmeval.core import counted, excerpt
 from pytest_llmeval.data import write_text
+from pytest_llmeval.reports._failures import count_failing
 from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, RunVerdict, SuiteReport
+from pytest_llmeval.reports._headline import undecided_text
 from pytest_llmeval.reports._json import completed, is_form, published
 from pytest_llmeval.reports._making import counts_of
 from pytest_llmeval.reports._media_paths import values_of
@@ -112,7 +114,7 @@ def _title(run: RunReport) -> str:
     """Return the verdict and the suites."""
     names = list(dict.fromkeys(suite.base_name for suite in run.suites))
     named = ", ".join(names) if 0 < len(names) <= _MOST_NAMED else counted(len(names), "suite")
-    return f"{_WORDS[run.verdict]}: {named}"
+    return f"{undecided_text(run) or _WORDS[run.verdict]}: {named}"
 
 
 def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
@@ -136,9 +138,10 @@ def _data(
     entries: list[dict[str, Any]] = []
     every = [suite for run in runs for suite in run.report.suites]
     for number, run in enumerate(runs):
+        failing = count_failing(run.report)
         for place, suite in enumerate(run.report.suites):
             entry = entry_of(suite, number)
-            index = index_of(suite.cases)
+            index = index_of(suite.cases, failing)
             texts = (shortened(case.outcome, case_texts(case)) for case in suite.cases)
             name = f"s{len(entries)}"
             starts = []
@@ -150,7 +153,7 @@ def _data(
             pair = entry["pair"] = run.pairs[place] if run.pairs else None
             if number == 0:
                 before = None if pair is None else every[pair]
-                entry["worst"] = worst_changes(suite, before)
+                entry["worst"] = worst_changes(suite, before, failing)
                 pieces.append(_Piece(f"{name}w", pack(as_json(list(_worst(entry["worst"], suite, before, shortened))))))
             entries.append(entry)
     first, *others = runs

@@ -99,9 +99,23 @@ def test_a_report_without_counts_is_counted() -> None:
     assert {name: count for name, count in counts.items() if count} == {"total": 2, "passed": 1, "failed": 1}
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "title"),
+    [
+        (["passed", "undecided", "passed"], "Passed; 1 of 3 gates could not decide: capitals"),
+        (["undecided"], "1 of 1 gate could not decide: capitals"),
+        (["undecided", "failed"], "Do not merge: capitals"),
+        (["passed"], "Passed: capitals"),
+    ],
+)
+def test_the_title_has_the_verdict_and_the_suite(outcomes: list[str], title: str) -> None:
+    gates = [{"gate": f"f1 >= 0.{number}", "outcome": outcome} for number, outcome in enumerate(outcomes)]
+    assert f"<title>{title}</title>" in page_of(suite([case("a")], gates=gates)).html
+
+
 def test_columns_keep_what_is_absent_apart_from_zero() -> None:
     index = index_of(
-        suite_report(suite([case("a", f1=0.0, labels={"x": "1"}), case("b", "errored", None, reason="no")])).cases
+        suite_report(suite([case("a", f1=0.0, labels={"x": "1"}), case("b", "errored", None, reason="no")])).cases, 1
     )
     assert index["metrics"] == {"f1": [0.0, None]}
     assert index["labels"] == {"x": {"values": ["1"], "codes": [0, -1]}}

@@ -20,7 +20,7 @@ def scored(
 def shown(now: list[dict[str, Any]], before: list[dict[str, Any]] | None = None, **more: Any) -> list[tuple[str, ...]]:
     """Return ids, kinds and metrics of the cases that are shown."""
     found = worst_changes(
-        suite_report(suite(now, gates=GATES, **more)), suite_report(suite(before)) if before else None
+        suite_report(suite(now, gates=GATES, **more)), suite_report(suite(before)) if before else None, 9
     )
     return [(now[each["place"]]["id"], each["kind"], each.get("metric", "")) for each in found["cases"]]
 
@@ -47,7 +47,7 @@ def test_new_failures_come_before_falls_other_metrics_and_rises_and_old_failures
         ("still", "still_failing", "f1"),
         ("old", "still_failing", "f1"),
     ]
-    found = worst_changes(suite_report(suite(now, gates=GATES)), suite_report(suite(before)))
+    found = worst_changes(suite_report(suite(now, gates=GATES)), suite_report(suite(before)), 2)
     counts = {name: found[name] for name in ("failing", "still", "fell", "rose", "compared")}
     assert counts == {"failing": 2, "still": 2, "fell": 2, "rose": 1, "compared": True}
     assert found["cases"][0] == {
@@ -65,7 +65,8 @@ def test_a_case_that_fell_in_a_metric_of_no_gate_is_behind_and_says_so() -> None
     now = [scored("slow", speed=0.0), scored("wrong", f1=0.9)]
     assert shown(now, before) == [("wrong", "fell", "f1"), ("slow", "fell", "speed")]
     assert (
-        worst_changes(suite_report(suite(now, gates=GATES)), suite_report(suite(before)))["cases"][1]["gated"] is False
+        worst_changes(suite_report(suite(now, gates=GATES)), suite_report(suite(before)), 2)["cases"][1]["gated"]
+        is False
     )
 
 
@@ -105,16 +106,19 @@ def test_excused_cases_and_those_that_did_not_run_are_left_out(outcome: str) -> 
     assert shown([scored("a", outcome, 0.0)], [scored("a")]) == []
 
 
-def test_cases_that_fail_alike_are_one_and_count_as_many() -> None:
-    asked = {"input": {"question": "Why?", "customer": 0}, "prediction": "No", "reason": "f1 0, limit >= 0.5"}
-    now = [scored(f"c{n}", "failed", 0.0, **{**asked, "input": {"question": "Why?", "n": n}}) for n in range(4)]
-    now.append(scored("other", "failed", 0.0, **{**asked, "prediction": "Never"}))
-    found = worst_changes(suite_report(suite(now, gates=GATES)), None)
-    assert [(each["place"], each.get("alike"), each.get("times")) for each in found["cases"]] == [
-        (0, [1, 2, 3], 3),
-        (4, None, None),
-    ]
-    assert found["failing"] == 5
+@pytest.mark.parametrize(
+    ("failing", "outcome", "alike"),
+    [(10, "failed", [None, None, None]), (11, "failed", [[1], None]), (3, "errored", [[1], None])],
+)
+def test_cases_with_one_reason_are_one_if_they_errored_or_many_fail(
+    failing: int, outcome: str, alike: list[list[int] | None]
+) -> None:
+    reasons = ("f1 0, limit >= 0.5", "f1 0, limit >= 0.5", "f1 0.1, limit >= 0.5")
+    now = [scored(f"c{number}", outcome, 0.0, reason=reason) for number, reason in enumerate(reasons)]
+    found = worst_changes(suite_report(suite(now, gates=GATES)), None, failing)
+    assert [each.get("alike") for each in found["cases"]] == alike
+    assert [each.get("times") for each in found["cases"]] == [ids and len(ids) for ids in alike]
+    assert found["failing"] == 3
 
 
 def test_equal_cases_stay_in_order_and_five_are_shown() -> None:

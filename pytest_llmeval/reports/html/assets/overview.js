@@ -32,7 +32,7 @@ function drawHeader() {
   return h(
     "header",
     { class: `banner ${look}` },
-    h("div", { class: "verdict" }, sign(look), h("div", {}, h("h1", {}, words, drawHeadline(run), run.headline ? null : [" ", h("small", {}, reasons(run))]), run.headline ? h("p", { class: "counted" }, reasons(run)) : null, drawOpenSuites(run))),
+    h("div", { class: "verdict" }, sign(look), h("div", {}, h("h1", {}, words, drawHeadline(run), run.headline ? null : [" ", h("small", {}, reasons(run))]), run.headline && reasons(run) ? h("p", { class: "counted" }, reasons(run)) : null, drawOpenSuites(run))),
     h("p", { class: "meta" }, meta),
   );
 }
@@ -78,8 +78,14 @@ function reasons(run) {
   const found = said.filter(([count]) => count).map(([count, one, many]) => counted(count, one, many));
   if (run.verdict === "passed") found.unshift(counted(total, "{n} gate", "{n} gates"), cases("scored") ? counted(cases("scored"), "{n} case scored", "{n} cases scored") : counted(cases("passed"), "{n} case passed", "{n} cases passed"));
   // The headline of a failed run has the cause.
-  const past = run.headline ? [] : own.flatMap((each) => each.gates.flatMap((gate) => (gate.past ? [`${each.name}: ${gate.past}`] : [])));
-  return [run.cause?.failures ? causeText(run.cause) : "", found.join(t(", ")), ...past].filter(Boolean).join("; ");
+  const past = run.headline ? [] : own.flatMap((each) => each.gates.flatMap((gate) => (gate.past ? [`${each.name} ${gate.past}`] : [])));
+  const counts = found.join(t(", ")) + (past.length ? `: ${past.join("; ")}` : "");
+  return [run.cause?.failures && !isSaid(run) ? causeText(run.cause) : "", counts].filter(Boolean).join("; ");
+}
+
+/** @param {any} run @returns {boolean} Whether the headline counts the failing cases, of which nothing else is known. */
+function isSaid({ cause, headline }) {
+  return Boolean(headline?.cause.startsWith(`${cause.failures} of `)) && !cause.label && !cause.compared;
 }
 
 /** @param {any} cause @returns {string} How many cases newly fail, and what they share. */
