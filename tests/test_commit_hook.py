@@ -37,5 +37,13 @@ def test_names_that_a_conftest_registers_are_left_to_pytest(tmp_path: Path, caps
     capsys.readouterr()
     assert main(["validate", str(path)]) == 0
     assert capsys.readouterr().out == f"{path}: left to pytest, for what conftest.py registers: evaluator length\n"
+    path.write_text(
+        "evaluators: [text]\nsource: {format: ours, path: a}\nchecks: [{polite: true}, {contain: a}]\n",
+        encoding="utf-8",
+    )
+    assert main(["validate", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "left to pytest, for what conftest.py registers: format ours, check polite\n" in out
+    assert "unknown check contain, did you mean contains?" in out
     path.write_text(SUITE.replace("f1", "f2"), encoding="utf-8")
     assert main(["validate", str(path)]) == 1

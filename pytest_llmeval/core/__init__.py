@@ -213,6 +213,7 @@ if TYPE_CHECKING:
         text_table,
         unknown_name,
         unobeyed_json,
+        unregistered,
         width_of,
         without_links,
     )
@@ -474,6 +475,7 @@ _HOMES = {
         "suggest",
         "text_table",
         "unknown_name",
+        "unregistered",
         "unobeyed_json",
         "width_of",
         "without_links",

@@ -24,6 +24,7 @@ class Fault(Struct, frozen=True, order=True):
         spares_case: Whether the case that it is about can run nevertheless.
         is_note: Whether it is only worth knowing, and nothing fails.
         case: The case whose value is wrong, and which is left out unless it is spared; empty for names and files.
+        unregistered: Kind and name of what a conftest.py may register, such as ``evaluator length``; empty for others.
     """
 
     file: str
@@ -34,6 +35,7 @@ class Fault(Struct, frozen=True, order=True):
     spares_case: bool = False
     is_note: bool = False
     case: str = ""
+    unregistered: str = ""
 
     def __str__(self) -> str:
         place = self.file

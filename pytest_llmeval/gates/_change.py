@@ -444,7 +444,7 @@ class ChangeGate(Gate):
         return f"{self.subject} has no value in the baseline"
 
 
-class KnownChange(NamedTuple):
+class WordedChange(NamedTuple):
     """What is known about a change: a word, a sentence, and the move with which the sentence begins."""
 
     word: ChangeWord = ""
@@ -526,11 +526,11 @@ class ExaminedChange(Struct, frozen=True):
         parts = self._parts(evidence, adjusted, p_value, proven=proven)
         return outcome, drop, "; ".join([*([lead] if lead else []), *parts])
 
-    def known(self, adjusted: Adjusted) -> KnownChange:
+    def known(self, adjusted: Adjusted) -> WordedChange:
         """The verdict on the change; empty without a test."""
         evidence, gate = self.evidence, self.gate
         if evidence is None or self.fault or evidence.drop is None:
-            return KnownChange()
+            return WordedChange()
         collapsed = adjusted.collapsed and evidence.drop > gate.max_drop
         fell = collapsed or (gate.noun == "drop" and gate.refutes and adjusted.p_value <= 1 - gate.confidence)
         known = evidence.known_change(gate, self.metric, fell=fell, tests=adjusted.tests)
@@ -538,7 +538,7 @@ class ExaminedChange(Struct, frozen=True):
         where = f"{self.group}: " if self.group else ""
         tally = f" ({self.worsened.tally})" if self.worsened is not None and self.worsened.ids else ""
         moved = f"{where}{gate.subject} {_moved(data)}{tally}"
-        return KnownChange(known.word, "; ".join(filter(None, [f"{moved}, {known.sentence}", self._compared])), moved)
+        return WordedChange(known.word, "; ".join(filter(None, [f"{moved}, {known.sentence}", self._compared])), moved)
 
     @property
     def _compared(self) -> str:

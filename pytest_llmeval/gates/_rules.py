@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     without_links,
 )
 from pytest_llmeval.data import STRICT, adapter, describe
-from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence, KnownChange
+from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence, WordedChange
 from pytest_llmeval.gates._contract import PERCENTILES, STATISTICS, Gate, GateFault, GateKey
 from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
 from pytest_llmeval.gates._limit import LimitGate
@@ -278,7 +278,7 @@ def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> Ga
     return _with_cause(verdict, falls)
 
 
-def _known_of_groups(changes: Sequence[KnownChange]) -> KnownChange:
+def _known_of_groups(changes: Sequence[WordedChange]) -> WordedChange:
     """The verdict on a change of groups: of the first that has the most important word."""
     ranks: Sequence[ChangeWord] = ("worse", "cannot tell", "better", "no drop", "")
     return min(changes, key=lambda change: ranks.index(change.word))

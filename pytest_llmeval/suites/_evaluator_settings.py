@@ -24,6 +24,7 @@ from pytest_llmeval.core import (
     origin,
     shown_path,
     unknown_name,
+    unregistered,
 )
 from pytest_llmeval.data import describe
 from pytest_llmeval.suites._reading import SuiteReading
@@ -115,7 +116,8 @@ def _evaluator(reading: SuiteReading, entry: Any, path: tuple[str | int, ...]) -
     try:
         evaluator = reading.registry.get(name)
     except EvaluatorError as error:
-        reading.fault(path, str(error), key=True)
+        absent = "" if name in reading.registry else unregistered("evaluator", name, reading.registry)
+        reading.fault(path, str(error), key=True, unregistered=absent)
         return None
     built = _build_evaluator(reading, label, evaluator, options, path)
     if built is None:

@@ -17,6 +17,7 @@ from pytest_llmeval.core import (
     missing_key,
     origin,
     unknown_name,
+    unregistered,
 )
 from pytest_llmeval.data import (
     SOURCES,
@@ -362,7 +363,9 @@ def _source(reading: SuiteReading, entry: Any) -> Source | None:
     if not isinstance(name, str) or (name not in SOURCES and name not in reading.registry.sources):
         place = ("source", "format") if name is not None else ("source",)
         if isinstance(name, str):
-            reading.fault(place, unknown_name("format", name, reading.registry.sources))
+            known = reading.registry.sources
+            absent = unregistered("format", name, known)
+            reading.fault(place, unknown_name("format", name, known), unregistered=absent)
         elif name is None:
             reading.fault(place, missing_key("format"))
         else:

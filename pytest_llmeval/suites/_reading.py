@@ -79,9 +79,9 @@ class SuiteReading:
             self.faults += faults
             return value
 
-    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> None:
         """Add a fault at a place of the document."""
-        self.faults.append(self.document.fault(path, message, key=key))
+        self.faults.append(self.document.fault(path, message, key=key, unregistered=unregistered))
 
     def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
         """Add a fault of one character of a text."""

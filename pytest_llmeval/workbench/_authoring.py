@@ -451,9 +451,9 @@ def _validate(options: Namespace) -> CommandResult:
         if str(path) in foreign:
             continue
         faults, suite = _faults(path)
-        unknown = {match[1]: fault for fault in faults if (match := _UNKNOWN.match(fault.message)) is not None}
+        unknown = dict.fromkeys(fault.unregistered for fault in faults if fault.unregistered)
         if unknown and (conftest := _registering_conftest(path)) is not None:  # which this command does not run
-            faults = [fault for fault in faults if _UNKNOWN.match(fault.message) is None]
+            faults = [fault for fault in faults if not fault.unregistered]
             lines.append(f"{path}: left to pytest, for what {conftest.name} registers: {', '.join(unknown)}")
         remarks = [f"{path}: {remark}" for remark in _remarks(suite)] if suite is not None else []
         if faults:
@@ -467,10 +467,6 @@ def _validate(options: Namespace) -> CommandResult:
     if number := sum(each["faults"] for each in suites):
         lines.append(counted(number, "fault"))
     return CommandResult(1 if number else 0, {"suites": suites}, lines)
-
-
-_UNKNOWN: Final = re.compile(r"unknown ((?:evaluator|source|check) (?:'[^']+'|[^\s,']+)), expected one of")
-"""Faults of names that a conftest.py may register."""
 
 
 def _remarks(suite: LoadedSuite) -> Iterator[str]:

@@ -314,10 +314,10 @@ class Document:
 
         return Document(self.file, {key: self.data}, places)
 
-    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> Fault:
-        """Return a fault of the value (or key) at `path`."""
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> Fault:
+        """A fault of the value (or key) at `path`."""
         line, column = self.locate(path, key=key)
-        return Fault(self.file, line, column, render_path(path), message)
+        return Fault(self.file, line, column, render_path(path), message, unregistered=unregistered)
 
     def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> Fault:
         """Return a fault of one character of the text at `path`, if the file shows it as it is; else of the whole."""

@@ -17,6 +17,7 @@ from pytest_llmeval.core import (
     is_json,
     is_turn,
     unknown_name,
+    unregistered,
 )
 from pytest_llmeval.data import NotPlainError, adapter, describe, option_fault, plain, render_path
 from pytest_llmeval.evaluators._answers import PatternError
@@ -42,7 +43,7 @@ class Host(Protocol):
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """Return a value of a type; ``None`` where it has faults, which are kept."""
 
-    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> None:
         """Keep a fault."""
 
     def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
@@ -81,9 +82,9 @@ class Unlocated:
             self.fault(path, f"found {describe(data)}, expected JSON data ({error})")
         return None
 
-    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> None:
         """Keep a fault."""
-        del key
+        del key, unregistered
         self.faults.append(f"{render_path(path)}: {message}")
 
     def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
@@ -289,7 +290,9 @@ class CheckReader:
     def _unknown(self, key: str, place: Path) -> _Refused:
         negation = _NOT if str(key).startswith(_NOT) else ""
         known = [f"{negation}{kind}" for kind in (*self.kinds, *COMPOSED)]
-        return self._refused(place, unknown_name("check", str(key), known), key=True)
+        message = unknown_name("check", str(key), known)
+        self.host.fault(place, message, key=True, unregistered=unregistered("check", str(key), known))
+        return _Refused()
 
     def _refused(self, path: Path, message: str, *, key: bool = False) -> _Refused:
         self.host.fault(path, message, key=key)
