@@ -194,8 +194,8 @@ def _discarded_anchors(anchors: Mapping[str, Anchor], why: str) -> list[str]:
     if not anchors:
         return []
     named = [
-        f"{name} of {each.time}" + ("" if each.values.get(name) is None else f" ({number(each.values[name])})")
-        for name, each in anchors.items()
+        f"{name} of {anchor.time}" + ("" if anchor.values.get(name) is None else f" ({number(anchor.values[name])})")
+        for name, anchor in anchors.items()
     ]
     return [f"discarded the anchor{'s' if len(named) > 1 else ''} of {several(named)}: {why}"]
 
@@ -210,10 +210,12 @@ def _comparable(old: Comparable, new: Comparable, matching: CaseMatching, labels
     """Whether an anchor is one of the same suite; thresholds decide the pass rate only, and evaluators join."""
     old = alike(old, new, matching)
     measured = all(
-        new.evaluators.get(label) == each for label, each in old.evaluators.items() if labels is None or label in labels
+        new.evaluators.get(label) == evaluator
+        for label, evaluator in old.evaluators.items()
+        if labels is None or label in labels
     )
     judged = all(
-        new.judges.get(label) == each for label, each in old.judges.items() if labels is None or label in labels
+        new.judges.get(label) == judge for label, judge in old.judges.items() if labels is None or label in labels
     )
     return measured and judged and (old.cases, old.data, old.repeats) == (new.cases, new.data, new.repeats)
 
@@ -311,8 +313,8 @@ def _since(gate: ChangeGate, approved: SuiteScores, anchor: Anchor) -> str:
     first = (anchor.time, anchor.commit, before)
     places = [
         place
-        for place, each in enumerate(approved.history)
-        if (each.time, each.commit, each.values.get(gate.metric)) == first
+        for place, approval in enumerate(approved.history)
+        if (approval.time, approval.commit, approval.values.get(gate.metric)) == first
     ]
     since = len(approved.history) - 1 - places[0] if places else len(approved.history)
     text = f"{'' if places else 'at least '}{counted(since, 'approval')} since the anchor of {anchor.time}"

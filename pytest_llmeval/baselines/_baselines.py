@@ -211,7 +211,9 @@ def _has_errors(record: CaseRecord) -> bool:
 def deciding_labels(suite: LoadedSuite) -> Callable[[str], set[str]]:
     """The labels of evaluators that decide a metric; limits and checks decide the pass rate."""
     limited = {metric for case in suite.cases for metric in suite.limits(case)}
-    asserting = {label for label, each in suite.evaluators.items() if each.asserts} if suite.checked else set()
+    asserting = (
+        {label for label, evaluator in suite.evaluators.items() if evaluator.asserts} if suite.checked else set()
+    )
 
     def labels(metric: str) -> set[str]:
         owned = map(suite.metrics.find, limited if metric == PASS_RATE else [metric])

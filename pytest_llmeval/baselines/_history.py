@@ -310,7 +310,7 @@ def _bridged(scores: SuiteScores) -> Iterator[tuple[str, str]]:
 
 def _last(point: Point, scores: SuiteScores) -> Point:
     """Return the last approval, for which a score file keeps all details."""
-    bounds = {name: (each.low, each.high) for name, each in scores.metrics.items()}
+    bounds = {name: (metric.low, metric.high) for name, metric in scores.metrics.items()}
     known = {name: (low, high) for name, (low, high) in bounds.items() if low is not None and high is not None}
     return replace(point, intervals=known, cases=scores.cases.count, basis=basis_of(scores.comparable))
 

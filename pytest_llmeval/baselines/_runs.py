@@ -81,7 +81,7 @@ class SuiteRun(Struct, frozen=True, dict=True):
     @property
     def contents(self) -> Mapping[str, str]:
         """The fingerprint of the content of each case, by id."""
-        return {case: each.data for case, each in self.digests.items()}
+        return {case: digest.data for case, digest in self.digests.items()}
 
     @cached_property
     def statistics(self) -> "CaseStatistics":

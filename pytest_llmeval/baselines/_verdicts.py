@@ -110,7 +110,7 @@ def describe_falls(
         ]
     everything = pairing.everything()
     described = ((verdict, pairing.describe_falls(verdict.metric, everything)) for verdict in verdicts)
-    return [replace(each, reason=f"{each.reason}; {falls}") if falls else each for each, falls in described]
+    return [replace(verdict, reason=f"{verdict.reason}; {falls}") if falls else verdict for verdict, falls in described]
 
 
 def _more_abstain(

@@ -128,7 +128,7 @@ def _listed(commands: "Mapping[str, Command]") -> Iterator[str]:
     """Yield the commands under the headings of their groups, those of plugins among them."""
     width = max(map(len, commands))
     for heading in dict.fromkeys((*_HEADINGS, *sorted(command.group for command in commands.values()))):
-        group = {name: each.help for name, each in sorted(commands.items()) if each.group == heading}
+        group = {name: command.help for name, command in sorted(commands.items()) if command.group == heading}
         yield from (f"{heading}:", *(f"  {name:{width}}  {text}" for name, text in group.items()), "") if group else ()
 
 

@@ -208,12 +208,16 @@ def abstained_of(undefined: Iterable[str], observations: Sequence[Observation]) 
 
 def _reasons_by_metric(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:
     reasons: dict[str, str] = {}
-    for number, each in enumerate(observations, 1):
-        for name, why in getattr(each, kind).items():
+    for number, observation in enumerate(observations, 1):
+        for name, why in getattr(observation, kind).items():
             reasons.setdefault(name, why if kind == "undefined" else f"repeat {number}: {why}")
     return reasons
 
 
 def _first_malformed(observations: Sequence[Observation]) -> str | None:
-    malformed = ((number, each.malformed) for number, each in enumerate(observations, 1) if each.malformed is not None)
+    malformed = (
+        (number, observation.malformed)
+        for number, observation in enumerate(observations, 1)
+        if observation.malformed is not None
+    )
     return next((f"repeat {number}: {why}" for number, why in malformed), None)

@@ -425,7 +425,7 @@ class Result:
         return rows
 
     def __repr__(self) -> str:
-        scores = (f"{name}={number(each.value)}" for name, each in [*self.metrics.items()][:_MOST_IN_REPR])
+        scores = (f"{name}={number(value.value)}" for name, value in [*self.metrics.items()][:_MOST_IN_REPR])
         more = ["..."] if len(self.metrics) > _MOST_IN_REPR else []
         parts = [counted(len(self.cases), "case"), f"{PASS_RATE}={number(self.pass_rate.value)}", *scores, *more]
         return f"{type(self).__name__}({', '.join(parts)})"
@@ -528,12 +528,12 @@ def metric_cells(metrics: Mapping[str, MetricValue], interval_name: str) -> list
     rows = (
         (
             name,
-            number(each.value),
-            interval(each.low, each.high),
-            number(each.mean),
-            *(str(getattr(each, count)) for count in counts),
+            number(metric.value),
+            interval(metric.low, metric.high),
+            number(metric.mean),
+            *(str(getattr(metric, count)) for count in counts),
         )
-        for name, each in metrics.items()
+        for name, metric in metrics.items()
     )
     return [header, *rows]
 
@@ -610,9 +610,9 @@ class MetricIndex(Struct, frozen=True, dict=True):
         """Return the smallest and the largest value of metrics that have both, for any cases."""
         metrics = {name: owned.metric for name in names if (owned := self.find(name)) is not None}
         return {
-            name: (each.low, each.high)
-            for name, each in metrics.items()
-            if each.low is not None and each.high is not None and each.per_case is None
+            name: (metric.low, metric.high)
+            for name, metric in metrics.items()
+            if metric.low is not None and metric.high is not None and metric.per_case is None
         }
 
     @cached_property

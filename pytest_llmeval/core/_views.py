@@ -58,7 +58,7 @@ def turns_of(case: Case, parts: Parts) -> list[Case]:
     messages = parts.read("messages", case.prediction)
     if not isinstance(messages, Sequence) or not all(isinstance(message, Mapping) for message in messages):
         raise PredictionError("the messages are no list of objects, so they have no turns")
-    starts = [place for place, each in enumerate(messages) if each.get("role") == "user"]
+    starts = [place for place, message in enumerate(messages) if message.get("role") == "user"]
     ends = [*starts[1:], len(messages)]
     expected = expected_turns(case.expected)
     figures = case.origin.figures if case.origin is not None else {}
@@ -169,7 +169,7 @@ class Reading(Struct, frozen=True, dict=True):
         views = [view.with_equal_forms() if self.converted is None else self.converted(view) for view in views]
         if not case.others:
             return views
-        others = {name: self._of_other(case, each, len(views)) for name, each in case.others.items()}
+        others = {name: self._of_other(case, other, len(views)) for name, other in case.others.items()}
         return [
             replace(view, others={name: seen[place] for name, seen in others.items()})
             for place, view in enumerate(views)

@@ -444,7 +444,7 @@ def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -
 def _variant_actions(steps: Mapping[int, _Action], redact: Callable[[str], str]) -> list[dict[str, Any]]:
     repeats = grouped((step.key, number) for number, step in steps.items())
     what = {step.key: step.what for step in steps.values()}
-    return [{"what": redact(what[key]), "repeats": each} for key, each in repeats.items()]
+    return [{"what": redact(what[key]), "repeats": repeat} for key, repeat in repeats.items()]
 
 
 class _Read(NamedTuple):

@@ -73,7 +73,7 @@ def arms_of(judged: Sequence[JudgedSuite], reference: str) -> Iterator[tuple[Jud
     for variants in variants_of(judged):
         base = reference_among(list(variants), reference)
         if base is not None:
-            yield from ((each, variants[base]) for name, each in variants.items() if name != base)
+            yield from ((variant, variants[base]) for name, variant in variants.items() if name != base)
 
 
 def reference_among(systems: Sequence[str], declared: str) -> str | None:

@@ -71,7 +71,7 @@ def _log(client: Any, experiment: str, report: "RunReport", suite: "SuiteReport"
     name = run.info.run_id
     metrics = [Metric(_named(key), value, end, 0) for key, value in _logged_values(suite)]
     params = {"suite": suite.base_name, "path": suite.path, "system": suite.variant, "llmeval": report.run.version}
-    tags = [RunTag(f"gate.{_named(each.gate)}", each.outcome) for each in suite.gates]
+    tags = [RunTag(f"gate.{_named(gate.gate)}", gate.outcome) for gate in suite.gates]
     tags += [RunTag("mlflow.source.git.commit", report.run.commit)] if report.run.commit else []
     client.log_batch(name, metrics, [Param(key, value) for key, value in params.items() if value], tags)
     with tempfile.TemporaryDirectory() as folder:

@@ -148,7 +148,7 @@ def _promptfoo(item: FileResult) -> FileResult:
         **{key: each for key, each in item.items() if key not in failures},
         "error": item.get("error") or own or "error" if own or item.get("failureReason") == _PROMPTFOO_ERROR else None,
         "namedScores": scores,
-        "failures": [{"metric": metric, "error": each.get("reason")} for metric, each in failures.items()],
+        "failures": [{"metric": metric, "error": failure.get("reason")} for metric, failure in failures.items()],
     }
 
 

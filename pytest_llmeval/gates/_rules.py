@@ -204,7 +204,7 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
 
     adjusted: dict[int, Adjusted] = {}
     for primary in (True, False):
-        places = [n for n, each in enumerate(findings) if each.gate.claims and each.gate.primary is primary]
+        places = [n for n, finding in enumerate(findings) if finding.gate.claims and finding.gate.primary is primary]
         tests = [[change for change in findings[place].examined if not change.fault] for place in places]
         tests = [group for group in tests if group]
         among = {files[place] for place in places if files}
@@ -214,9 +214,9 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
             for group in tests
         ] + [[1.0]] * (unjudged + sum(findings[place].forgone for place in places))
         adjusted |= {
-            id(each): Adjusted(p_value, len(group), len(within), len(among), unjudged)
+            id(change): Adjusted(p_value, len(group), len(within), len(among), unjudged)
             for group, p_values in zip(tests, adjusted_gates(within), strict=False)
-            for each, p_value in zip(group, p_values, strict=True)
+            for change, p_value in zip(group, p_values, strict=True)
         }
     far = {
         id(change): (far, 1 - finding.gate.confidence)
@@ -246,7 +246,7 @@ def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> Ga
     if not finding.examined:
         return gate.result(finding.outcome, finding.value, finding.reason)
     among = [adjusted.get(id(change), Adjusted(change.p_value)) for change in finding.examined]
-    verdicts = [(each.group, *each.verdict(own)) for each, own in zip(finding.examined, among, strict=True)]
+    verdicts = [(change.group, *change.verdict(own)) for change, own in zip(finding.examined, among, strict=True)]
     undecided = any(change.undecided for change in finding.examined)
     if gate.by is None:
         _, outcome, drop, reason = verdicts[0]
@@ -289,8 +289,8 @@ def _with_cause(verdict: GateResult, falls: Iterable[tuple[ExaminedChange, Adjus
     if verdict.outcome != "failed":
         return verdict
     causes, fallen = list[str](), list[str]()
-    for each, adjusted in falls:
-        if cause := each.cause(adjusted.p_value):
-            causes.append(f"{each.group}: {cause}" if each.group else cause)
-            fallen += each.worsened.ids if each.worsened is not None else ()
+    for change, adjusted in falls:
+        if cause := change.cause(adjusted.p_value):
+            causes.append(f"{change.group}: {cause}" if change.group else cause)
+            fallen += change.worsened.ids if change.worsened is not None else ()
     return replace(verdict, cause=several(causes, " "), fallen=tuple(fallen))

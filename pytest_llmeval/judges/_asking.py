@@ -130,8 +130,8 @@ class Asking:
         self.judged += zip(self._put, judgements, strict=True)
         self._put = []
         verdicts = iter(judgements)
-        for each, left in zip(self.verdicts, self._open, strict=True):
-            each.extend(next(verdicts).verdict for _ in range(left))
+        for verdict, left in zip(self.verdicts, self._open, strict=True):
+            verdict.extend(next(verdicts).verdict for _ in range(left))
 
     def is_known(self, judges: JudgeService) -> bool:
         """Whether all questions are answered without a call; the rounds continue until one is not."""

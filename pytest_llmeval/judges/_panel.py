@@ -202,7 +202,7 @@ class JudgePanel:
         if self.cascade is not None:
             return PanelQuestion(self, question, self._steps(self.cascade, question, case, repeat, asker))
         jurors = candidates(self.jurors, question.mode, self.least)
-        bound = {name: JurorQuestion(each, question, case, repeat, asker) for name, each in jurors.items()}
+        bound = {name: JurorQuestion(juror, question, case, repeat, asker) for name, juror in jurors.items()}
         return PanelQuestion(self, question, bound)
 
     def _steps(
@@ -304,7 +304,7 @@ class Judgement(Struct, frozen=True):
     @property
     def calls(self) -> Sequence[JudgeCall]:
         """All calls that it took."""
-        return [call._replace(judge=name) for name, each in self.jurors.items() for call in each.calls]
+        return [call._replace(judge=name) for name, juror in self.jurors.items() for call in juror.calls]
 
     @property
     def entries(self) -> Sequence[StoredJudgement]:
@@ -362,7 +362,7 @@ class PanelQuestion:
         if any(isinstance(answer.verdict, UnaskedError) for answer in answers.values()):
             return []
         if self.cascade is not None:
-            verdicts = {name: each.verdict for name, each in answers.items()}
+            verdicts = {name: answer.verdict for name, answer in answers.items()}
             return unanswered(self.cascade, self.question.mode, names, verdicts, audited=self.audited)
         if not self.asks_one:
             return [] if answers else names
@@ -371,7 +371,7 @@ class PanelQuestion:
 
     def judgement(self, answers: Mapping[str, JurorVerdict]) -> Judgement:
         """Return the judgement that the answers of the jurors are."""
-        return Judgement(self._reduced({name: each.verdict for name, each in answers.items()}), answers)
+        return Judgement(self._reduced({name: answer.verdict for name, answer in answers.items()}), answers)
 
     def _reduced(self, verdicts: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
         if self.panel.is_alone:

@@ -72,7 +72,7 @@ def reduced(
         least: How many verdicts it takes.
     """
     verdicts = [opinion for opinion in opinions.values() if isinstance(opinion, Verdict)]
-    failed = {name: each for name, each in opinions.items() if not isinstance(each, Verdict)}
+    failed = {name: opinion for name, opinion in opinions.items() if not isinstance(opinion, Verdict)}
     # A spent budget, or a cache that cannot be used, is no failure of a juror: it holds for the run.
     if stopped := next((error for error in failed.values() if not isinstance(error, JudgeError)), None):
         return stopped
@@ -84,10 +84,10 @@ def reduced(
         first = next(iter(failed.values()))
         if not verdicts and type(first) is not JudgeError and len(set(map(type, failed.values()))) == 1:
             return first  # judges are switched off, or there are none
-        why = "; ".join(f"{name}: {each}" for name, each in failed.items())
+        why = "; ".join(f"{name}: {error}" for name, error in failed.items())
         return PanelError(f"found {len(verdicts)} of {len(opinions)} verdicts, expected at least {least}: {why}", votes)
     how = reduce or ("majority" if mode.decides or mode.reply_schema is None else "mean")
-    jurors = {name: shown_verdict(each) for name, each in opinions.items()}
+    jurors = {name: shown_verdict(opinion) for name, opinion in opinions.items()}
     reasoning = "; ".join(juror_lines(jurors))
     if mode.listing is not None:
         rows = zip(*map(mode.listing.grades, verdicts), strict=True)
@@ -131,7 +131,7 @@ def cascaded(
     decides = next(failed, answers[large] if large in answers else answers[small[0]])
     if not isinstance(decides, Verdict):
         return decides
-    details = {**decides.details, "jurors": {name: shown_verdict(each) for name, each in answers.items()}}
+    details = {**decides.details, "jurors": {name: shown_verdict(answer) for name, answer in answers.items()}}
     opinions = [each for name in small if isinstance(each := answers[name], Verdict)]
     if len(opinions) < len(small) or is_unsure(rule, mode, opinions):
         return CascadeVerdict(decides.score, decides.reasoning, details)
@@ -153,7 +153,7 @@ def cascaded(
 
 def _votes(mode: Mode, opinions: Mapping[str, Verdict | LlmevalError]) -> tuple[Votes, ...]:
     """The votes of each juror on each thing that is judged."""
-    rows = {name: mode.shares(each) for name, each in opinions.items() if isinstance(each, Verdict)}
+    rows = {name: mode.shares(opinion) for name, opinion in opinions.items() if isinstance(opinion, Verdict)}
     things = max(map(len, rows.values()), default=1)
     return tuple({name: rows[name][place] if name in rows else None for name in opinions} for place in range(things))
 
@@ -188,8 +188,8 @@ def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
             # A defect counts as found where a vote does not decide; a juror who does not mention it has no vote.
             votes = [
                 -float(bool(value))
-                for value, each in zip(values, verdicts, strict=True)
-                if name not in each.details.get(UNNAMED_DEFECTS, ())
+                for value, verdict in zip(values, verdicts, strict=True)
+                if name not in verdict.details.get(UNNAMED_DEFECTS, ())
             ]
             findings[name] = bool(votes) and bool(-decided(votes, _vote_rule(how))[0])
             if not votes:
@@ -214,9 +214,9 @@ def _vote_rule(how: Reduce) -> Reduce:
 def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return a line for each juror in the details of a verdict: what it gives, and why."""
     lines = []
-    for name, each in jurors.items():
-        gives, why = ("no verdict", each["missing"]) if "missing" in each else (f"{each['score']:g}", "")
-        why = why or each.get("reasoning", "")
+    for name, juror in jurors.items():
+        gives, why = ("no verdict", juror["missing"]) if "missing" in juror else (f"{juror['score']:g}", "")
+        why = why or juror.get("reasoning", "")
         lines.append(f"{name} gives {gives}: {why}" if why else f"{name} gives {gives}")
     return lines
 

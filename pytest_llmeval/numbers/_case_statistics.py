@@ -89,7 +89,9 @@ class CaseStatistics(Struct, frozen=True):
             if record.id in names or record.id not in previous
         ]
         digests = {
-            names.get(case, case): each for case, each in self.digests.items() if case in names or case not in previous
+            names.get(case, case): digest
+            for case, digest in self.digests.items()
+            if case in names or case not in previous
         }
         return CaseStatistics(tuple(sorted(records, key=lambda record: record.id)), digests)
 
@@ -164,10 +166,10 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
             record.outcome,
             *(digest or ("", "")),
             dict(record.labels),
-            {label: dict(each.counts) for label, each in seen.items()},
-            {label: list(each.undefined) for label, each in seen.items() if each.undefined},
-            {label: list(each.errored) for label, each in seen.items() if each.errored},
-            {label: list(each.abstained) for label, each in seen.items() if each.abstained},
+            {label: dict(observation.counts) for label, observation in seen.items()},
+            {label: list(observation.undefined) for label, observation in seen.items() if observation.undefined},
+            {label: list(observation.errored) for label, observation in seen.items() if observation.errored},
+            {label: list(observation.abstained) for label, observation in seen.items() if observation.abstained},
             list(record.errors),
             record.answered,
             record.weight,
@@ -192,8 +194,8 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
             )
             for label, counts in self.counts.items()
         }
-        for label, each in observations.items():
-            if fault := each.fault():
+        for label, observation in observations.items():
+            if fault := observation.fault():
                 raise ValueError(f"{label}: {fault}")
         errors = dict.fromkeys(self.errors, "")
         return CaseRecord(
@@ -204,12 +206,12 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
 def _bare_record(record: CaseRecord, evaluators: frozenset[str] | None) -> CaseRecord:
     observations = {
         label: Observation(
-            {name: _rounded(count) for name, count in sorted(each.counts.items())},
-            undefined=dict.fromkeys(sorted(each.undefined), ""),
-            errored=dict.fromkeys(sorted(each.errored), ""),
-            abstained=tuple(sorted(each.abstained)),
+            {name: _rounded(count) for name, count in sorted(observation.counts.items())},
+            undefined=dict.fromkeys(sorted(observation.undefined), ""),
+            errored=dict.fromkeys(sorted(observation.errored), ""),
+            abstained=tuple(sorted(observation.abstained)),
         )
-        for label, each in sorted(record.observations.items())
+        for label, observation in sorted(record.observations.items())
         if evaluators is None or label in evaluators
     }
     errors = dict.fromkeys(
@@ -317,7 +319,8 @@ class Chain:
         """
         before = {name: previous.get(name, name) for name in step.errors}
         errors = {
-            name: round(self.errors.get(before[name], 0.0) + each, _CHAIN_DIGITS) for name, each in step.errors.items()
+            name: round(self.errors.get(before[name], 0.0) + error, _CHAIN_DIGITS)
+            for name, error in step.errors.items()
         }
         gone = math.fsum(self.errors[name] ** 2 for name in self.errors.keys() - before.values())
         return Chain(

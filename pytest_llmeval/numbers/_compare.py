@@ -145,15 +145,15 @@ class Comparison:
             *(
                 (
                     name,
-                    number(each.value),
-                    number(each.baseline),
-                    number(each.difference),
-                    interval(each.low, each.high),
-                    number(each.p_value),
-                    each.verdict.replace("_", " "),
+                    number(metric.value),
+                    number(metric.baseline),
+                    number(metric.difference),
+                    interval(metric.low, metric.high),
+                    number(metric.p_value),
+                    metric.verdict.replace("_", " "),
                 )
-                for name, each in self.metrics.items()
-                if not each.value is each.baseline is None
+                for name, metric in self.metrics.items()
+                if not metric.value is metric.baseline is None
             ),
         ]
 
@@ -166,13 +166,15 @@ class Comparison:
         either run have no part.
         """
         decisive = [
-            each
-            for name, each in self.metrics.items()
-            if name not in _USAGE and (each.errored or not each.value is each.baseline is None)
+            metric
+            for name, metric in self.metrics.items()
+            if name not in _USAGE and (metric.errored or not metric.value is metric.baseline is None)
         ]
         adjusted = holm_of_tested([difference.p_value for difference in decisive])
-        tested = [(each, p_value) for each, p_value in zip(decisive, adjusted, strict=True) if p_value is not None]
-        verdicts = {each.verdict for each, p_value in tested if p_value <= 1 - self.confidence}
+        tested = [
+            (difference, p_value) for difference, p_value in zip(decisive, adjusted, strict=True) if p_value is not None
+        ]
+        verdicts = {difference.verdict for difference, p_value in tested if p_value <= 1 - self.confidence}
         if "declined" in verdicts:
             return "declined"
         if not tested or len(tested) < len(decisive):
@@ -241,10 +243,11 @@ def compare(
         cluster_by=cluster_by,
     )
     changes = {
-        name: _without_errored(each, _errored_pairs(pairing, rows, name), max_errors) for name, each in changes.items()
+        name: _without_errored(change, _errored_pairs(pairing, rows, name), max_errors)
+        for name, change in changes.items()
     }
     if isinstance(baseline, Result):
-        changes = {name: _with_signature_note(name, each, result, baseline) for name, each in changes.items()}
+        changes = {name: _with_signature_note(name, change, result, baseline) for name, change in changes.items()}
     return Comparison(
         changes,
         pairing.paired,
@@ -453,7 +456,7 @@ def compare_systems(
     cells = [(row, name) for row in against.values() for name in row if not family or name in family]
     adjusted = holm_of_tested([row[name].p_value for row, name in cells])
     for row in against.values():
-        row.update({name: structs.replace(each, p_value=None) for name, each in row.items()})
+        row.update({name: structs.replace(difference, p_value=None) for name, difference in row.items()})
     for (row, name), p_value in zip(cells, adjusted, strict=True):
         row[name] = _agreeing(row[name], p_value, confidence)
     return SystemTable(reference, names, results, against, confidence)

@@ -193,7 +193,7 @@ def chain_step(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by
         return None
     units = pairing.units(rows.current, cluster_by).tolist()
     records = [pairing.table.records[row] for row in rows.current]
-    names = {unit: each.labels.get(cluster_by or "", each.id) for unit, each in zip(units, records, strict=True)}
+    names = {unit: record.labels.get(cluster_by or "", record.id) for unit, record in zip(units, records, strict=True)}
     errors = (values - values.mean()) / len(values)
     known, scatter = math.fsum(errors**2), float(np.var(data.resampled))
     # What single cases do not show, such as the error of a correction, is in the resamples.

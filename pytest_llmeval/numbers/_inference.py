@@ -108,7 +108,7 @@ def worsened(pairing: RunPairing, rows: PairedRows, metric: str) -> Worsened:
     drops = -change if table.metric(metric).higher_is_better else change
     cases = [table.records[row] for row in rows.current]
     labels = {case.id: case.labels for case in cases}
-    worse = {each.id: float(drop) for each, drop in zip(cases, drops, strict=True) if drop > TOLERANCE}
+    worse = {case.id: float(drop) for case, drop in zip(cases, drops, strict=True) if drop > TOLERANCE}
     ids = sorted(worse, key=lambda case: (-worse[case], case))
     label, value = explaining_label(labels, worse)
     better = int((drops < -TOLERANCE).sum())

@@ -158,8 +158,8 @@ class _Kinds(NamedTuple):
         drawn = np.empty((resamples, kinds))
         slices = _slice_rows(cases)
         for start in range(0, resamples, slices):
-            for row, each in enumerate(indices((min(slices, resamples - start), cases)), start):
-                drawn[row] = np.bincount(self.number[each], minlength=kinds)
+            for row, index in enumerate(indices((min(slices, resamples - start), cases)), start):
+                drawn[row] = np.bincount(self.number[index], minlength=kinds)
         with _one_thread_of_blas():
             totals: FloatArray = drawn @ self.rows.astype(float)
         return totals

@@ -364,7 +364,7 @@ class Table:
             from pytest_llmeval.numbers._resample import by_unit
 
             bounds.update(self._resampled_intervals(by_unit(part, units), undecided, confidence))
-        return {name: each.metric_value(bounds.get(name)) for name, each in counted.items()}
+        return {name: metric.metric_value(bounds.get(name)) for name, metric in counted.items()}
 
     def _weighted_total(self, scores: FloatArray, rows: "npt.NDArray[np.intp]") -> float:
         """Return the weighted mean of scores, times their number."""
@@ -593,7 +593,7 @@ def _split(
     table: Table, metrics: Mapping[str, MetricValue], sampled: float = 0.0
 ) -> tuple[dict[str, MetricValue], MetricValue, dict[str, MetricValue]]:
     """Separate pass rate and usage from the metrics of evaluators."""
-    own = {name: corrected(each, sampled) for name, each in metrics.items()} if sampled else dict(metrics)
+    own = {name: corrected(metric, sampled) for name, metric in metrics.items()} if sampled else dict(metrics)
     pass_rate = own.pop(PASS_RATE)
     usage = {name: own.pop(name) for name in metrics if table.owner[name] == USAGE}
-    return own, pass_rate, {name: each for name, each in usage.items() if each.scored}
+    return own, pass_rate, {name: value for name, value in usage.items() if value.scored}

@@ -101,7 +101,7 @@ class CaseItem(pytest.Function):
         __tracebackhide__ = True
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
         every = [structs.replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
-        carried = {name: each.record for name, each in choices_of(self).items() if each.record is not None}
+        carried = {name: choice.record for name, choice in choices_of(self).items() if choice.record is not None}
         every = [case for case in every if case.case.id not in carried]
         executions = [Execution.skipped(case) for case in self.bulk if is_skipped(case)]
         executions += [Execution(case, carried[case.id]) for case in self.bulk if case.id in carried]

@@ -332,8 +332,8 @@ def _categories(verdicts: Sequence[VerdictReport]) -> list[str]:
     kinds = [verdict.name.partition("[")[0] for verdict in verdicts]
     words = {"passed": "passed", "undecided": "undecided", "not_judged": "not evaluated"}
     keys = [
-        (kind, words.get(each.outcome, "")) if kind in _KINDS else ("", "")
-        for kind, each in zip(kinds, verdicts, strict=True)
+        (kind, words.get(verdict.outcome, "")) if kind in _KINDS else ("", "")
+        for kind, verdict in zip(kinds, verdicts, strict=True)
     ]
     seen = Counter(keys)
     return [f"{kind}{'s' if seen[kind, word] > 1 else ''} {word}" if word else "" for kind, word in keys]

@@ -86,7 +86,7 @@ def transcript_lines(messages: Any, findings: Sequence[str] = (), most: int = 16
     """
     if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):
         return
-    starts = [place for place, each in enumerate(messages) if each.get("role") == "user"]
+    starts = [place for place, message in enumerate(messages) if message.get("role") == "user"]
     turns = [messages[start:end] for start, end in pairwise([*starts, len(messages)])]
     if not turns:
         return
@@ -468,7 +468,7 @@ def cause_of(suites: Sequence[SuiteReport], failing: Sequence[SuiteCase]) -> Fai
     alike = len(totals) == 1 and len({(suite.path, suite.base_name) for suite in suites}) == 1
     systems = len(suites) if alike else 1
     labels = {(suite.path, suite.suite, case.id): case.labels for suite in suites for case in suite.cases}
-    chosen = list(dict.fromkeys((suite.path, suite.suite, each.id) for suite, each in failing))
+    chosen = list(dict.fromkeys((suite.path, suite.suite, case.id) for suite, case in failing))
     label, value = explaining_label(labels, chosen)
     shared = sum(labels[each].get(label) == value for each in chosen) if label else 0
     size = min(sum(suite.total for suite in suites) // systems, MOST)

@@ -83,7 +83,9 @@ def report_format(path: Path) -> str:
     ['errors.json', 'errors.json', '.json']
     """
     patterns = {
-        key: rf"(?:.*[^A-Za-z])?(?:{each.names})\{Path(key).suffix}" for key, each in FORMATS.items() if each.names
+        key: rf"(?:.*[^A-Za-z])?(?:{format_.names})\{Path(key).suffix}"
+        for key, format_ in FORMATS.items()
+        if format_.names
     }
     return next((key for key, pattern in patterns.items() if re.fullmatch(pattern, path.name)), path.suffix)
 

@@ -395,16 +395,16 @@ class Changes(Struct, frozen=True):
     def named(self, *verdicts: ChangeVerdict) -> dict[str, MetricChange]:
         """Return the metrics with one of these verdicts that differ, by the name of what was compared."""
         return {
-            each.name_of(name): each
-            for name, each in self.metrics.items()
-            if each.verdict in verdicts and each.difference
+            metric.name_of(name): metric
+            for name, metric in self.metrics.items()
+            if metric.verdict in verdicts and metric.difference
         }
 
     def is_against(self, other: "SuiteReport") -> bool:
         """Whether another report is that of the run that this one was compared with: all values are equal."""
         pairs = [
-            (None if (value := other.find(name)) is None else value.value, each.baseline)
-            for name, each in self.metrics.items()
+            (None if (value := other.find(name)) is None else value.value, metric.baseline)
+            for name, metric in self.metrics.items()
         ]
         return bool(pairs) and all(
             now is not None and before is not None and abs(now - before) < _SAME_VALUE for now, before in pairs

@@ -355,7 +355,7 @@ def _suite(suite: SuiteReport, *, texts: bool) -> SuiteReport:
     groups: dict[str, dict[str, GroupReport]] = {}
     for key, members in suite.groups.items():
         rated = {name: {"pass_rate": group.pass_rate} for name, group in rates.groups[key].items()}
-        groups[key] = {name: structs.replace(each, **rated.get(name, {})) for name, each in members.items()}
+        groups[key] = {name: structs.replace(member, **rated.get(name, {})) for name, member in members.items()}
     return structs.replace(
         suite,
         counts=counts,

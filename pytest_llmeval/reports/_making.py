@@ -274,16 +274,16 @@ def without_texts(details: Mapping[str, Any]) -> Mapping[str, Any]:
         >>> without_texts({"fact_check": {"claim": "It is open.", "n": 2, "cited": [{"why": "words"}]}})
         {'fact_check': {'n': 2}}
     """
-    numbers = {name: each if name in _OWN_DETAILS else _without_texts(each) for name, each in details.items()}
+    numbers = {name: detail if name in _OWN_DETAILS else _without_texts(detail) for name, detail in details.items()}
     if isinstance(repeats := numbers.get("repeats"), Mapping) and _PARTING in repeats:
         numbers["repeats"] = {**repeats, _PARTING: _without_texts(repeats[_PARTING])}
-    return {name: each for name, each in numbers.items() if each not in _NOTHING}
+    return {name: number for name, number in numbers.items() if number not in _NOTHING}
 
 
 def _without_texts(value: Any) -> Any:
     if isinstance(value, Mapping):
         numbers = {name: _without_texts(each) for name, each in value.items()}
-        return {name: each for name, each in numbers.items() if each not in _NOTHING}
+        return {name: number for name, number in numbers.items() if number not in _NOTHING}
     if isinstance(value, list | tuple):
         return [each for each in map(_without_texts, value) if each not in _NOTHING]
     return None if isinstance(value, str) else value
@@ -316,7 +316,7 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
         metrics: Of the suite.
         result: Its numbers.
     """
-    declared = {label: tables for label, each in metrics.evaluators.items() if (tables := each.tables())}
+    declared = {label: tables for label, evaluator in metrics.evaluators.items() if (tables := evaluator.tables())}
     if not declared:
         return []
     from pytest_llmeval.reports._filling import fill_declared

@@ -32,8 +32,8 @@ def _survival_lines(survival: Survival, limit: float) -> Iterator[str]:
         rows = [[kind.name, kind.mutants, _survivor_share(kind.rate), _survivor_interval(kind)] for kind in kinds]
         if kinds is survival.kinds:
             headers += [*(["undecided"] if judged else []), "and no metric fell of"]
-            for row, each in zip(rows, kinds, strict=True):
-                row += [*([each.undecided] if judged else []), _blind_evaluators(each)]
+            for row, outcome in zip(rows, kinds, strict=True):
+                row += [*([outcome.undecided] if judged else []), _blind_evaluators(outcome)]
         table = tabulate(rows, headers, tablefmt="plain", disable_numparse=True)
         yield from ("", title, *map(str.rstrip, table.splitlines()))
     if survival.gates:

@@ -246,8 +246,8 @@ def change_lines(suite: SuiteReport) -> Iterator[str]:
     for verdict in CHANGE_VERDICTS if suite.changes is not None else ():
         metrics = suite.changes.named(verdict).items() if suite.changes is not None else ()
         listed = [
-            f"{name} {number(each.baseline)} -> {number(each.value)} ({interval(each.low, each.high)})"
-            for name, each in metrics
+            f"{name} {number(change.baseline)} -> {number(change.value)} ({interval(change.low, change.high)})"
+            for name, change in metrics
         ]
         if listed:
             yield f"{verdict.replace('_', ' ')}: {', '.join(listed)}"
@@ -425,8 +425,8 @@ def asking_lines(suite: SuiteReport) -> Iterator[str]:
         return
     if suite.usage.verdicts:
         yield f"judge: {_judged(suite.usage, suite.usage.judge_cost_usd)}"
-    for name, each in suite.usage.jurors.items():
-        yield f"judge {printable(name)}: {_judged(each, each.cost_usd)}"
+    for name, juror in suite.usage.jurors.items():
+        yield f"judge {printable(name)}: {_judged(juror, juror.cost_usd)}"
     yield from _cascade_lines(suite, suite.usage)
     if target := list(_of_target(suite.usage)):
         yield f"target: {'; '.join(target)}"
@@ -445,21 +445,21 @@ def stop_text(stop: StopReport) -> str:
 
 def _cascade_lines(suite: SuiteReport, usage: UsageReport) -> Iterator[str]:
     """Yield how often the small judge of a cascade is unsure, and how often it errs where it is sure."""
-    for label, each in usage.cascades.items():
-        if not each.verdicts:
+    for label, cascade in usage.cascades.items():
+        if not cascade.verdicts:
             continue
-        unsure = f"cascade {printable(label)}: {each.unsure} of {counted(each.verdicts, 'verdict')} unsure"
-        if not each.audit:
+        unsure = f"cascade {printable(label)}: {cascade.unsure} of {counted(cascade.verdicts, 'verdict')} unsure"
+        if not cascade.audit:
             yield f"{unsure}; {_NOT_AUDITED}"
             continue
         error = suite.find(f"{label}_cascade_error")
-        audited = f"{each.audited} of {each.sure} sure ones audited"
+        audited = f"{cascade.audited} of {cascade.sure} sure ones audited"
         if error is None or error.value is None:
             yield f"{unsure}, {audited}"
             continue
         bounds = interval(error.low, error.high)
         rate = f"error rate {number(error.value)}{f' ({bounds})' if bounds else ''}"
-        yield f"{unsure}, {audited}; the large judge disagrees with {each.differing} of these: {rate}"
+        yield f"{unsure}, {audited}; the large judge disagrees with {cascade.differing} of these: {rate}"
         bias = suite.find(f"{label}_cascade_bias")
         if bias is not None and bias.low is not None and bias.high is not None and (bias.low > 0 or bias.high < 0):
             yield (

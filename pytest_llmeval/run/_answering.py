@@ -205,8 +205,10 @@ class Answering:
             return {}
         name = asker(job)
         return {
-            label: Asking.about(each, case, job.suite.readings[label], job.judge.panel_for(each), job.repeat, name)
-            for label, each in job.suite.asking.items()
+            label: Asking.about(
+                evaluator, case, job.suite.readings[label], job.judge.panel_for(evaluator), job.repeat, name
+            )
+            for label, evaluator in job.suite.asking.items()
         }
 
 
@@ -238,8 +240,8 @@ class PendingAnswer(NamedTuple):
                 answer.failed[label] = asking.error
             for bound, judgement in asking.judged:
                 answer.calls += judgement.calls
-                for juror, each in judgement.jurors.items():
-                    answer.judgings.append(_displayed(label, bound.question, each, juror))
+                for juror, verdict in judgement.jurors.items():
+                    answer.judgings.append(_displayed(label, bound.question, verdict, juror))
                 # A verdict may have been made for a case of another suite that asks the same.
                 answer.entries += [structs.replace(entry, case=answer.case.id) for entry in judgement.entries]
                 if isinstance(judgement.verdict, BudgetError):
@@ -332,7 +334,7 @@ class Opponents:
 
     def at_hand(self, job: Job) -> dict[str, Any]:
         """Return the opponents' answers to a case, ``None`` in place of each that must be asked for."""
-        return {name: self._known(each) for name, each in job.opponents.items()}
+        return {name: self._known(opponent) for name, opponent in job.opponents.items()}
 
     def _known(self, opponent: Job | NoAnswer | Itself) -> Any:
         if not isinstance(opponent, Job):

@@ -123,8 +123,8 @@ def print_in_shards(
     cut = cache(partial(cut_in_shards, suite, path))
     cases = {shard: every_case(suite) if shard is None else cut(shard.count).get(shard.index, ()) for shard in shards}
     return {
-        each: structs.replace(bare, data=fingerprint([_case_content(case) for case in own]))
-        for each, own in cases.items()
+        shard: structs.replace(bare, data=fingerprint([_case_content(case) for case in own]))
+        for shard, own in cases.items()
     }
 
 

@@ -171,7 +171,7 @@ class Dialogue:
                 raise PredictionError(f"the reply is {json.dumps(answer)}, expected an answer")
             message = {"role": "assistant", "content": answer}
             lists = {name: self.parts.find(name, reply) for name in _LISTS}
-            self._messages.append(message | {name: each for name, each in lists.items() if each is not MISSING})
+            self._messages.append(message | {name: list_ for name, list_ in lists.items() if list_ is not MISSING})
         elif isinstance(new, list) and new and all(isinstance(each, Mapping) for each in new):
             self._messages += _added(self._messages, new)
         else:
@@ -297,7 +297,7 @@ class Conversations:
                 dialogue.add(await self._turn(job, messages, ask))
         except Exception as error:  # noqa: BLE001 (it is raised again, with its turn)
             raise in_turn(error, dialogue.turn) from error.__cause__
-        wants = {} if user is None else {"user": {name: each for name, each in user.wants.items() if each}}
+        wants = {} if user is None else {"user": {name: want for name, want in user.wants.items() if want}}
         return {job.case.id: job.case.answered(json_like(dialogue.transcript() | wants))}
 
     async def _turn(self, job: Job, messages: list[Any], ask: Next) -> Any:

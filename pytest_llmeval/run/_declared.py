@@ -206,7 +206,7 @@ def cases(
         "thresholds": thresholds,
         "checks": checks,
     }
-    named = {part: each for part, each in columns.items() if each is not None}
+    named = {part: column for part, column in columns.items() if column is not None}
     options = {"format": format, "delimiter": delimiter, "items": items, "split": split}
     known = {name: value for name, value in options.items() if value is not None}
     return cases_of(data, users_frame(), columns=named, options=known)

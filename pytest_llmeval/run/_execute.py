@@ -226,7 +226,8 @@ def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
         execution = execute(suite, structs.replace(answer, failed={**answer.failed, **untried}), explains_all=False)
         observations = execution.record.observations
         if not observations or any(
-            each.malformed is not None and not suite.evaluators[label].asserts for label, each in observations.items()
+            observation.malformed is not None and not suite.evaluators[label].asserts
+            for label, observation in observations.items()
         ):
             continue  # the ground truth is of another form than answers
         low = {each.metric: str(each) for each in execution.unmet if _is_worse(suite, each)}
@@ -295,7 +296,7 @@ def execute_repeats(
 
     passed = [None if part.record.outcome == "errored" else part.record.outcome in UNFAILED for part in parts]
     scores = [_scores(suite, suite.evaluators, part.record.observations) for part in parts]
-    broken = next((number for number, each in enumerate(parts, 1) if each.error is not None), None)
+    broken = next((number for number, part in enumerate(parts, 1) if part.error is not None), None)
     if broken is not None:
         merged = parts[broken - 1]
         if merged.record.outcome == "not_run":
@@ -306,9 +307,9 @@ def execute_repeats(
         observations: dict[str, Observation] = {}
         errors: dict[str, str] = {}
         for label in suite.evaluators:
-            for number, each in enumerate(parts, 1):
-                if label in each.record.errors:
-                    errors.setdefault(label, f"repeat {number} of {len(parts)}: {each.record.errors[label]}")
+            for number, execution in enumerate(parts, 1):
+                if label in execution.record.errors:
+                    errors.setdefault(label, f"repeat {number} of {len(parts)}: {execution.record.errors[label]}")
             if label not in errors:
                 repeated = [part.record.observations[label] for part in parts]
                 observations[label] = suite.reported[label].reduce(repeated)
@@ -355,10 +356,14 @@ def _concluded(
     missed.sort(key=lambda each: (each.metric != worst, each.metric not in gated, each.metric in TARGET_FIGURES))
     reasons = [f"{label}: {why}" for label, why in errors.items()]
     reasons += [f"{name}: {why}" for name, why in why_figures_unknown(figures).items() if name in limits]
-    for label, each in observations.items():
-        reasons += [f"{label}: {why}" for why in not_computed(each.errored)]
+    for label, observation in observations.items():
+        reasons += [f"{label}: {why}" for why in not_computed(observation.errored)]
     failed_to_compute = bool(reasons)
-    reasons += [f"{label}: {each.malformed}" for label, each in observations.items() if each.malformed is not None]
+    reasons += [
+        f"{label}: {observation.malformed}"
+        for label, observation in observations.items()
+        if observation.malformed is not None
+    ]
     reasons += _wrong_steps(suite, answers[0].case, evaluators, observations, missed)
     reasons += map(str, missed)
     if worst and worst not in limits:
@@ -383,7 +388,7 @@ def _awaited(suite: LoadedSuite, observations: Mapping[str, Observation]) -> str
 
 def _nothing_scored(observations: Mapping[str, Observation]) -> str:
     """The reason why no evaluator scored anything; empty if one did, or if an answer left nothing to score."""
-    measured = {label: each for label, each in observations.items() if label != RELIABILITY}
+    measured = {label: observation for label, observation in observations.items() if label != RELIABILITY}
     if any(
         observation.counts or observation.abstained or not observation.undefined for observation in measured.values()
     ):
@@ -397,9 +402,9 @@ def _abstained(suite: LoadedSuite, observations: Mapping[str, Observation]) -> M
     if suite.abstained == "allowed":
         return {}
     reasons = {
-        suite.metrics.full_name(label, name): each.undefined[name]
-        for label, each in observations.items()
-        for name in each.abstained
+        suite.metrics.full_name(label, name): observation.undefined[name]
+        for label, observation in observations.items()
+        for name in observation.abstained
     }
     return abstained_metrics(suite.metrics, reasons, reasons)
 
@@ -457,12 +462,12 @@ def _wrong_steps(
 ) -> Iterator[str]:
     """Yield what is wrong first with a trajectory, by each evaluator of calls whose limits it does not meet."""
     names = {each.metric for each in missed}
-    for label, each in observations.items():
+    for label, observation in observations.items():
         evaluator = evaluators[label]
         if not names or evaluator.reads.part != "tool_calls":
             continue
-        first = next(iter(evaluator.explain(case, each)), "")
-        if first and names & _scores(suite, evaluators, {label: each}).keys():
+        first = next(iter(evaluator.explain(case, observation)), "")
+        if first and names & _scores(suite, evaluators, {label: observation}).keys():
             yield f"{label}: {first}"
 
 
@@ -474,11 +479,11 @@ def _unmet_names(
 ) -> Iterator[str]:
     """Yield the names of limits and checks that an answer does not meet, and of evaluators that cannot read it."""
     yield from (each.metric for each in missed)
-    for label, each in observations.items():
-        if each.malformed is None:
+    for label, observation in observations.items():
+        if observation.malformed is None:
             continue
         if suite.evaluators[label].asserts:
-            scores = _scores(suite, evaluators, {label: each})
+            scores = _scores(suite, evaluators, {label: observation})
             yield from (name for name, score in scores.items() if "[" in name and score is not None and score < 1)
         else:
             yield f"malformed: {label}"

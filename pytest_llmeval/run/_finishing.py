@@ -118,16 +118,16 @@ def report(judged: Judged, scope: RunScope) -> Reported:
     if knows_media() or (root / MEDIA_FOLDER).is_dir():
         from pytest_llmeval.reports import media_paths
 
-        media = media_paths((each for _, each in reported), root)
+        media = media_paths((suite for _, suite in reported), root)
     run = RunReport(
         run=RunStart(iso_time(scope.run), round(scope.run.duration, 3), __version__, commit, *origin),
-        suites=[each for _, each in reported],
+        suites=[suite for _, suite in reported],
         faults=dict(sorted(scope.run.faults.items())),
         systems=compared,
         media=media,
     )
     if failures:
-        judged = structs.replace(judged, suites=[each for each, _ in reported])
+        judged = structs.replace(judged, suites=[suite for suite, _ in reported])
     return Reported(judged, run, [*judged.verdicts, *failures], notes)
 
 
@@ -236,7 +236,7 @@ def _shared_inputs(suite: LoadedSuite) -> int:
 
 def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | None":
     """Compare the systems of a suite; ``None`` unless several of them ran."""
-    ran = {name: each for name, each in variants.items() if each.measured.ran}
+    ran = {name: variant for name, variant in variants.items() if variant.measured.ran}
     if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
         return None
     from pytest_llmeval.numbers import compare_systems
@@ -449,7 +449,9 @@ def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
         if suite.collected.reruns
     ]
     waiting += [
-        f"{suite_path}: snapshot {each.reason}" for suite_path, each in snapshots if each.outcome == "not_judged"
+        f"{suite_path}: snapshot {verdict.reason}"
+        for suite_path, verdict in snapshots
+        if verdict.outcome == "not_judged"
     ]
     yield from (f"{REQUIRE_GATES}: {each}" for each in waiting[:_LISTED])
     if len(waiting) > _LISTED:

@@ -142,9 +142,9 @@ _OFTEN = 0.2
 def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[str]:
     """Yield how many gates are one family, or how often equally good runs fail since each suite is one."""
     gates = [
-        (number, each.key.display_path, finding.gate)
-        for number, each in enumerate(claims)
-        for finding in each.evidence
+        (number, claim.key.display_path, finding.gate)
+        for number, claim in enumerate(claims)
+        for finding in claim.evidence
         if finding.gate.claims and (finding.examined or finding.outcome == "not_judged")
     ]
     files = len({file for _, file, _ in gates})
@@ -573,9 +573,9 @@ def _evidence_between(gate: "ChangeGate", system: JudgedSuite, variants: Mapping
     if waiting := max(suite.waiting.get(gate.metric, 0) for suite in (system, other)):
         return gate.without_test("undecided", f"cannot tell: {waiting_cases(waiting)}")
     incomplete = "; ".join(
-        f"{name}: {each.incomplete}"
-        for name, each in ((system.key.variant, system), (gate.against, other))
-        if each.incomplete
+        f"{name}: {suite.incomplete}"
+        for name, suite in ((system.key.variant, system), (gate.against, other))
+        if suite.incomplete
     )
     run, baseline = (CaseStatistics.exact(suite.records) for suite in (system, other))
     pairing = RunPairing(run, baseline, system.suite.metrics, abstained=system.suite.abstained)

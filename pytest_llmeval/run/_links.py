@@ -224,14 +224,14 @@ def _encoded(job: Job, answers: Answers | PredictionError) -> str:
     from pytest_llmeval.targets import recorded_figures
 
     fields = {
-        name: {"error": str(each)}
-        if isinstance(each, PredictionError)
+        name: {"error": str(answer)}
+        if isinstance(answer, PredictionError)
         else {
-            "prediction": each.prediction,
-            "figures": recorded_figures(each),
-            "object": to_builtins(written_object(each)),
+            "prediction": answer.prediction,
+            "figures": recorded_figures(answer),
+            "object": to_builtins(written_object(answer)),
         }
-        for name, each in answers.items()
+        for name, answer in answers.items()
     }
     return json.dumps({"answers": fields})
 
@@ -372,8 +372,8 @@ class Recording:
             answers = await ask(job)
         figures = {"latency_s": round(watch.seconds, FIGURE_DIGITS)}
         return {
-            name: each if isinstance(each, PredictionError) else self._stored_case(job, each, figures)
-            for name, each in answers.items()
+            name: answer if isinstance(answer, PredictionError) else self._stored_case(job, answer, figures)
+            for name, answer in answers.items()
         }
 
     def _stored_case(self, job: Job, answered: Case, figures: Mapping[str, float]) -> Case:
@@ -452,8 +452,8 @@ class AskTarget:
         else:
             return {job.case.id: answered_with(job.case, await self._call(job, target))}
         return {
-            case.id: each if isinstance(each, PredictionError) else case.answered(each)
-            for case, each in zip(cases, predictions, strict=True)
+            case.id: prediction if isinstance(prediction, PredictionError) else case.answered(prediction)
+            for case, prediction in zip(cases, predictions, strict=True)
         }
 
     async def _call(self, job: Job, target: Callable[..., Any]) -> Any:

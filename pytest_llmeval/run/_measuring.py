@@ -164,7 +164,11 @@ def _of_turns(measured: Sequence[Observation | Exception]) -> Observation | Exce
         observations.append(each)
     if len(observations) == 1:
         return observations[0]
-    wrong = [f"turn {number}: {each.malformed}" for number, each in enumerate(observations, 1) if each.malformed]
+    wrong = [
+        f"turn {number}: {observation.malformed}"
+        for number, observation in enumerate(observations, 1)
+        if observation.malformed
+    ]
     nowhere = [
         name for name in observations[0].undefined if all(name in observation.undefined for observation in observations)
     ]

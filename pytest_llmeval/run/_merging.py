@@ -73,7 +73,7 @@ def merge_shards(shards: Sequence[ShardFile], root: Path, *, approves: bool = Fa
 def _part(shard: ShardFile) -> RunRecord:
     """Return a shard's record with items of its own: that of a suite in mode bulk has results in several shards."""
     return structs.replace(
-        shard.run, items={Item(str(shard.path), str(item)): each for item, each in shard.run.items.items()}
+        shard.run, items={Item(str(shard.path), str(item)): result for item, result in shard.run.items.items()}
     )
 
 

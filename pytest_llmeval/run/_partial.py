@@ -59,7 +59,7 @@ class _Slice:
         )
 
     def to_json(self) -> dict[str, Any]:
-        evaluators = {label: each.to_json() for label, each in self.statistics.items() if label != OUTCOME}
+        evaluators = {label: statistic.to_json() for label, statistic in self.statistics.items() if label != OUTCOME}
         outcomes = self.statistics[OUTCOME].to_json()
         return {"cases": self.cases, "missing": self.missing, "outcomes": outcomes, "evaluators": evaluators}
 
@@ -70,9 +70,9 @@ class _Slice:
         cases, missing = data["cases"], data["missing"]
         if type(cases) is not int or type(missing) is not int or not 0 <= missing <= cases:
             raise ValueError(f"found {missing!r} of {cases!r} cases missing")
-        for label, each in statistics.items():
-            if each.cases != cases:
-                raise ValueError(f"found {each.cases} cases of {label!r}, expected {cases}")
+        for label, statistic in statistics.items():
+            if statistic.cases != cases:
+                raise ValueError(f"found {statistic.cases} cases of {label!r}, expected {cases}")
         return cls(cases, missing, statistics)
 
 
@@ -149,7 +149,7 @@ class PartialResult:
         Args:
             confidence: Of the intervals; ``None`` leaves them out.
         """
-        names = {label: each.names for label, each in self._whole.statistics.items()}
+        names = {label: statistic.names for label, statistic in self._whole.statistics.items()}
         groups: dict[str, dict[str, GroupResult]] = {}
         for key in self.group_by:
             groups[key] = {}
@@ -182,7 +182,7 @@ class PartialResult:
         }
         return {
             "partial_result": _VERSION,
-            "evaluators": {label: _described(each) for label, each in self.evaluators.items()},
+            "evaluators": {label: _described(evaluator) for label, evaluator in self.evaluators.items()},
             "group_by": list(self.group_by),
             "whole": self._whole.to_json(),
             "groups": groups,

@@ -253,8 +253,8 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
             selected={*map(move, self.selected)},
             dropped={*map(moved, self.dropped)},
             items={
-                item: structs.replace(each, part=structs.replace(each.part, key=moved(each.part.key)))
-                for item, each in self.items.items()
+                item: structs.replace(result, part=structs.replace(result.part, key=moved(result.part.key)))
+                for item, result in self.items.items()
             },
             judgements=judgements,
         )
@@ -284,7 +284,7 @@ def as_reported(record: CaseRecord, hidden: Collection[str] | None) -> CaseRecor
         record: The record of a scored case.
         hidden: Texts that no answer shows, from `secret_values`; ``None`` to leave out what explains a failure.
     """
-    observations = {label: each.plain() for label, each in record.observations.items()}
+    observations = {label: observation.plain() for label, observation in record.observations.items()}
     if hidden is None:
         return structs.replace(record, observations=observations, lines={}, answers=(), judgings=())
     return structs.replace(

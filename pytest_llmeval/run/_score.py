@@ -120,7 +120,7 @@ def score(
     if partial:
         check_divisible(named, "score: partial=True")
     listed = cases_in_forms(cases)
-    readings = {label: Reading.for_evaluator(each, on, parts or Parts()) for label, each in named.items()}
+    readings = {label: Reading.for_evaluator(evaluator, on, parts or Parts()) for label, evaluator in named.items()}
     named, records = measured_records(named, listed, readings, judge, max_workers)
     if partial:
         return PartialResult.of(named, records, group_by)
@@ -185,7 +185,7 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
     from pytest_llmeval.suites import NamedEvaluator
 
     if isinstance(evaluators, Mapping) and not _is_one_entry(evaluators):
-        listed = [(label, _labelled(each, caller)[1]) for label, each in evaluators.items()]
+        listed = [(label, _labelled(evaluator, caller)[1]) for label, evaluator in evaluators.items()]
     else:
         single = callable(evaluators) or isinstance(evaluators, Evaluator | NamedEvaluator | Mapping)
         single = single or not isinstance(evaluators, Iterable)
@@ -263,8 +263,8 @@ def _records(
     for start in range(0, len(cases), size):
         block = cases[start : start + size]
         columns = [
-            judged[label][start : start + size] if label in judged else measure_each(each, block, readings[label])
-            for label, each in evaluators.items()
+            judged[label][start : start + size] if label in judged else measure_each(evaluator, block, readings[label])
+            for label, evaluator in evaluators.items()
         ]
         for case, *row in zip(block, *columns, strict=True):
             measured = zip(evaluators, row, strict=True)

@@ -207,14 +207,15 @@ class ScriptRun:
         ended = [by_id.get(record.id) for record in result.records]
         cases = {case.id: case for case in suite.cases}
         answered = [
-            cases[record.id] if each is None else each.case for record, each in zip(result.records, ended, strict=True)
+            cases[record.id] if execution is None else execution.case
+            for record, execution in zip(result.records, ended, strict=True)
         ]
         repeats = None
         if suite.repeats.times > 1:
             parts = [
                 part
-                for record, case, each in zip(result.records, answered, ended, strict=True)
-                for part in ((each and each.repeats) or [Execution(case, record)])
+                for record, case, execution in zip(result.records, answered, ended, strict=True)
+                for part in ((execution and execution.repeats) or [Execution(case, record)])
             ]
             of_repeats = summarize(suite.metrics, [part.record for part in parts], confidence=None)
             repeats = replace(of_repeats, answered=[part.case for part in parts])

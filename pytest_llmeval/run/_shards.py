@@ -396,8 +396,8 @@ _OWN_LINES = ("items", "judgements")
 
 
 def _lines(run: RunRecord) -> Iterator[_ResultLine | _RecordedJudgement]:
-    for item, each in sorted(run.items.items(), key=lambda named: named[0]):
-        yield _ResultLine(item.file, item.nodeid, each.outcome, each.duration, each.part)
+    for item, result in sorted(run.items.items(), key=lambda named: named[0]):
+        yield _ResultLine(item.file, item.nodeid, result.outcome, result.duration, result.part)
     for path, entry in run.judgements:
         yield _RecordedJudgement(path.as_posix(), entry.to_json())
 
@@ -575,8 +575,8 @@ def _add_line(run: RunRecord, line: bytes) -> None:
     else:
         line_data = decode(line, _ResultLine)
         for record in line_data.result.records:
-            for label, each in record.observations.items():
-                if fault := each.fault():
+            for label, observation in record.observations.items():
+                if fault := observation.fault():
                     raise ValueError(f"case {record.id!r}, {label}: {fault}")
         run.items[Item(line_data.file, line_data.nodeid)] = ItemResult(
             line_data.result, line_data.outcome, line_data.duration

@@ -522,13 +522,15 @@ def judges_of(suite: LoadedSuite, judges: "SuiteJudges", display_path: str) -> d
         }
         for label, evaluator in suite.asking.items()
     }
-    recorded = {label: each for label, each in suite.evaluators.items() if isinstance(each, RecordedCounts)}
+    recorded = {
+        label: evaluator for label, evaluator in suite.evaluators.items() if isinstance(evaluator, RecordedCounts)
+    }
     if not recorded:
         return judged
     from pytest_llmeval.evaluators import VerdictStatistics
 
     counts = {label: each for label, each in recorded.items() if isinstance(each, VerdictStatistics)}
-    return judged | {label: judged[each.of] for label, each in counts.items()}
+    return judged | {label: judged[count.of] for label, count in counts.items()}
 
 
 def iso_time(run: RunRecord) -> str:

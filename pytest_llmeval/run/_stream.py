@@ -94,7 +94,7 @@ def score_stream(
     if block < 1 or in_flight < 1:
         raise LlmevalError(f"score_stream: found block={block}, in_flight={in_flight}, expected at least 1")
     named = by_name(evaluators, "score_stream")
-    judged = [label for label, each in named.items() if each.asks]
+    judged = [label for label, evaluator in named.items() if evaluator.asks]
     if judge is None and (lacking := [label for label in judged if not _has_own_model(named[label])]):
         raise EvaluatorError(
             f"score_stream: evaluator {lacking[0]!r} asks a judge, expected one: judge='PROVIDER:NAME'"
@@ -129,7 +129,7 @@ def _stored_verdicts(
 
     if mode not in _MODES:
         raise LlmevalError(f"score_stream: found judge_mode={mode!r}, expected one of {', '.join(_MODES)}")
-    if judge is not None and not all(each.model for each in JudgePanel.from_python(judge).jurors.values()):
+    if judge is not None and not all(juror.model for juror in JudgePanel.from_python(judge).jurors.values()):
         raise LlmevalError(
             f"score_stream: found judge_mode={mode!r} and a judge without a model, expected judge='PROVIDER:NAME': "
             "verdicts are stored under its name"
@@ -192,7 +192,7 @@ def _has_own_model(evaluator: Evaluator) -> bool:
     return isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is not None
 
 
-_FIELDS = tuple(each.name for each in fields(Case))
+_FIELDS = tuple(field.name for field in fields(Case))
 _USUAL = 4
 """Fields of a case, from its id to its prediction, that streams use; the others are falsy unless they are set."""
 
@@ -232,7 +232,9 @@ class _StreamBlock:
 
     def __call__(self, block: "_Columns | Sequence[Case]") -> MeasuredBlock:
         cases = cases_in_forms(block.cases() if isinstance(block, _Columns) else block)
-        readings = {label: Reading.for_evaluator(each, None, self.parts) for label, each in self.evaluators.items()}
+        readings = {
+            label: Reading.for_evaluator(evaluator, None, self.parts) for label, evaluator in self.evaluators.items()
+        }
         evaluators, records = measured_records(
             self.evaluators, cases, readings, self.judge, self.max_workers, self.store
         )

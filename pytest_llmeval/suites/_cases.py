@@ -307,7 +307,7 @@ def _talking(case: Case, user: "SimulatedUser | None") -> Case:
     if user is None:
         return case
     wants = user.wants_of(case.input)
-    goal = case.input if isinstance(case.input, list) else {name: each for name, each in wants.items() if each}
+    goal = case.input if isinstance(case.input, list) else {name: want for name, want in wants.items() if want}
     return replace(case, input=goal, conversation=True, way=user.way)
 
 

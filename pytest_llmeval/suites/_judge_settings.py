@@ -122,7 +122,7 @@ def _panel(reading: SuiteReading) -> PanelSpec | None:
         return None
     if entry.judge is not None:
         reading.fault(("judges",), "found both 'judge' and 'judges', expected one of them", key=True)
-    read = [_spec(reading, each, ("judges", number)) for number, each in enumerate(entry.judges)]
+    read = [_spec(reading, judge, ("judges", number)) for number, judge in enumerate(entry.judges)]
     specs = [spec for spec in read if spec is not None]
     if len(specs) < len(read):
         return None
@@ -153,12 +153,14 @@ def check_reduction(
 
 def without_unasked(evaluators: Mapping[str, Evaluator]) -> dict[str, Evaluator]:
     """Return evaluators without the figures of several judges about evaluators that ask nothing."""
-    counts = {label: each for label, each in evaluators.items() if isinstance(each, RecordedCounts)}
+    counts = {label: evaluator for label, evaluator in evaluators.items() if isinstance(evaluator, RecordedCounts)}
     if not counts:
         return dict(evaluators)
     from pytest_llmeval.evaluators import VerdictStatistics
 
     unasked = {
-        label for label, each in counts.items() if isinstance(each, VerdictStatistics) and not evaluators[each.of].asks
+        label
+        for label, count in counts.items()
+        if isinstance(count, VerdictStatistics) and not evaluators[count.of].asks
     }
-    return {label: each for label, each in evaluators.items() if label not in unasked}
+    return {label: evaluator for label, evaluator in evaluators.items() if label not in unasked}

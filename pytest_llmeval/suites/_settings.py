@@ -117,7 +117,7 @@ def draw(cases: Sequence[Case], settings: SampleSettings) -> tuple[frozenset[str
         own = sorted(members, key=lambda case: _sample_rank(case, settings.seed))[: counts[name]]
         stands |= {case.id: sizes[name] / counts[name] for case in own}
     typical = len(cases) / len(stands)
-    weights = {name: each / typical for name, each in stands.items() if abs(each / typical - 1) > _SAME}
+    weights = {name: stand / typical for name, stand in stands.items() if abs(stand / typical - 1) > _SAME}
     return frozenset(stands), CaseSample(len(stands), len(cases), settings.by, weights)
 
 

@@ -198,12 +198,12 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     @cached_property
     def asking(self) -> "Mapping[str, JudgedEvaluator]":
         """Label to each evaluator that asks models."""
-        asking = {label: each for label, each in self.evaluators.items() if each.asks}
+        asking = {label: evaluator for label, evaluator in self.evaluators.items() if evaluator.asks}
         if not asking:
             return {}
         from pytest_llmeval.judges import JudgedEvaluator
 
-        return {label: each for label, each in asking.items() if isinstance(each, JudgedEvaluator)}
+        return {label: evaluator for label, evaluator in asking.items() if isinstance(evaluator, JudgedEvaluator)}
 
     @property
     def judged(self) -> bool:
@@ -222,7 +222,11 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
 
     @property
     def _comparing(self) -> "dict[str, ComparingEvaluator]":
-        return {label: each for label, each in self.evaluators.items() if isinstance(each, ComparingEvaluator)}
+        return {
+            label: evaluator
+            for label, evaluator in self.evaluators.items()
+            if isinstance(evaluator, ComparingEvaluator)
+        }
 
     @cached_property
     def opponents(self) -> Sequence[str]:
@@ -232,20 +236,20 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     @cached_property
     def against_approved(self) -> tuple[str, ...]:
         """The metrics that compare with approved answers: an approval changes what they are measured by."""
-        labels = [label for label, each in self._comparing.items() if APPROVED in each.opponents]
+        labels = [label for label, evaluator in self._comparing.items() if APPROVED in evaluator.opponents]
         return tuple(each.name for label in labels for each in self.metrics.declared[label])
 
     @cached_property
     def readings(self) -> Mapping[str, Reading]:
         """Label to what the evaluator reads of a case."""
         readings = {
-            label: Reading.for_evaluator(each, self._read_by(label, each), self.parts, self.turns.get(label))
-            for label, each in self.evaluators.items()
+            label: Reading.for_evaluator(evaluator, self._read_by(label, evaluator), self.parts, self.turns.get(label))
+            for label, evaluator in self.evaluators.items()
         }
-        for label, each in self.evaluators.items():
-            if each.takes_objects:
+        for label, evaluator in self.evaluators.items():
+            if evaluator.takes_objects:
                 readings[label] = replace(readings[label], converted=self.typed)
-            elif each.name == "checks":
+            elif evaluator.name == "checks":
                 readings[label] = replace(readings[label], converted=self._for_checks)
         return readings
 
@@ -325,8 +329,8 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         from pytest_llmeval.evaluators import Cascaded
 
         audit = self.judge.cascade.audit
-        asking = {label: Cascaded(each, audit) for label, each in self.asking.items() if each.asks_judge}
-        return {label: asking.get(label, each) for label, each in self.evaluators.items()}
+        asking = {label: Cascaded(evaluator, audit) for label, evaluator in self.asking.items() if evaluator.asks_judge}
+        return {label: asking.get(label, evaluator) for label, evaluator in self.evaluators.items()}
 
     @cached_property
     def reported(self) -> Mapping[str, Evaluator]:
@@ -335,8 +339,8 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         if self.repeats.times == 1:
             return evaluators
         reduced = {
-            label: Reduced(each, self.repeats, counts_abstained=self.abstained == "fell")
-            for label, each in evaluators.items()
+            label: Reduced(evaluator, self.repeats, counts_abstained=self.abstained == "fell")
+            for label, evaluator in evaluators.items()
         }
         return {**reduced, RELIABILITY: Reliability(self.repeats.times)}
 
@@ -483,8 +487,8 @@ def sampled(suite: LoadedSuite, settings: SampleSettings) -> LoadedSuite:
     chosen, sample = drawn
     cases = tuple(case for case in suite.cases if case.id in chosen)
     systems = {
-        name: replace(each, cases=tuple(case for case in each.cases if case.id in chosen))
-        for name, each in suite.systems.items()
+        name: replace(system, cases=tuple(case for case in system.cases if case.id in chosen))
+        for name, system in suite.systems.items()
     }
     return replace(suite, cases=cases, systems=systems, sample=sample)
 

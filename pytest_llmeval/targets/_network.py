@@ -84,7 +84,7 @@ class HttpTarget(BatchTarget):
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
         """Return one entry for each input; see `BatchTarget`."""
         faults = [self._input_fault(input_) for input_ in inputs]
-        usable = [each for each, fault in zip(inputs, faults, strict=True) if fault is None]
+        usable = [input_ for input_, fault in zip(inputs, faults, strict=True) if fault is None]
         answers = iter(await self._answers(usable) if usable else ())
         return [next(answers) if fault is None else fault for fault in faults]
 

@@ -432,7 +432,7 @@ def keep_inputs(reported: Reported, scope: RunScope) -> Reported:
         return reported
     project, _ = _project(scope.suites)
     suites = {suite.key: suite for suite in reported.judged.suites if not suite.key.test}
-    used = project.uses({key: each.suite for key, each in suites.items()}, scope.run.used)
+    used = project.uses({key: suite.suite for key, suite in suites.items()}, scope.run.used)
     notes = []
     for key, each in suites.items():
         pending, path = each.snapshot.pending, inputs_file(score_file(key))

@@ -491,7 +491,9 @@ def _never_decided(suite: LoadedSuite) -> Iterator[str]:
 
 def _retired(suite: LoadedSuite) -> Iterator[str]:
     """Yield place and name of each model that is retired."""
-    models = [(f"systems.{name}", each.model.spec) for name, each in suite.systems.items() if each.model is not None]
+    models = [
+        (f"systems.{name}", system.model.spec) for name, system in suite.systems.items() if system.model is not None
+    ]
     for place, spec in [*(("judge", each) for each in jurors_of(suite.judge)), *models]:
         if is_retired(spec):
             yield f"{place}: {spec.model!r}"

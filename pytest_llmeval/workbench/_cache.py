@@ -97,12 +97,12 @@ def _stats(options: Namespace) -> CommandResult:
             groups[entry.components["mode"], entry.components["model"]].append(entry)
     sums = {name: _sums(entries) for name, entries in sorted(groups.items())}
     everything = _sums([entry for entries in groups.values() for entry in entries])
-    rows = [(*map(printable, name), *_cells(each)) for name, each in sums.items()]
+    rows = [(*map(printable, name), *_cells(sum_)) for name, sum_ in sums.items()]
     if len(rows) > 1:
         rows.append(("all", "", *_cells(everything)))
     names = ("mode", "model", "verdicts", "bytes", "input tokens", "output tokens", "USD")
     lines = table_lines(rows, "llrrrrr", names) if rows else []
-    verdicts = [{"mode": mode, "model": model, **each} for (mode, model), each in sums.items()]
+    verdicts = [{"mode": mode, "model": model, **sum_} for (mode, model), sum_ in sums.items()]
     data = {**everything, "bytes": options.cache.size(), "by_model": verdicts}
     last = f"{options.cache}: {counted(everything['verdicts'], 'verdict')}, {data['bytes']} bytes"
     return CommandResult(0, data, [*lines, last])

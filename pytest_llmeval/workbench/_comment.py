@@ -389,8 +389,8 @@ def _height(block: str) -> int:
 def _fitting(items: Sequence[_Item], written: Callable[[_Item], str], lines: int, least: int = 1) -> Sequence[_Item]:
     """Return the first items that so many lines hold, and `least`."""
     used = 0
-    for place, each in enumerate(items):
-        used += _height(written(each))
+    for place, item in enumerate(items):
+        used += _height(written(item))
         if place >= max(1, least) and used > lines:
             return items[:place]
     return items

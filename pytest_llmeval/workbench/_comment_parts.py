@@ -159,7 +159,7 @@ def _sort(comparison: ReportComparison, suite: SuiteReport, changes: Changes) ->
         (comparison.unclear, ("not_significant", "undecided")),
     )
     for metrics, verdicts in kinds:
-        metrics.extend(Change(suite, name, each) for name, each in changes.named(*verdicts).items())
+        metrics.extend(Change(suite, name, change) for name, change in changes.named(*verdicts).items())
 
 
 def _regressed(pair: PairedScores) -> Iterator["CaseLine"]:
@@ -288,7 +288,7 @@ def _shortened(words: Sequence[_Word], *, first: bool, last: bool) -> Sequence[_
 
 
 def _joined(words: Sequence[_Word]) -> str:
-    return "".join(f"{' ' if place and each.spaced else ''}{each.text}" for place, each in enumerate(words))
+    return "".join(f"{' ' if place and word.spaced else ''}{word.text}" for place, word in enumerate(words))
 
 
 def _marked(tag: str, words: str, *, spaced: bool) -> str:

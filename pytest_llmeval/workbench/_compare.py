@@ -158,7 +158,7 @@ def _suite(here: SuiteReport, there: SuiteReport, reports: tuple[str, str], opti
         *groups,
         *changed,
     ]
-    judged = [name for name, each in by_metric.items() if each.difference is not None]
+    judged = [name for name, change in by_metric.items() if change.difference is not None]
     limit, errors = options.max_drop or 0.0, len(here.cases)
     gates = [
         DropGate(name, limit, confidence=options.confidence, cluster_by=label, max_errors=errors) for name in judged
@@ -195,22 +195,22 @@ def _most_changed(here: SuiteReport, there: SuiteReport, metrics: Sequence[str],
 def _table(by_metric: Mapping[str, MetricChange], options: Namespace) -> Iterator[str]:
     rows = [
         (
-            each.name_of(name),
-            number(each.baseline),
-            number(each.value),
-            number(each.difference),
-            interval(each.low, each.high),
-            number(each.p_value),
-            each.cases,
-            number(each.detectable),
-            each.verdict.replace("_", " "),
+            change.name_of(name),
+            number(change.baseline),
+            number(change.value),
+            number(change.difference),
+            interval(change.low, change.high),
+            number(change.p_value),
+            change.cases,
+            number(change.detectable),
+            change.verdict.replace("_", " "),
         )
-        for name, each in by_metric.items()
+        for name, change in by_metric.items()
     ]
     between = f"{options.confidence * 100:g}% interval"
     headers = ("metric", "baseline", "value", "change", between, "p", "cases", "MDE", "verdict")
     yield from table_lines([headers, *rows], "lrrrrrrrl")
-    notes = grouped((note, name) for name, each in by_metric.items() for note in each.notes)
+    notes = grouped((note, name) for name, change in by_metric.items() for note in change.notes)
     yield from (f"{note}: {_listed(names, by_metric)}" for note, names in notes.items())
     if len(by_metric) > 1 and any(change.detectable is not None for change in by_metric.values()):
         yield f"MDE: the drop that is found in 80 of 100 runs, as one of {len(by_metric)} metrics"

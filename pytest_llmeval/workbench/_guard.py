@@ -447,7 +447,7 @@ def _compare_states(
             for name in {*modules} & {*after.modules} - plugins - {item.file for item in after.items}:
                 if statements_of(base / name) != statements_of(head / name):
                     yield Loosening(name, 0, "module", "changed, and runs where answers are judged", note=True)
-            compared_files = {each.file for name, each in before.suites.items() if name in after.suites}
+            compared_files = {suite.file for name, suite in before.suites.items() if name in after.suites}
     # A call at the top of a module declares a suite, which has been compared itself.
     yield from (loosening for loosening in read if loosening.subject != "call" or loosening.file not in compared_files)
     for name in sorted(plugins):

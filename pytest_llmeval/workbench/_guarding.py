@@ -173,7 +173,7 @@ def _gates(base: Sequence[GateDump], head: Sequence[GateDump]) -> Iterator[Loose
             if not any({**dump.values, "line": 0} == {**before.values, "line": 0} for dump in same):
                 yield Loosening("", before.line, f"gate {before.text}", "removed or changed", gone=True)
             continue
-        rivals = [(each, rival) for each, rival in later if rival is not None and _about(rival) == _about(gate)]
+        rivals = [(dump, rival) for dump, rival in later if rival is not None and _about(rival) == _about(gate)]
         best, rival = min(rivals, key=lambda each: len(_weaker(gate, each[1])), default=(None, gate))
         if best is None:
             yield Loosening("", before.line, f"gate {gate}", "removed", gone=True)
@@ -259,7 +259,7 @@ def _lost_checks(
 ) -> Iterator[Loosening]:
     """Yield the checks that no later check is as strict as."""
     same = {dump.identity for dump in old}
-    fresh = [(number, each) for number, each in enumerate(new) if each.identity not in same]
+    fresh = [(number, dump) for number, dump in enumerate(new) if dump.identity not in same]
     for number, each in enumerate(old):
         if any(_is_as_strict(each, other) for other in new):
             continue

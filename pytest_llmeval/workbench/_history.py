@@ -277,7 +277,7 @@ class _Scale:
 
     def __init__(self, points: Sequence[Point], metric: str, top: int) -> None:
         self.count, self.top = len(points), top
-        self.values = {n: value for n, each in enumerate(points) if (value := each.values.get(metric)) is not None}
+        self.values = {n: value for n, point in enumerate(points) if (value := point.values.get(metric)) is not None}
         bounds = [bound for n in self.values for bound in points[n].intervals.get(metric, ())]
         seen = [*self.values.values(), *bounds]
         self.low, self.high = min(seen, default=0.0), max(seen, default=1.0)

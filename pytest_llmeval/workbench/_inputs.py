@@ -122,7 +122,7 @@ class ProjectInputs:
         for label, each in evaluator_prints(suite).items():  # whose print leaves out which metrics are reported
             reported = getattr(suite.evaluators[label], "metrics", None)
             values[f"evaluator {label}"] = fingerprint(plain([each, reported]))
-        values |= {f"judge of {label}": fingerprint(dict(each)) for label, each in judges.items()}
+        values |= {f"judge of {label}": fingerprint(dict(judge)) for label, judge in judges.items()}
         for way in ways:
             suffix = "" if way is suite else f" of {way.system}"
             values |= {f"suite key {key}{suffix}": fingerprint(plain(getattr(way, key))) for key in _KEYS}

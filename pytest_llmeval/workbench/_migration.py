@@ -185,7 +185,11 @@ def migrate(
         LlmevalError: The budget is spent, or there is nothing to compare.
     """
     # How far jurors agree is about these jurors; another panel has to be approved for it.
-    own = {label: each for label, each in suite.evaluators.items() if not isinstance(each, VerdictStatistics)}
+    own = {
+        label: evaluator
+        for label, evaluator in suite.evaluators.items()
+        if not isinstance(evaluator, VerdictStatistics)
+    }
     suite = structs.replace(suite, evaluators=own)
     old, new = (structs.replace(suite, judge=spec) for spec in judges)
     replay = structs.replace(options, mode="replay", model=None, base_url=None)
@@ -211,7 +215,7 @@ def migrate(
 
 def judged_labels(suite: LoadedSuite) -> list[str]:
     """Return the labels of the evaluators that ask the suite's judge; those with a model of their own keep it."""
-    return [label for label, each in suite.asking.items() if each.asks_judge]
+    return [label for label, evaluator in suite.asking.items() if evaluator.asks_judge]
 
 
 def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
@@ -304,8 +308,8 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dic
             statistic=statistic,
             cluster_by=suite.cluster_by,
         )
-        for name, each in moved.items():
-            value, low, high = (rounded(number) for number in (each.difference, each.low, each.high))
+        for name, difference in moved.items():
+            value, low, high = (rounded(number) for number in (difference.difference, difference.low, difference.high))
             if value is not None and low is not None and high is not None:
                 scores = pairing.table.scores[name]
                 before, after = scores[rows.baseline], scores[rows.current]

@@ -143,7 +143,7 @@ def with_balanced_parts(suite: SuiteReport) -> SuiteReport:
                 if hit is not None:
                     cases[place] = structs.replace(cases[place], metrics={**cases[place].metrics, name: weight * hit})
         values[name] = structs.replace(values[name], mean=values[name].value)
-    ranges = {name: each for name, each in suite.ranges.items() if _BALANCED not in name}
+    ranges = {name: range_ for name, range_ in suite.ranges.items() if _BALANCED not in name}
     return structs.replace(suite, cases=cases, metrics=values, ranges=ranges)
 
 

@@ -232,7 +232,7 @@ def _evaluators(suite: LoadedSuite, entries: Any, lines: Mapping[str, int]) -> I
 
 def _unread(suite: LoadedSuite) -> Iterator[str]:
     """Yield what the commands of a suite must not read, each with its system."""
-    targets = {"": suite.target, **{name: each.target for name, each in suite.systems.items()}}
+    targets = {"": suite.target, **{name: system.target for name, system in suite.systems.items()}}
     for name, target in targets.items():
         workspace = None if target is None else target.workspace_spec
         yield from (f"{name} {each}".strip() for each in (workspace.must_not_read if workspace is not None else ()))

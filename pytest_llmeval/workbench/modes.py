@@ -460,7 +460,7 @@ def propose_modes(book: ModeBook, path: Path, spec: JudgeSpec, options: JudgeOpt
     notes = [each for each in sorted(book.notes, key=lambda each: (each.subject, each.by)) if each.note.strip()]
     if not notes:
         raise LlmevalError(f"{path} has no notes in words to group")
-    lines = "\n".join(f"{number}. {' '.join(each.note.split())}" for number, each in enumerate(notes, 1))
+    lines = "\n".join(f"{number}. {' '.join(note.note.split())}" for number, note in enumerate(notes, 1))
     question = Question(NOTE_GROUPS, {"notes": lines, "modes": json.dumps(list(book.names), ensure_ascii=False)})
     with closing(Background()) as background:
         judges = SuiteJudges(options, background)

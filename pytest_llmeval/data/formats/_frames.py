@@ -362,7 +362,7 @@ def cases_of(
         options: Of the source of a file, such as its ``format``.
     """
     file = Path(caller.f_code.co_filename)
-    types = {part: each for part, each in columns.items() if _is_type(each)}
+    types = {part: column for part, column in columns.items() if _is_type(column)}
     try:
         if isinstance(data, str | Path):
             path = file.parent / data

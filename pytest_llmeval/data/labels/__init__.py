@@ -71,7 +71,7 @@ class LabelSet:
         """The reason why a name is not a child of `parent`; an empty or unknown parent accepts any member."""
         members = self.members.get(self.names.get(parent, ""), self.below)
         if members.names and name not in members.names and name in self.below.names:
-            owners = [label for label, each in self.members.items() if name in each.names]
+            owners = [label for label, member in self.members.items() if name in member.names]
             own = ", ".join(map(repr, owners))
             return f"{kind} {_quoted_label(name)} belongs to {own}, not to {_quoted_label(parent)}"
         return members.fault(kind, name)

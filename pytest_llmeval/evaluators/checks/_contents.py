@@ -367,9 +367,9 @@ def _pii_check(names: str | tuple[str, ...] | None) -> CheckTest:
 
     def test(subject: Subject) -> CheckOutcome:
         text = unicodedata.normalize("NFKC", subject.text)
-        for name, each in patterns:
-            for match in each.regex.finditer(text):
-                if each.proof(match[0]):
+        for name, pattern in patterns:
+            for match in pattern.regex.finditer(text):
+                if pattern.proof(match[0]):
                     return CheckOutcome(True, f"{name} at character {match.start() + 1}")
         return CheckOutcome(False, f"no {' or '.join(name for name, _ in patterns)}")
 

@@ -236,10 +236,10 @@ class CheckReader:
             raise self._refused(
                 (*place[:-1], "n"), f"found {describe(least)}, expected a number from 1 to {len(entries)}"
             )
-        if weighted := [n for n, each in enumerate(entries) if isinstance(each, Mapping) and "weight" in each]:
+        if weighted := [n for n, entry in enumerate(entries) if isinstance(entry, Mapping) and "weight" in entry]:
             expected = "expected it beside the outermost check"
             raise self._refused((*place, weighted[0], "weight"), f"found a weight inside {key!r}, {expected}", key=True)
-        nodes = [self._node(each, (*place, number), on) for number, each in enumerate(entries)]
+        nodes = [self._node(entry, (*place, number), on) for number, entry in enumerate(entries)]
         least = len(nodes) if name == "all_of" else least
         written = _written(key, argument)
         composed = Composed(tuple(node for node, _, _ in nodes), least, key.startswith(_NOT), written)

@@ -412,7 +412,7 @@ class Judge(JudgedEvaluator):
             counts |= defect_counts(verdict.details)
         if self.form is not None:
             grades = verdict.details.get(GRADES_OF_FIELDS, {})
-            counts |= {f"field.{name}": each.share(grades[name]) for name, each in self.form.others.items()}
+            counts |= {f"field.{name}": other.share(grades[name]) for name, other in self.form.others.items()}
         details = judged.details_of(verdict)
         details |= self._steps(verdicts)
         why = _OVER_CASES

@@ -122,7 +122,7 @@ class PanelAgreement(VerdictStatistics):
         return Observation(dict(counted), undefined=undefined)
 
     def _counts(self, votes: Votes) -> dict[str, float]:
-        scores = {number: score for number, each in enumerate(self.jurors) if (score := votes.get(each)) is not None}
+        scores = {number: score for number, juror in enumerate(self.jurors) if (score := votes.get(juror)) is not None}
         counts: dict[str, float] = {"asked": len(votes), "missing": len(votes) - len(scores)}
         if len(scores) < _FEWEST:
             return counts

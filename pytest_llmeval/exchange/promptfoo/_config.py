@@ -419,13 +419,13 @@ class _ConfigImport:
         raw, path, ledger = noted
         members = as_list(raw.get("assert"))
         outcomes: list[tuple[Outcome, Any]] = []
-        for number, each in enumerate(members):
+        for number, member in enumerate(members):
             place = (*path, "assert", number)
-            outcome = self.assertions.read(each, variables, place, ledger, changed)
+            outcome = self.assertions.read(member, variables, place, ledger, changed)
             if outcome is not None and outcome.entry is None and not outcome.weightless:
-                ledger.lost(place, str(each.get("type")), "a metric cannot be part of a set; write it beside the set")
+                ledger.lost(place, str(member.get("type")), "a metric cannot be part of a set; write it beside the set")
             elif outcome is not None:
-                outcomes.append((outcome, each.get("weight", 1)))
+                outcomes.append((outcome, member.get("weight", 1)))
         if any(each.fails_case for each, _ in outcomes):
             outcome = constant("promptfoo refuses one of its assertions", met=False, fails_case=True)
             ledger.same(path, "assert-set", outcome.text)

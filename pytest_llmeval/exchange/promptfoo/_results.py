@@ -62,8 +62,8 @@ def import_results(ledger: SourceLedger, path: Path, options: ImportOptions) -> 
             text = "only answers and their assertions are read; import the configuration for the rest"
             ledger.lost((*place[:depth], key), key, text)
         results = results[step]
-    for number, each in enumerate(results):
-        reader.read(each, (*place, number))
+    for number, result in enumerate(results):
+        reader.read(result, (*place, number))
     source = ImportedSource(ledger.file, ledgers=[ledger, *files.ledgers.values()])
     if reader.suite.cases:
         reader.finish()
@@ -169,7 +169,7 @@ class _ResultReader:
     def _recorded(self, number: int, answers: Mapping[str, Any]) -> dict[str, Any]:
         """Write the answers of a system into a file of their own."""
         name = f"{self.suite.name}/answers-{number}.jsonl"
-        lines = (json.dumps({"id": key, "prediction": each}, ensure_ascii=False) for key, each in answers.items())
+        lines = (json.dumps({"id": key, "prediction": answer}, ensure_ascii=False) for key, answer in answers.items())
         self.suite.files[name] = "".join(f"{line}\n" for line in lines)
         only = {"only": "predicted"} if len(answers) < len(self.suite.cases) else {}
         return {"predictions": name, **only}

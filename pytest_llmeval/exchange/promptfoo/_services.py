@@ -259,8 +259,8 @@ class _SentTexts:
     def add(self) -> None:
         """Add the texts to the inputs."""
         for key, values in self._added.items():
-            for each, value in zip(self._inputs, values, strict=True):
-                each[key] = value
+            for input_, value in zip(self._inputs, values, strict=True):
+                input_[key] = value
 
     def _sent(self, text: str) -> Any:
         """Return a text, or the object or list that it is in JSON."""
@@ -273,8 +273,8 @@ class _SentTexts:
         """Return the key of the inputs that has these values; a new one if none has."""
         for key in self._variables[0] if self._variables else ():
             if "." not in key and all(
-                isinstance(each.get(key), str) and each[key] == value
-                for each, value in zip(self._inputs, values, strict=True)
+                isinstance(input_.get(key), str) and input_[key] == value
+                for input_, value in zip(self._inputs, values, strict=True)
             ):
                 return key
         known = {*self._added, *(key for input_ in self._inputs for key in input_)}

@@ -145,7 +145,7 @@ class _Tree:
             1 for span in spans if (above := self.parents[span.id]) is not None and 0 < span.start < above.start
         )
         ordered = sorted(enumerate(spans), key=lambda each: (each[1].start, each[0]))
-        self.spans = [each for _, each in ordered]
+        self.spans = [span for _, span in ordered]
         kinds = {span.id: kind_of(span) for span in self.spans}
         self.kinds = {name: kind for name, kind in kinds.items() if kind != "other"}
         self.above = {span.id: self._above(span) for span in self.spans}
@@ -253,8 +253,8 @@ class _Tree:
     def _tool_calls(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the calls of tools: those of messages with what spans know of them, then those of spans alone."""
         done = [(span, call) for span in self._of_kind("tool") if (call := tool_call_of(span)) is not None]
-        wrapped = {(name, call["name"]) for each, call in done for name in self.above[each.id]}
-        spans = [call for each, call in done if (each.id, call["name"]) not in wrapped and self._is_outermost(each)]
+        wrapped = {(name, call["name"]) for span, call in done for name in self.above[span.id]}
+        spans = [call for span, call in done if (span.id, call["name"]) not in wrapped and self._is_outermost(span)]
         results = {
             message["tool_call_id"]: message
             for message in messages

@@ -79,7 +79,7 @@ def _otel(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
     everything = attributes.get("pydantic_ai.all_messages", attributes.get("all_messages_events"))
     if not inputs and everything is not None:
         messages = messages_of(everything, "user")
-        cut = max((place for place, each in enumerate(messages) if each["role"] != "assistant"), default=-1) + 1
+        cut = max((place for place, message in enumerate(messages) if message["role"] != "assistant"), default=-1) + 1
         inputs, answered = messages[:cut], messages[cut:]
     for event in span.events:
         if event.name == "gen_ai.client.inference.operation.details":

@@ -240,7 +240,7 @@ async def answer_traced(job: "Job", ask: "Next") -> "Answers":
     """
     call = TracedCall()
     answers = await ask(structs.replace(job, around=call.collecting))
-    return {name: _with_spans(each, call) if isinstance(each, Case) else each for name, each in answers.items()}
+    return {name: _with_spans(answer, call) if isinstance(answer, Case) else answer for name, answer in answers.items()}
 
 
 def _with_spans(case: Case, call: "TracedCall") -> Case:

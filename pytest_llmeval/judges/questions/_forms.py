@@ -167,8 +167,8 @@ class ReplyForm:
     @cached_property
     def graded(self) -> Mapping[str, ReplyField]:
         """The fields that have grades."""
-        fields = {name: ReplyField(good=True) if each == "boolean" else each for name, each in self.entries.items()}
-        return {name: each for name, each in fields.items() if isinstance(each, ReplyField)}
+        fields = {name: ReplyField(good=True) if entry == "boolean" else entry for name, entry in self.entries.items()}
+        return {name: field for name, field in fields.items() if isinstance(field, ReplyField)}
 
     @property
     def score(self) -> str:
@@ -178,7 +178,7 @@ class ReplyForm:
     @property
     def others(self) -> Mapping[str, ReplyField]:
         """The graded fields besides the score."""
-        return {name: each for name, each in self.graded.items() if name != self.score}
+        return {name: field for name, field in self.graded.items() if name != self.score}
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -188,7 +188,7 @@ class ReplyForm:
     @property
     def digest(self) -> str:
         """A digest of the fields, their order and their grades."""
-        entries = [(name, each if isinstance(each, str) else asdict(each)) for name, each in self.entries.items()]
+        entries = [(name, entry if isinstance(entry, str) else asdict(entry)) for name, entry in self.entries.items()]
         return hashlib.sha256(json.dumps(entries).encode()).hexdigest()
 
     @cached_property
@@ -233,7 +233,7 @@ class ReplyForm:
         return Verdict(
             grades[self.score],
             texts[reasoning] if reasoning is not None else "",
-            {name: each for name, each in details.items() if each},
+            {name: detail for name, detail in details.items() if detail},
         )
 
     def _grade(self, name: str, data: Mapping[str, Any], reply: str) -> float:

@@ -127,7 +127,7 @@ def number_line(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[st
 
 def _bounds(value: GateResult | MetricValue) -> dict[str, Any]:
     bounds = {"low": value.low, "high": value.high}
-    return {name: each for name, each in bounds.items() if each is not None}
+    return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 def _gate(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any]:

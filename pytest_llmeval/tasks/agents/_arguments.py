@@ -89,7 +89,7 @@ class ArgumentRules:
         arguments = call.arguments or {}
         if not self.ignored:
             return arguments
-        return {name: each for name, each in arguments.items() if not self._is_ignored(name)}
+        return {name: argument for name, argument in arguments.items() if not self._is_ignored(name)}
 
     def _is_ignored(self, path: str) -> bool:
         """Whether a pattern names the path, or an argument that holds it."""

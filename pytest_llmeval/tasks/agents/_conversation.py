@@ -122,7 +122,7 @@ class UserDrift(JudgedEvaluator):
         if conversation is None:
             return []
         wants, messages = conversation
-        lines = (f"{number}. {json.dumps(each, ensure_ascii=False)}" for number, each in enumerate(messages, 1))
+        lines = (f"{number}. {json.dumps(message, ensure_ascii=False)}" for number, message in enumerate(messages, 1))
         goal = str(wants.get("goal", ""))
         language = instruction_language(goal) if self.language == "auto" else self.language
         texts = {"goal": json.dumps(wants, ensure_ascii=False), "trajectory": "\n".join(lines)}
@@ -305,16 +305,16 @@ class _Task:
         if actions is None:
             return None
         calls = []
-        for index, each in enumerate(actions):
+        for index, action in enumerate(actions):
             place = (*path, index)
-            if not isinstance(each, dict):
-                self.fault(place, f"found {kind(each)}, expected an action with name and {arguments}")
+            if not isinstance(action, dict):
+                self.fault(place, f"found {kind(action)}, expected an action with name and {arguments}")
                 continue
-            name = each.get("name")
+            name = action.get("name")
             if not isinstance(name, str) or not name:
                 self.fault((*place, "name"), f"found {kind(name)}, expected the name of a tool")
-            elif each.get("requestor", "assistant") == "assistant" and name != _RESPOND:
-                calls.append({"name": name, **self._arguments(each, (*place, arguments))})
+            elif action.get("requestor", "assistant") == "assistant" and name != _RESPOND:
+                calls.append({"name": name, **self._arguments(action, (*place, arguments))})
         return calls
 
     def _arguments(self, action: Mapping[str, Any], place: Sequence[str | int]) -> dict[str, Any]:
@@ -366,7 +366,7 @@ class _Task:
         line, column = self._document.locate(self._path)
         case = Case(
             name,
-            {key: each for key, each in wants.items() if each},
+            {key: want for key, want in wants.items() if want},
             None if calls is None else {"tool_calls": calls},
             labels=labels,
             line=line,

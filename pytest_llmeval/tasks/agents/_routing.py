@@ -206,7 +206,7 @@ class Routing(Evaluator):
     def _schemas(self) -> ToolSchemas | None:
         if self._catalogue is None:
             return None
-        schemas = {name: dict(each.parameters) for name, each in self._catalogue.items() if each.parameters}
+        schemas = {name: dict(tool.parameters) for name, tool in self._catalogue.items() if tool.parameters}
         return ToolSchemas(schemas) if schemas else None
 
     def describe(self) -> Sequence[Metric]:

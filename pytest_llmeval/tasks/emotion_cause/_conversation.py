@@ -455,7 +455,7 @@ def _fault(labels: Any, key: str, length: int | None) -> str | None:
 
 
 def _labelled(labels: Sequence[Any]) -> set[int]:
-    return {number for number, each in enumerate(labels, 1) if _is_label(each)}
+    return {number for number, label in enumerate(labels, 1) if _is_label(label)}
 
 
 def _is_label(label: Any) -> bool:

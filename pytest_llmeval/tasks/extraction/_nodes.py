@@ -409,8 +409,8 @@ class Elements(FieldNode):
         """Return pairs of indices; elements with the same key first of all go together."""
         groups: defaultdict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for side, elements in enumerate((expected, actual)):
-            for index, each in enumerate(elements):
-                groups[self._group(each)][side].append(index)
+            for index, element in enumerate(elements):
+                groups[self._group(element)][side].append(index)
         pairs: list[tuple[int, int]] = []
         for group, (rows, columns) in groups.items():
             if group is not None and len(rows) == len(columns) == 1:

@@ -319,8 +319,8 @@ def _read_truths(reply: str, names: Sequence[str], places: Sequence[tuple[int, .
     items = _read_items(reply, "verdicts", names, places, truth)
     return _verdicts(
         [
-            {truth: _read_truth(reply, each, truth, f"{names[0]} {place[0]}"), "reason": text_under(each, "reason")}
-            for place, each in zip(places, items, strict=True)
+            {truth: _read_truth(reply, item, truth, f"{names[0]} {place[0]}"), "reason": text_under(item, "reason")}
+            for place, item in zip(places, items, strict=True)
         ],
         truth,
     )

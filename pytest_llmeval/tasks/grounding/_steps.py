@@ -149,7 +149,7 @@ def _passages(value: Any, owner: str = "") -> tuple[list[str], str | None]:
     passages = [value] if isinstance(value, str) else value
     if not isinstance(passages, list | tuple):
         return [], f"found {describe_found(value)} as contexts{owner}, expected a list of texts"
-    null = next((number for number, each in enumerate(passages) if each is None), None)
+    null = next((number for number, passage in enumerate(passages) if passage is None), None)
     fault = None if null is None else f"found null as contexts[{null}]{owner}, expected text"
     return ["" if passage is None else json_text(passage) for passage in passages], fault
 
@@ -377,7 +377,7 @@ def claim_details(findings: Findings) -> dict[str, Any]:
         ],
         "wrong": list(_lines(findings)),
     }
-    return {name: each for name, each in details.items() if each}
+    return {name: detail for name, detail in details.items() if detail}
 
 
 def _known(findings: Findings, step: Step) -> Items:

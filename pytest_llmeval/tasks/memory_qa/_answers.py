@@ -188,10 +188,14 @@ def batch_judge(
     answers = _answers(results, mode)
     answered = [(results[row], text) for row, text in answers.items()]
     tasks = [
-        replace(task, prompt=prompt_of(own, each.question_type, each.question_id), original=unanswerable == _ORIGINAL)
-        for (each, _), task in zip(answered, _tasks(answered, mode), strict=True)
+        replace(
+            task,
+            prompt=prompt_of(own, question.question_type, question.question_id),
+            original=unanswerable == _ORIGINAL,
+        )
+        for (question, _), task in zip(answered, _tasks(answered, mode), strict=True)
     ]
-    judged = _judged([each for each, _ in answered], tasks, llm, cache_path, max_workers)
+    judged = _judged([question for question, _ in answered], tasks, llm, cache_path, max_workers)
     by_row = dict(zip(answers, judged, strict=True))
     return [by_row.get(row) for row in range(len(results))]
 
@@ -221,7 +225,7 @@ def import_cache(
 
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
     answered = [(results[row], text) for row, text in _answers(results, mode).items()]
-    names = _keys_of_ids([each for each, _ in answered], _tasks(answered, mode))
+    names = _keys_of_ids([question for question, _ in answered], _tasks(answered, mode))
     source, target = ScoreFile.open(Path(old)), ScoreFile.open(Path(new))
     ids = source.plain_ids
     matches = {name: keys for name in ids if len(keys := names.get(name, set())) == 1}
@@ -248,12 +252,14 @@ def _answers(results: Sequence[AnsweredQuestion], mode: str) -> dict[int, str]:
         results: The results.
         mode: ``auto`` needs a question type that it knows.
     """
-    texts = {row: _answer_text(each.prediction) for row, each in enumerate(results) if not getattr(each, "error", "")}
+    texts = {
+        row: _answer_text(result.prediction) for row, result in enumerate(results) if not getattr(result, "error", "")
+    }
     if lacking := [row for row, text in texts.items() if text is None]:
         first = results[lacking[0]]
         example = f"{first.question_id}: found {type(first.prediction).__name__}, expected text"
         _LOG.warning("%d of %d predictions are no answer; the first: %s", len(lacking), len(texts), example)
-    faults = {row: fault for row, each in enumerate(results) if mode == _AUTO and (fault := _type_fault(each))}
+    faults = {row: fault for row, result in enumerate(results) if mode == _AUTO and (fault := _type_fault(result))}
     if unrouted := [row for row in texts if row in faults]:
         what = f"{results[unrouted[0]].question_id}: {faults[unrouted[0]]}"
         _LOG.warning("%d of %d results cannot be judged; the first: %s", len(unrouted), len(texts), what)
@@ -279,12 +285,12 @@ def _answer_text(prediction: Any) -> str | None:
 def _tasks(answered: Sequence[tuple[AnsweredQuestion, str]], mode: str) -> "list[_AnswerTask]":
     return [
         _AnswerTask(
-            route(each.question_type, each.question_id) if mode == _AUTO else mode,
-            each.question,
-            each.ground_truth,
+            route(question.question_type, question.question_id) if mode == _AUTO else mode,
+            question.question,
+            question.ground_truth,
             text,
         )
-        for each, text in answered
+        for question, text in answered
     ]
 
 
@@ -292,13 +298,14 @@ def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -
     from pytest_llmeval.judges import score_key
 
     return [
-        score_key(each.sample_id, each.question_id, task.identity) for each, task in zip(results, tasks, strict=True)
+        score_key(result.sample_id, result.question_id, task.identity)
+        for result, task in zip(results, tasks, strict=True)
     ]
 
 
 def _keys_of_ids(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> dict[str, set[str]]:
     keys = _keys(results, tasks)
-    return keys_of_ids((each.sample_id, each.question_id, key) for each, key in zip(results, keys, strict=True))
+    return keys_of_ids((result.sample_id, result.question_id, key) for result, key in zip(results, keys, strict=True))
 
 
 def _judged(

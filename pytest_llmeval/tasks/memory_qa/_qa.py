@@ -327,14 +327,14 @@ def compute_metrics(
     cases = [
         Case(
             str(number),
-            each.question,
-            _reference(each),
-            each.prediction,
-            {"type": str(type_of(each.question_type))},
+            result.question,
+            _reference(result),
+            result.prediction,
+            {"type": str(type_of(result.question_type))},
         )
-        for number, each in enumerate(results)
+        for number, result in enumerate(results)
     ]
-    answered = [row for row, each in enumerate(results) if not each.error]
+    answered = [row for row, result in enumerate(results) if not result.error]
     missing: dict[str, str] = {}
     columns = {
         name: _spread(column, answered, len(cases))

@@ -165,7 +165,7 @@ def _markdown(results: Mapping[str, Any]) -> str:
         header = list(dict.fromkeys(key for row in files for key in row))
         lines += ["## Stories", "", *_rows(header, [[row.get(key) for key in header] for row in files])]
     gaps = results.get("gt_incomplete") or _gaps([results])
-    if rows := [(part, each["stories"], each["values"]) for part, each in gaps.items() if each["values"]]:
+    if rows := [(part, gap["stories"], gap["values"]) for part, gap in gaps.items() if gap["values"]]:
         lines += ["## Gaps in the ground truth (not judged)", "", *_rows(("part", "stories", "values missing"), rows)]
     for component, scores in (results.get("detailed_results") or {}).items():
         counts = (scored.get("detailed_results") or {}).get(component)

@@ -366,7 +366,7 @@ def _compared(pair: _Pair, verdicts: Sequence[Verdict | JudgeError]) -> _Compare
     judged = [verdict for verdict in verdicts if not isinstance(verdict, JudgeError)]
     if len(judged) < len(verdicts):
         return _ComparedPair(pair, error=next(verdict for verdict in verdicts if isinstance(verdict, JudgeError)))
-    orders = [_outcome(each.score if place == 0 else 1 - each.score) for place, each in enumerate(judged)]
+    orders = [_outcome(verdict.score if place == 0 else 1 - verdict.score) for place, verdict in enumerate(judged)]
     return _ComparedPair(pair, orders, [verdict.reasoning for verdict in judged])
 
 

@@ -116,10 +116,10 @@ class DocumentIds(Evaluator):
         if expected is None:
             return None
         ids = expected if isinstance(expected, list | tuple) else [expected]
-        for place, each in enumerate(ids):
-            if self._reader.fields.key_of(each, "id") is None:
+        for place, id_ in enumerate(ids):
+            if self._reader.fields.key_of(id_, "id") is None:
                 raise EvaluatorError(
-                    f"expected ids[{place}]: found {describe_found(each)}, expected a text or a whole number"
+                    f"expected ids[{place}]: found {describe_found(id_)}, expected a text or a whole number"
                 )
         gains: dict[str, float] = {}
         for name, gain in gains_of(ids, "id", self._reader.fields).items():

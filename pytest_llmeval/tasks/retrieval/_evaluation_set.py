@@ -209,7 +209,7 @@ class _Candidate:
 
     def positives(self) -> list[Judgement]:
         """Return the closest cases, the closest first."""
-        return [each for *_, each in sorted(self.closest.values(), key=lambda entry: entry[:2])]
+        return [judgement for *_, judgement in sorted(self.closest.values(), key=lambda entry: entry[:2])]
 
 
 def build_set(corpus: Corpus, options: SetOptions) -> BuiltSet:
@@ -258,7 +258,7 @@ def _draw(cases: Iterable[Judgement], options: SetOptions) -> list[Judgement]:
     """Return cases drawn without replacement, in random order: each gets a random number, and the smallest win."""
     rng = random.Random(options.seed)  # noqa: S311 (a sample that can be drawn again, no secret)
     numbered = ((rng.random(), case.line, case) for case in cases)
-    return [each for *_, each in heapq.nsmallest(options.candidates, numbered, key=lambda entry: entry[:2])]
+    return [judgement for *_, judgement in heapq.nsmallest(options.candidates, numbered, key=lambda entry: entry[:2])]
 
 
 def _distinct(drawn: Iterable[Judgement], dropped: Counter[str]) -> Iterator[_Candidate]:

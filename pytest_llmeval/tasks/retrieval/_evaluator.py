@@ -424,7 +424,7 @@ class Retrieval(Evaluator):
         """Return the details for people, without empty ones."""
         numbers = {"n_self": results.itself, "n_skipped": entries.junk}
         details: dict[str, Any] = {
-            "relevant_ranks": {task: list(each) for task, each in ranks.items()},
+            "relevant_ranks": {task: list(rank) for task, rank in ranks.items()},
             "n_results": len(entries.items),
             **{name: number for name, number in numbers.items() if number},
         }
@@ -543,13 +543,13 @@ def _last(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbou
 
 
 def _first_removed(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, _most: int) -> _Results:
-    place = next(place for place, each in enumerate(results) if is_relevant(each))
+    place = next(place for place, result in enumerate(results) if is_relevant(result))
     return [*results[:place], *results[place + 1 :]]
 
 
 def _doubled(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, most: int) -> _Results | None:
     """Repeat the first relevant result in place of the next one, if that is not relevant."""
-    place = next(place for place, each in enumerate(results) if is_relevant(each))
+    place = next(place for place, result in enumerate(results) if is_relevant(result))
     behind = place + 1
     if behind >= min(len(results), most) or is_relevant(results[behind]):
         return None

@@ -218,7 +218,7 @@ class Reader:
         results = self._read(entries, query, 0, most + _SPARE)
         if not results.complete and len(results.items) < most:
             for part in self.behind(entries, query, results):
-                keys = {by: [*each, *part.keys[by]] for by, each in results.keys.items()}
+                keys = {by: [*key, *part.keys[by]] for by, key in results.keys.items()}
                 items, itself = [*results.items, *part.items], results.itself + part.itself
                 results = Results(items, keys, itself, part.read, part.complete)
                 if len(items) >= most:

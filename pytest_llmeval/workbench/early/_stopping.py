@@ -70,7 +70,7 @@ def stop_early(collected: Collected, scope: RunScope) -> Collected:
 
 def _stopped(variants: Mapping[str, CollectedSuite], decision: StopDecision) -> Iterator[CollectedSuite]:
     """Yield what stops together, with the verdicts on all gates, qualified by the cases that count."""
-    ended = {name: _counting(each, decision.cases) for name, each in variants.items()}
+    ended = {name: _counting(variant, decision.cases) for name, variant in variants.items()}
     gates: dict[str, list[GateResult]] = {name: [] for name in ended}
     for name, gate, result in decision.gates:
         verdict = result
@@ -158,7 +158,7 @@ def decided(variants: Mapping[str, CollectedSuite], order: CaseOrder, seen: int,
         seen: How many of them count; their records are there.
         keeper: How snapshots are treated.
     """
-    looks = {name: _GatesSoFar(each, order, seen, keeper) for name, each in variants.items()}
+    looks = {name: _GatesSoFar(variant, order, seen, keeper) for name, variant in variants.items()}
     questions = [question for name, state in looks.items() for question in state.questions(name)]
     questions += _between(looks)
     if not questions:

@@ -65,7 +65,7 @@ def score_mutants(score: MutantScorer, suite: LoadedSuite, mutants: Sequence["Mu
 
 def kinds_of(mutants: Sequence["Mutant"]) -> dict[str, list[int]]:
     """Return the places of mutants by the name of the mutator."""
-    return grouped((each.mutator.name, place) for place, each in enumerate(mutants))
+    return grouped((mutant.mutator.name, place) for place, mutant in enumerate(mutants))
 
 
 def is_wrong(case: Case, prediction: Any) -> bool:
@@ -316,7 +316,7 @@ class JudgedScorer:
         loaded = [LoadedCase(scored, case, self._key(suite)) for case in cases]
         early = EarlyCalls(judge=True)
         try:
-            executions = [runner.run(each, following=loaded[at:], early=early) for at, each in enumerate(loaded, 1)]
+            executions = [runner.run(case, following=loaded[at:], early=early) for at, case in enumerate(loaded, 1)]
         finally:
             runner.close(whole_run=False)
         for execution in executions:

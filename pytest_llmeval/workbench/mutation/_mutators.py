@@ -470,14 +470,14 @@ def _sentence_dropped(text: str, case: Case, _near: Neighbours) -> str | None:
         return None
     expected_words = _words(" ".join(references(case)[:1]))
     lost = [
-        len((_words(each) & expected_words) - _words(" ".join([*sentences[:at], *sentences[at + 1 :]])))
-        for at, each in enumerate(sentences)
+        len((_words(sentence) & expected_words) - _words(" ".join([*sentences[:at], *sentences[at + 1 :]])))
+        for at, sentence in enumerate(sentences)
     ]
     if max(lost) == 0:
         return None
     place = lost.index(max(lost))
     joint = "" if has_cjk(text) else " "
-    return joint.join(each for at, each in enumerate(sentences) if at != place)
+    return joint.join(sentence for at, sentence in enumerate(sentences) if at != place)
 
 
 def _unsupported(text: str, case: Case, near: Neighbours) -> str | None:
@@ -692,7 +692,7 @@ def _of_ranking(change: Callable[[list[Any], list[int]], list[Any] | None]) -> A
         ids = None if part is None else _ranking(part.value)
         if part is None or ids is None:
             return None
-        places = [place for place, each in enumerate(ids) if each in relevant]
+        places = [place for place, id_ in enumerate(ids) if id_ in relevant]
         new = change(part.value, places) if places else None
         return None if new is None else part.put(new)
 

@@ -284,7 +284,7 @@ class _MutationResults:
         if not executions:
             return []
         cases = len(self.originals)
-        places = {each.id: place for place, each in enumerate(self.originals)}
+        places = {original.id: place for place, original in enumerate(self.originals)}
         before = np.array([places[execution.record.id] for execution in executions], dtype=np.intp)
         moved = self.table.matrix[cases:] - self.table.matrix[before]
         total = self.table.matrix[:cases].sum(axis=0, keepdims=True)
@@ -323,7 +323,7 @@ class _MutationResults:
         if record.outcome != "errored" or self.score is score_unjudged:
             return False
         judged = self.suite.asking.keys()
-        failed = {label for label, each in record.observations.items() if each.errored}
+        failed = {label for label, observation in record.observations.items() if observation.errored}
         return not judged.isdisjoint({*record.errors, *failed})
 
     def _waits_for_judge(self, mutant: Mutant, record: CaseRecord) -> bool:
@@ -336,7 +336,7 @@ class _MutationResults:
 
     def _checks(self) -> Iterator[tuple[str, Any]]:
         """Yield the evaluators of checks: an unmet one fails its case under any limits."""
-        return ((label, each) for label, each in self.suite.evaluators.items() if each.asserts)
+        return ((label, evaluator) for label, evaluator in self.suite.evaluators.items() if evaluator.asserts)
 
     def _unknown(self) -> "_OffMetrics":
         """Return the metrics that some recorded answer lacks because no judge was asked."""

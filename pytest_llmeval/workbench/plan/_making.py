@@ -255,7 +255,7 @@ class Planner:
             if None in known:
                 self._add_unsure(tally, question, verdicts)
                 return _foreseen(question)
-            verdicts |= {name: each for name, each in zip(names, known, strict=True) if each is not None}
+            verdicts |= {name: verdict for name, verdict in zip(names, known, strict=True) if verdict is not None}
         return question.judgement(verdicts)
 
     def _add_unsure(self, tally: _CallTally, question: PanelQuestion, verdicts: Mapping[str, JurorVerdict]) -> None:

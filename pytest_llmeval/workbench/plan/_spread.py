@@ -331,7 +331,7 @@ class Sources:
         """Names of the metrics that approved run and reports have, without those of families."""
         every = [
             *(self._table.owner if self._table else ()),
-            *(name for _, each in self.reports for name in each.metrics),
+            *(name for _, suite in self.reports for name in suite.metrics),
         ]
         return tuple(name for name in dict.fromkeys(every) if "[" not in name and name != PASS_RATE)
 

@@ -233,12 +233,12 @@ def suite_text(stem: str, prompt: str, chosen: Sequence[NotedAnswer]) -> str:
     """Return the suite that compares the judge with people."""
     cases = [
         {
-            "id": _case_id(each, place),
-            "input": each.item.question,
-            "expected": {"reference": each.item.reference or None, "human": list(each.human)},
-            "prediction": each.item.answer,
+            "id": _case_id(answer, place),
+            "input": answer.item.question,
+            "expected": {"reference": answer.item.reference or None, "human": list(answer.human)},
+            "prediction": answer.item.answer,
         }
-        for place, each in enumerate(chosen)
+        for place, answer in enumerate(chosen)
     ]
     evaluator = {"judge_agreement": {"prompt": prompt, "reply": _REPLY}}
     data = {"suite": stem, "evaluators": [evaluator], "gates": list(_GATES), "cases": cases}
@@ -253,12 +253,12 @@ def checked_text(mode: str, stem: str, check: Any, chosen: Sequence[NotedAnswer]
     """Return the suite of a check: answers that have the failure to anybody are to fail (``xfail``), others to pass."""
     cases = [
         {
-            "id": _case_id(each, place),
-            "input": each.item.question,
-            "prediction": each.prediction,
-            **({"modes": [mode.replace(MODE_MARK, ", ")], "tags": ["xfail"]} if min(each.human) == 0 else {}),
+            "id": _case_id(answer, place),
+            "input": answer.item.question,
+            "prediction": answer.prediction,
+            **({"modes": [mode.replace(MODE_MARK, ", ")], "tags": ["xfail"]} if min(answer.human) == 0 else {}),
         }
-        for place, each in enumerate(chosen)
+        for place, answer in enumerate(chosen)
     ]
     return json.dumps({"suite": stem, "evaluators": [], "checks": [check], "cases": cases}, indent=1) + "\n"
 
@@ -274,12 +274,13 @@ def check_lines(text: str, chosen: Sequence[NotedAnswer]) -> Iterator[str]:
     except ValueError as error:
         raise LlmevalError(f'--check: invalid JSON ({error}), expected a check such as {{"max_words": 80}}') from None
     cases = [
-        Case(str(place), input=each.item.question, prediction=each.prediction) for place, each in enumerate(chosen)
+        Case(str(place), input=answer.item.question, prediction=answer.prediction)
+        for place, answer in enumerate(chosen)
     ]
     scores = score(get_checks(check), cases, confidence=None).case_scores["check_rate"]
-    known = [(each, value) for each, value in zip(chosen, map(float, scores), strict=True) if math.isfinite(value)]
+    known = [(answer, value) for answer, value in zip(chosen, map(float, scores), strict=True) if math.isfinite(value)]
     sums = Totals.add_up(
-        Observation(rate_counts(float(value >= 1), sum(each.human) / len(each.human))) for each, value in known
+        Observation(rate_counts(float(value >= 1), sum(answer.human) / len(answer.human))) for answer, value in known
     ).sums()
     yield f"checks: [{json.dumps(check)}]"
     bases, values = rates_basis(sums), rates(sums)

@@ -416,7 +416,7 @@ def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
             cases: Sequence[Case] = suite.for_variant(variant).cases
             if recordings is not None:
                 recorded = ((case, recordings.get(display_path(path, Path.cwd()), variant, case)) for case in cases)
-                cases = [each if known is MISSING else dc_replace(each, prediction=known) for each, known in recorded]
+                cases = [case if known is MISSING else dc_replace(case, prediction=known) for case, known in recorded]
             results.append(_unjudged(suite.name, path, variant, cases))
         return RunReport(suites=results)
     if predictions is not None:
