@@ -34,7 +34,7 @@ from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines._scores import Approval, Cases
 from pytest_llmeval.core import CaseRecord, FloatArray, GateResult, LlmevalError, Sums
 from pytest_llmeval.gates import ChangeGate, Gate, LimitGate, judge_together
-from pytest_llmeval.gates._contract import PERCENTILES, VALUE
+from pytest_llmeval.gates._gate import PERCENTILES, VALUE
 from pytest_llmeval.gates._rules import RULES, gate_of_mapping
 from pytest_llmeval.judges import JudgeRequest, Message, Mode, Question, StoredJudgement, Usage, Verdict
 from pytest_llmeval.judges._stored_judgement import components, judgement_key

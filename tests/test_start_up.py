@@ -133,7 +133,7 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 
 
 UNUSED = {
-    *("gates._drop", "gates._rules", "judges._asking", "judges._contract", "judges._panel", "judges._reduction"),
+    *("gates._drop", "gates._rules", "judges._asking", "judges._protocol", "judges._panel", "judges._reduction"),
     *("exchange", "services._retrying", "tasks.emotion_cause", "tasks.narrative", "tasks.retrieval"),
     *("baselines._baselines", "baselines._files", "baselines._history", "baselines._scores", "run._shards"),
     *("targets._python", "targets._recordings", "targets._spec"),

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         recorded_scores,
     )
     from pytest_llmeval.evaluators._text import TextEvaluator
-    from pytest_llmeval.evaluators.checks._contract import Check, CheckKind, composed, quoted
+    from pytest_llmeval.evaluators.checks._check import Check, CheckKind, composed, quoted
     from pytest_llmeval.evaluators.checks._evaluator import Checks, checks_evaluator
     from pytest_llmeval.evaluators.checks._kinds import SHIPPED, kind_of_function
     from pytest_llmeval.evaluators.checks._reading import CheckReader, Unlocated
@@ -169,7 +169,7 @@ _HOMES = {
         "evaluator_of",
         "reads_objects",
     ),
-    "checks._contract": (
+    "checks._check": (
         "Check",
         "CheckKind",
         "composed",

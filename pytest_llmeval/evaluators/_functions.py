@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     normalized,
     number,
 )
-from pytest_llmeval.evaluators.checks._contract import CheckKind, CheckOutcome, CheckTest, Subject, leaves_of
+from pytest_llmeval.evaluators.checks._check import CheckKind, CheckOutcome, CheckTest, Subject, leaves_of
 from pytest_llmeval.services import awaited_anywhere
 
 CaseFunction: TypeAlias = Callable[[Any], Any]

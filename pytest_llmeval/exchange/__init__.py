@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.exchange._contract import ImportedSource, ImportedSuite, ImportOptions
+    from pytest_llmeval.exchange._ledger import ImportedSource, ImportedSuite, ImportOptions
     from pytest_llmeval.exchange._result_formats import ResultFormat, Scores
     from pytest_llmeval.exchange.gating import GateVerdict, gate
     from pytest_llmeval.extend import Registry
@@ -62,7 +62,7 @@ def register(registry: "Registry") -> None:
 
 
 _HOMES = {
-    "_contract": (
+    "_ledger": (
         "ImportOptions",
         "ImportedSource",
         "ImportedSuite",

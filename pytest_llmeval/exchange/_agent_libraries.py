@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core import MediaError
-from pytest_llmeval.exchange._contract import LeftOutError, as_list, as_mapping, as_text, first_text, fit_items
+from pytest_llmeval.exchange._ledger import LeftOutError, as_list, as_mapping, as_text, first_text, fit_items
 from pytest_llmeval.exchange._tolerant_json import parse_tolerantly
 
 AgentMessage: TypeAlias = dict[str, Any]

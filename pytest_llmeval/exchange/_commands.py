@@ -15,7 +15,7 @@ from pytest_llmeval.cli import CommandResult, add_options, amount, count, finish
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, counted, grouped, printable, resolve, unknown_name
 from pytest_llmeval.data import Document, plain_value, read_document, read_text, write_bytes, write_text
 from pytest_llmeval.exchange._causes import Situation
-from pytest_llmeval.exchange._contract import Construct, Fate, ImportedSource, ImportedSuite, ImportOptions
+from pytest_llmeval.exchange._ledger import Construct, Fate, ImportedSource, ImportedSuite, ImportOptions
 from pytest_llmeval.exchange._readers import read_files
 from pytest_llmeval.exchange._result_suites import names_of
 from pytest_llmeval.exchange._templates import Direction

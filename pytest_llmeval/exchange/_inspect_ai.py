@@ -14,7 +14,7 @@ from typing import IO, Any, Final, NamedTuple
 from msgspec import Struct, to_builtins
 
 from pytest_llmeval.core import MissingExtraError, needing
-from pytest_llmeval.exchange._contract import (
+from pytest_llmeval.exchange._ledger import (
     CaseIds,
     Fate,
     ImportedSource,

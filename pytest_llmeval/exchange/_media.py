@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from pytest_llmeval.core import Media, MediaError, excerpt, type_by_ending, usual_ending
-from pytest_llmeval.exchange._contract import ImportedSuite, LeftOutError, as_mapping, first_text
+from pytest_llmeval.exchange._ledger import ImportedSuite, LeftOutError, as_mapping, first_text
 
 _KINDS: Final = frozenset(
     (

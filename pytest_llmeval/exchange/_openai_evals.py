@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.core import Fault, SuiteError, excerpt
-from pytest_llmeval.exchange._contract import (
+from pytest_llmeval.exchange._ledger import (
     CaseIds,
     Fate,
     ImportedSource,

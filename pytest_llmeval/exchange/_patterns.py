@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from pytest_llmeval.core import quotation
-from pytest_llmeval.exchange._contract import LeftOutError
+from pytest_llmeval.exchange._ledger import LeftOutError
 from pytest_llmeval.exchange._templates import SPACES
 
 _EMOJI: Final = "a character beyond U+FFFF, such as an emoji, is one character here and two there"

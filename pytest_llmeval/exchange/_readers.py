@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, is_finite_number, printable, unknown_name
 from pytest_llmeval.data import case_id, describe, json_text, load_json, looks_like_suite, read_bytes, rows_of
-from pytest_llmeval.exchange._contract import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
 from pytest_llmeval.exchange._inspect_ai import read_eval
+from pytest_llmeval.exchange._ledger import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
 from pytest_llmeval.exchange._result_formats import ResultFormat, Scores, reason_text
 from pytest_llmeval.exchange.results import (
     FIELDS,

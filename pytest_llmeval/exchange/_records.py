@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core import Fault, SuiteError
-from pytest_llmeval.exchange._contract import (
+from pytest_llmeval.exchange._ledger import (
     CaseIds,
     ColumnPart,
     Fate,

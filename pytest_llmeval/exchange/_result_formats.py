@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import excerpt
 from pytest_llmeval.data import json_text
-from pytest_llmeval.exchange._contract import as_mapping, as_text, first_text, fit, fit_items, value_at, values_at
+from pytest_llmeval.exchange._ledger import as_mapping, as_text, first_text, fit, fit_items, value_at, values_at
 from pytest_llmeval.exchange.results import cell_number
 
 FileResult: TypeAlias = Mapping[str, Any]

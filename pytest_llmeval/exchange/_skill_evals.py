@@ -17,7 +17,7 @@ from msgspec import Struct
 from pytest_llmeval.core import SuiteError, quotation
 from pytest_llmeval.data import read_front_matter
 from pytest_llmeval.evaluators import read_transcript
-from pytest_llmeval.exchange._contract import (
+from pytest_llmeval.exchange._ledger import (
     CaseIds,
     Fate,
     ImportedSource,

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import Fault, JsonNumber, counted, is_finite_number, listed, printable, suggest
 from pytest_llmeval.data import FaultLog, case_id, describe, json_text, render_path, same_id
-from pytest_llmeval.exchange._contract import SourcePath
+from pytest_llmeval.exchange._ledger import SourcePath
 
 SUITE: Final = "results"
 """The suite of rows that name none."""

@@ -6,7 +6,8 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates._change import ChangeGate, GateEvidence
-    from pytest_llmeval.gates._contract import (
+    from pytest_llmeval.gates._drop import WATCHED_RUNS, DriftGate, DropGate, LiftGate
+    from pytest_llmeval.gates._gate import (
         Gate,
         GateFault,
         GateKey,
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
         split_statistic,
         waiting_cases,
     )
-    from pytest_llmeval.gates._drop import WATCHED_RUNS, DriftGate, DropGate, LiftGate
     from pytest_llmeval.gates._limit import LimitGate, gate_misfits, limit_form_fault, range_fault, subject_fault
     from pytest_llmeval.gates._reading import read_gate
     from pytest_llmeval.gates._rules import RULES, add_rule, gate_schema, judge_together, rule_of_text
@@ -29,7 +29,7 @@ _HOMES = {
         "ChangeGate",
         "GateEvidence",
     ),
-    "_contract": (
+    "_gate": (
         "Gate",
         "GateFault",
         "GateKey",

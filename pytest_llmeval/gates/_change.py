@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
     number,
     number_beside,
 )
-from pytest_llmeval.gates._contract import (
+from pytest_llmeval.gates._gate import (
     FIGURES,
     MAX_ERRORS,
     MIN_SCORED,

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from pytest_llmeval.core import GateOutcome, Metric, SignificanceTest, counted, limit, number, number_beside
 from pytest_llmeval.gates._change import ChangeGate, GateEvidence
-from pytest_llmeval.gates._contract import (
+from pytest_llmeval.gates._gate import (
     BY,
     MIN_CASES,
     PARTIAL,

@@ -28,7 +28,7 @@ from pytest_llmeval.core import (
     suggest,
 )
 from pytest_llmeval.data import describe
-from pytest_llmeval.gates._contract import (
+from pytest_llmeval.gates._gate import (
     BY,
     FIGURES,
     GRAMMAR,

@@ -5,7 +5,7 @@ from typing import Any
 
 from pytest_llmeval.core import MetricIndex
 from pytest_llmeval.data import describe
-from pytest_llmeval.gates._contract import Gate, GateFault
+from pytest_llmeval.gates._gate import Gate, GateFault
 from pytest_llmeval.gates._limit import LimitGate, gate_form_fault, is_plain_limit, mapping_form_fault
 
 

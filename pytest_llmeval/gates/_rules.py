@@ -21,8 +21,8 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import STRICT, adapter, describe
 from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence, WordedChange
-from pytest_llmeval.gates._contract import PERCENTILES, STATISTICS, Gate, GateFault, GateKey
 from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
+from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS, Gate, GateFault, GateKey
 from pytest_llmeval.gates._limit import LimitGate
 
 RULES: list[type[Gate]] = [LimitGate, DropGate, SafeGate, AnytimeGate, GainGate, GainLackGate, LiftGate]

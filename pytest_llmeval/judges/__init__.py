@@ -6,22 +6,6 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._asking import Asking, as_judge_errors, ask_from_python
-    from pytest_llmeval.judges._contract import (
-        JudgeOffError,
-        JudgeReply,
-        JudgeRequest,
-        Listing,
-        Message,
-        Mode,
-        PendingVerdictError,
-        Question,
-        Role,
-        ShownMedium,
-        UnaskedError,
-        Usage,
-        Verdict,
-        uncounted_media,
-    )
     from pytest_llmeval.judges._coordination import Reservation
     from pytest_llmeval.judges._deferral import DeferredRequest, ReadReplies, Requests, list_requests
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
@@ -44,6 +28,22 @@ if TYPE_CHECKING:
         JurorVerdict,
         Panel,
         PanelQuestion,
+    )
+    from pytest_llmeval.judges._protocol import (
+        JudgeOffError,
+        JudgeReply,
+        JudgeRequest,
+        Listing,
+        Message,
+        Mode,
+        PendingVerdictError,
+        Question,
+        Role,
+        ShownMedium,
+        UnaskedError,
+        Usage,
+        Verdict,
+        uncounted_media,
     )
     from pytest_llmeval.judges._recordings import (
         NOT_RECORDED,
@@ -131,7 +131,7 @@ _HOMES = {
         "as_judge_errors",
         "ask_from_python",
     ),
-    "_contract": (
+    "_protocol": (
         "JudgeOffError",
         "JudgeReply",
         "JudgeRequest",

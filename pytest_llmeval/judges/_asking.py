@@ -15,9 +15,9 @@ from pytest_llmeval.core import (
     PredictionError,
     Reading,
 )
-from pytest_llmeval.judges._contract import PendingVerdictError, Question, Verdict
 from pytest_llmeval.judges._evaluators import JudgedEvaluator
 from pytest_llmeval.judges._panel import Judgement, JudgePanel, PanelQuestion
+from pytest_llmeval.judges._protocol import PendingVerdictError, Question, Verdict
 from pytest_llmeval.judges._service import CallLimit, JudgeService, UnkeptVerdicts, price_of
 from pytest_llmeval.services import Background, caught, together
 

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import Fault, JudgeError, counted, decode, encode
 from pytest_llmeval.data import display_path, make_working_folder, write_text
-from pytest_llmeval.judges._contract import (
+from pytest_llmeval.judges._panel import JurorQuestion
+from pytest_llmeval.judges._protocol import (
     JudgeReply,
     JudgeRequest,
     PendingVerdictError,
@@ -25,7 +26,6 @@ from pytest_llmeval.judges._contract import (
     sent_tokens,
     uncounted_media,
 )
-from pytest_llmeval.judges._panel import JurorQuestion
 from pytest_llmeval.judges._service import cost_usd
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import StoredJudgement

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_llmeval.core import Case, Evaluator, EvaluatorError, JudgeError, Observation
-from pytest_llmeval.judges._contract import Question, Verdict
+from pytest_llmeval.judges._protocol import Question, Verdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._spec import JudgeSpec

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.core import FieldsError, JudgeCall, JudgeError, LlmevalError
-from pytest_llmeval.judges._contract import (
+from pytest_llmeval.judges._protocol import (
     ChatClient,
     JudgeClient,
     JudgeReply,

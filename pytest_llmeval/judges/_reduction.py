@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec.structs import asdict
 
 from pytest_llmeval.core import JudgeError, LlmevalError
-from pytest_llmeval.judges._contract import ROUNDING, Mode, Verdict
+from pytest_llmeval.judges._protocol import ROUNDING, Mode, Verdict
 from pytest_llmeval.judges._spec import CascadeRule, Reduce
 from pytest_llmeval.judges.questions._replies import FLAGS, UNNAMED_DEFECTS
 

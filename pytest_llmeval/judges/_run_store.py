@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import structs
 
 from pytest_llmeval.core import BudgetError, JudgeCall, JudgeError, LlmevalError, NoJudgeError, format_error
-from pytest_llmeval.judges._contract import JudgeOffError, JudgeReply, Message, Usage, Verdict, sent_tokens
 from pytest_llmeval.judges._options import Budget, CachePlace, JudgeMode
 from pytest_llmeval.judges._panel import JurorQuestion, JurorVerdict
+from pytest_llmeval.judges._protocol import JudgeOffError, JudgeReply, Message, Usage, Verdict, sent_tokens
 from pytest_llmeval.judges._recordings import NOT_RECORDED
 from pytest_llmeval.judges._service import CallLimit, cost_usd
 from pytest_llmeval.judges._spec import Price

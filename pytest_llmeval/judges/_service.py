@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeCall, JudgeError, LlmevalError, NoJudgeError, with_value
-from pytest_llmeval.judges._contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
 from pytest_llmeval.judges._panel import Judgement, JurorQuestion, JurorVerdict, PanelQuestion
+from pytest_llmeval.judges._protocol import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
 from pytest_llmeval.judges._spec import JudgeSpec, Price
 from pytest_llmeval.judges.questions._replies import enveloped, read_reply
 from pytest_llmeval.services import Activity, calls_that_fit, caught, secret_values, together, without
@@ -71,7 +71,7 @@ def cost_usd(price: Price | None, usage: Usage) -> float | None:
     """The cost of tokens in USD, at least 0; ``None`` where the price or a number of tokens is unknown.
 
     Example:
-        >>> from pytest_llmeval.judges._contract import Usage
+        >>> from pytest_llmeval.judges._protocol import Usage
         >>> from pytest_llmeval.judges._spec import Price
         >>> cost_usd(Price(input=0.25, output=2), Usage(input_tokens=2000, output_tokens=500))
         0.0015

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import asdict, fields
 
 from pytest_llmeval.core import MediaText, excerpt, missing_key, unknown_name
-from pytest_llmeval.judges._contract import Message, Question, Usage
+from pytest_llmeval.judges._protocol import Message, Question, Usage
 
 _MOST: Final = 2**63 - 1
 _LARGEST: Final = sys.float_info.max

@@ -39,28 +39,30 @@ from pytest_llmeval.reports import (
     uncalibrated_text,
     undecided_text,
 )
-from pytest_llmeval.workbench._comment_parts import (
-    NO_LINKS,
+from pytest_llmeval.workbench._case_changes import (
     CaseFates,
     CaseLine,
     Change,
     ReportComparison,
-    SourceLinks,
     all_returned_modes,
     approved_comparison,
     case_fates,
-    commit_id,
     compare_runs,
     failing_case,
     fenced,
     grouped_cases,
+)
+from pytest_llmeval.workbench._console import refuse_input
+from pytest_llmeval.workbench._report_pair import ReportPair
+from pytest_llmeval.workbench._source_links import (
+    NO_LINKS,
+    SourceLinks,
+    commit_id,
     job_repository,
     page_url,
     repository_url,
     source_links,
 )
-from pytest_llmeval.workbench._console import refuse_input
-from pytest_llmeval.workbench._report_pair import ReportPair
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core import as_line
-from pytest_llmeval.workbench._guarding import Loosening
+from pytest_llmeval.workbench._loosening import Loosening
 
 _SUFFIXES: Final = (".json", ".jsonl")
 _LONGEST: Final = 100

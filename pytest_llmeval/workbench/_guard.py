@@ -27,7 +27,7 @@ from pytest_llmeval.services import run_git
 from pytest_llmeval.suites import LoadedSuite, load_suite
 from pytest_llmeval.workbench._console import refuse_input, suite_files
 from pytest_llmeval.workbench._evidence import compare_evidence
-from pytest_llmeval.workbench._guarding import LoadedState, Loosening, case_pairs, compare_loaded
+from pytest_llmeval.workbench._loosening import LoadedState, Loosening, case_pairs, compare_loaded
 from pytest_llmeval.workbench._project import (
     changed_files,
     copy_files_of,

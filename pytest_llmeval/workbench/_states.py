@@ -16,7 +16,7 @@ from msgspec.json import decode, encode
 from pytest_llmeval.core import LlmevalError, counted, excerpt, listed
 from pytest_llmeval.data import IN_MODULE, repository_top
 from pytest_llmeval.workbench._collecting import COLLECTED_FILE, FOLDERS, SEAL_FILE, ItemDump, StateDump
-from pytest_llmeval.workbench._guarding import Loosening, case_pairs, compare_suites
+from pytest_llmeval.workbench._loosening import Loosening, case_pairs, compare_suites
 from pytest_llmeval.workbench._project import run_pytest
 
 _PATIENCE_S: Final = 600

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core import as_line, excerpt
-from pytest_llmeval.workbench._guarding import Loosening
+from pytest_llmeval.workbench._loosening import Loosening
 
 HOOK: Final = "pytest_llmeval_register"
 CONFTEST: Final = "conftest.py"

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core import LlmevalError, as_line, excerpt
 from pytest_llmeval.data import Document, display_path, read_document
-from pytest_llmeval.workbench._guarding import Loosening
+from pytest_llmeval.workbench._loosening import Loosening
 
 _FILES: Final = (".github/workflows/*.yml", ".github/workflows/*.yaml", ".gitlab-ci.yml")
 _EVALUATES: Final = re.compile(r"\b(pytest|llmeval|tox|nox)\b")

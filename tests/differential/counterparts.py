@@ -12,7 +12,7 @@ from constructs import SCALARS, SCHEMAS, TEXTS, VALUES, more_texts, near
 
 from pytest_llmeval.core import Case, PredictionParts
 from pytest_llmeval.evaluators import Checks
-from pytest_llmeval.exchange._contract import Construct, Fate
+from pytest_llmeval.exchange._ledger import Construct, Fate
 from pytest_llmeval.exchange._templates import Direction, VerdictDifference
 from pytest_llmeval.tasks.agents._tools import Tools
 

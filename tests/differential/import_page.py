@@ -8,7 +8,7 @@ from constructs import UNTRIED, kind_of
 from counterparts import COUNTERPARTS, Written
 from replay import IMPORTED, Imported, kept
 
-from pytest_llmeval.exchange._contract import Fate
+from pytest_llmeval.exchange._ledger import Fate
 from pytest_llmeval.exchange.promptfoo._assertions import KINDS, TYPES
 
 PAGE: Final = Path(__file__).parents[2] / "benchmarks/imports.md"

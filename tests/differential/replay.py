@@ -15,7 +15,7 @@ from pytest_llmeval.core import Case, PredictionParts
 from pytest_llmeval.evaluators import Checks
 from pytest_llmeval.exchange import ImportedSource, ImportOptions
 from pytest_llmeval.exchange._commands import import_source
-from pytest_llmeval.exchange._contract import Construct, Fate
+from pytest_llmeval.exchange._ledger import Construct, Fate
 from pytest_llmeval.exchange._templates import Direction
 
 ROWS: Final = Path(__file__).parent / "rows"

@@ -8,8 +8,8 @@ from counterparts import COUNTERPARTS
 from import_page import PAGE, written
 from replay import IMPORTED, compared, kept, verdicts_of_configuration
 
-from pytest_llmeval.exchange._contract import Fate
 from pytest_llmeval.exchange._inspect_ai import PATTERNS
+from pytest_llmeval.exchange._ledger import Fate
 from pytest_llmeval.exchange._openai_evals import OPERATIONS
 from pytest_llmeval.exchange._pydantic_evals import MAKERS
 from pytest_llmeval.exchange.promptfoo._assertions import KINDS

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from pytest_llmeval.evaluators import compiled
-from pytest_llmeval.exchange._contract import LeftOutError
+from pytest_llmeval.exchange._ledger import LeftOutError
 from pytest_llmeval.exchange._patterns import RefusedPatternError, python_pattern
 
 FACTS = [

@@ -13,7 +13,7 @@ from project import run_import, write_source
 
 from pytest_llmeval.exchange import ImportOptions
 from pytest_llmeval.exchange._commands import import_source
-from pytest_llmeval.exchange._contract import LeftOutError
+from pytest_llmeval.exchange._ledger import LeftOutError
 from pytest_llmeval.exchange.promptfoo._tests import assertion_of_cell
 
 

@@ -9,7 +9,7 @@ from project import run_import, write_source
 from pytest_llmeval.cli import main
 from pytest_llmeval.exchange import ImportOptions
 from pytest_llmeval.exchange._commands import import_source
-from pytest_llmeval.exchange._contract import Fate
+from pytest_llmeval.exchange._ledger import Fate
 
 PROMPT = "Capital of {{country}}?"
 MODEL = "openai:gpt-4.1-mini"

@@ -23,7 +23,7 @@ from pytest_llmeval.gates import (
     owned,
 )
 from pytest_llmeval.gates import _rules as rules
-from pytest_llmeval.gates._contract import PERCENTILES, STATISTICS
+from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS
 from pytest_llmeval.gates._rules import RULES, known_keys, rule_of
 from pytest_llmeval.reports._form import gated_metrics
 from pytest_llmeval.reports.html._data import number_line

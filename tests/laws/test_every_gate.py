@@ -14,7 +14,7 @@ from pytest_llmeval.exchange import GateVerdict
 from pytest_llmeval.exchange.gating import GateOptions, judge_results
 from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.gates import Gate, split_statistic
-from pytest_llmeval.gates._contract import PERCENTILES, VALUE
+from pytest_llmeval.gates._gate import PERCENTILES, VALUE
 from pytest_llmeval.gates._rules import RULES, rule_of
 
 SIZES: Mapping[str, Sequence[float]] = {"score": (0.7,), "change": (0.1, 0.0), "": (0.1,)}

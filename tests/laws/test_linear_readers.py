@@ -20,7 +20,7 @@ from pytest_llmeval import get_evaluator
 from pytest_llmeval.core import Case, LlmevalError, MetricIndex, Neighbours
 from pytest_llmeval.data import FaultLog, MediaFolder
 from pytest_llmeval.data.files._json import RejectedError, scan_json
-from pytest_llmeval.exchange._contract import LeftOutError
+from pytest_llmeval.exchange._ledger import LeftOutError
 from pytest_llmeval.judges.questions._forms import ReplyField
 from pytest_llmeval.workbench.reviews._loopback import RefusedError
 
@@ -210,7 +210,7 @@ REACHED: Mapping[str, str] = {
     "exchange.promptfoo._prompts.PromptReader._read": "its parts: _names_file, and the functions that read a prompt",
     "exchange.promptfoo._services._SentTexts._sent": "its parts: the functions that read a template",
     "exchange.traces._spans.JsonPieces._fault": "a message of the package's own",
-    "gates._contract.Gate.from_text": "LimitGate.from_text",
+    "gates._gate.Gate.from_text": "LimitGate.from_text",
     "gates._limit._Parts.__init__": "gate_form_fault",
     "gates._limit._unknown": "gate_form_fault",
     "judges.clients._base.Dialect.refuses_form": "those of its classes",

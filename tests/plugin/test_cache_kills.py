@@ -27,7 +27,7 @@ def entry(name: str, reply: str = "0.5") -> StoredJudgement:
 _SETUP = f"""
 import sys
 from hashlib import sha256
-from pytest_llmeval.judges._contract import Usage
+from pytest_llmeval.judges._protocol import Usage
 from pytest_llmeval.judges._coordination import Coordination
 from pytest_llmeval.judges._options import Budget, CachePlace
 from pytest_llmeval.judges._stored_judgement import StoredJudgement

@@ -29,7 +29,7 @@ import pathlib
 
 import pytest
 
-from pytest_llmeval.judges._contract import JudgeReply, Usage
+from pytest_llmeval.judges._protocol import JudgeReply, Usage
 
 
 class Client:

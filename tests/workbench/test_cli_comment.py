@@ -19,8 +19,9 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.core import MetricChange
 from pytest_llmeval.reports import RunReport, read_report
 from pytest_llmeval.workbench import _comment as comment_module
+from pytest_llmeval.workbench._case_changes import NO_CASE, CaseLine, Change, ReportComparison
 from pytest_llmeval.workbench._comment import MARKER, comment_text
-from pytest_llmeval.workbench._comment_parts import NO_CASE, CaseLine, Change, ReportComparison, SourceLinks
+from pytest_llmeval.workbench._source_links import SourceLinks
 
 Commented = Callable[..., str]
 

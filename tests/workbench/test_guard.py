@@ -20,7 +20,7 @@ from pytest_llmeval.baselines._scores import Approval
 from pytest_llmeval.cli import main
 from pytest_llmeval.suites import KEYS
 from pytest_llmeval.workbench._guard import Ruling, _lines, compare_suite_files, guard_text
-from pytest_llmeval.workbench._guarding import Loosening
+from pytest_llmeval.workbench._loosening import Loosening
 
 SHOP = r"""suite: shop
 evaluators:

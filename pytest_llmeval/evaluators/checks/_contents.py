@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core import counted, is_finite_number, limit, needing, suggest, unknown_name
 from pytest_llmeval.evaluators._answers import describe_found
-from pytest_llmeval.evaluators.checks._contract import (
+from pytest_llmeval.evaluators.checks._check import (
     CheckError,
     CheckKind,
     CheckOutcome,

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from pytest_llmeval.core import Case, Evaluator, FloatArray, JudgeError, Metric, Observation, Sums
-from pytest_llmeval.evaluators.checks._contract import (
+from pytest_llmeval.evaluators.checks._check import (
     MET,
     Check,
     CheckFinding,

@@ -20,8 +20,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import json_text
 from pytest_llmeval.evaluators._answers import describe_found, schema_errors, schema_validator
-from pytest_llmeval.evaluators.checks._contents import CONTENT_KINDS
-from pytest_llmeval.evaluators.checks._contract import (
+from pytest_llmeval.evaluators.checks._check import (
     CheckError,
     CheckKind,
     CheckOutcome,
@@ -31,6 +30,7 @@ from pytest_llmeval.evaluators.checks._contract import (
     composed,
     quoted,
 )
+from pytest_llmeval.evaluators.checks._contents import CONTENT_KINDS
 from pytest_llmeval.evaluators.checks._media_kinds import MEDIA_KINDS
 from pytest_llmeval.evaluators.checks._texts import TEXT_KINDS, TRACE_KINDS
 from pytest_llmeval.judges import Mode, Question, Rubric, Verdict, get_mode, instruction_language

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core import Case, expectation, is_media, media_in, media_line
 from pytest_llmeval.evaluators._answers import describe_found
-from pytest_llmeval.evaluators.checks._contract import (
+from pytest_llmeval.evaluators.checks._check import (
     CheckError,
     CheckKind,
     CheckOutcome,

@@ -11,7 +11,7 @@ from pytest_llmeval.core import WHOLE, PredictionParts, counted, limit, printabl
 from pytest_llmeval.data import STRICT
 from pytest_llmeval.evaluators._answers import SlowPatternError, as_text, compiled, found_by
 from pytest_llmeval.evaluators._calls import MissingTraceError, ToolCall, read_trace
-from pytest_llmeval.evaluators.checks._contract import (
+from pytest_llmeval.evaluators.checks._check import (
     CheckError,
     CheckKind,
     CheckOutcome,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core import is_finite_number, quotation
 from pytest_llmeval.data import FaultLog, load_yaml
-from pytest_llmeval.exchange._contract import (
+from pytest_llmeval.exchange._ledger import (
     Fate,
     LeftOutError,
     SourceLedger,

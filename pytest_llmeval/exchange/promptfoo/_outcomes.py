@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_llmeval.core import is_finite_number, quotation
-from pytest_llmeval.exchange._contract import Fate, LeftOutError
+from pytest_llmeval.exchange._ledger import Fate, LeftOutError
 from pytest_llmeval.exchange._templates import SPACES, VerdictDifference, plain_text
 
 _ESCAPED = re.compile(r'(?:\\(?=["\\])|"(?="))(.)')

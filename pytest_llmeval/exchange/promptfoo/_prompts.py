@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import SuiteError, excerpt
 from pytest_llmeval.data import FaultLog, load_yaml, matching_files, parse_csv, read_text
-from pytest_llmeval.exchange._contract import (
+from pytest_llmeval.exchange._ledger import (
     LeftOutError,
     SourceLedger,
     SourcePath,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core import FieldsError, excerpt
 from pytest_llmeval.data import adapter
-from pytest_llmeval.exchange._contract import Fate, LeftOutError, SourceLedger, SourcePath, as_mapping, as_text, each_of
+from pytest_llmeval.exchange._ledger import Fate, LeftOutError, SourceLedger, SourcePath, as_mapping, as_text, each_of
 from pytest_llmeval.exchange._templates import is_template, rewritten
 from pytest_llmeval.exchange.promptfoo._prompts import ConfigFiles
 from pytest_llmeval.exchange.promptfoo._services import SCHEMES, ImportedService, read_service

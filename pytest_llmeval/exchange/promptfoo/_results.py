@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core import is_finite_number
-from pytest_llmeval.exchange._contract import (
+from pytest_llmeval.exchange._ledger import (
     CaseIds,
     Fate,
     ImportedSource,

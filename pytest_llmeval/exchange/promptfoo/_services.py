@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pytest_llmeval.exchange._contract import LeftOutError, SourceLedger, SourcePath, as_mapping, fit, numbered
+from pytest_llmeval.exchange._ledger import LeftOutError, SourceLedger, SourcePath, as_mapping, fit, numbered
 from pytest_llmeval.exchange._templates import (
     Direction,
     TemplateError,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core import is_finite_number
-from pytest_llmeval.exchange._contract import (
+from pytest_llmeval.exchange._ledger import (
     LeftOutError,
     SourceLedger,
     SourcePath,

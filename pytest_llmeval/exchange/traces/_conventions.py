@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import LARGEST, is_finite_number
 from pytest_llmeval.exchange._agent_libraries import AgentMessage, call_of, items_of, messages_of, parsed_text, texts_of
-from pytest_llmeval.exchange._contract import as_mapping, as_text, first_text, fit_items
+from pytest_llmeval.exchange._ledger import as_mapping, as_text, first_text, fit_items
 from pytest_llmeval.exchange.traces._spans import TraceSpan
 
 SpanKind: TypeAlias = Literal["agent", "model", "tool", "retrieval", "other"]

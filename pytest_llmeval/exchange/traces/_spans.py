@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from pytest_llmeval.core import Fault, SuiteError
 from pytest_llmeval.data import MAX_LINE_BYTES, FaultLog, check_regular
-from pytest_llmeval.exchange._contract import as_list, as_mapping, as_text, first_text, fit_items
+from pytest_llmeval.exchange._ledger import as_list, as_mapping, as_text, first_text, fit_items
 from pytest_llmeval.exchange._tolerant_json import TOLERANT, without_half_pairs
 
 _PIECE: Final = 1 << 16

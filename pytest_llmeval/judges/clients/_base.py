@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias
 from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Usage
+from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Usage
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.questions._replies import TokenChoice
 from pytest_llmeval.services import AttemptError, Refused, RunCalls, Sleep, delay_asked_for, is_transient, refused_by
@@ -42,7 +42,7 @@ def added(usage: Usage, other: Usage) -> Usage:
     """Return the tokens of two attempts; a number that neither reports stays unknown.
 
     Example:
-        >>> from pytest_llmeval.judges._contract import Usage
+        >>> from pytest_llmeval.judges._protocol import Usage
         >>> added(Usage(10, None), Usage(5, None))
         Usage(input_tokens=15, output_tokens=None)
     """

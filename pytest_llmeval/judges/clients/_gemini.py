@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Stopped, Usage
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import BatchFailure, Dialect, count, message_in
 from pytest_llmeval.judges.clients._media_parts import gemini_parts

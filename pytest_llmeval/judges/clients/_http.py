@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.data import unique_keys
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Message, Stopped, Usage, sent_tokens
+from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Message, Stopped, Usage, sent_tokens
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import (
     FORM_REFUSED,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_llmeval.core import JudgeError, Media, MediaError, media_line, media_of
-from pytest_llmeval.judges._contract import JudgeRequest, Message
+from pytest_llmeval.judges._protocol import JudgeRequest, Message
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.services import MEDIA_FORMS
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_llmeval.core import JudgeError, Media, MissingExtraError, format_error, needing
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Message, Stopped, Usage
+from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Message, Stopped, Usage
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import (
     FILTERED,

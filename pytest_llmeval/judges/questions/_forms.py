@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
-from pytest_llmeval.judges._contract import Verdict
+from pytest_llmeval.judges._protocol import Verdict
 from pytest_llmeval.judges.questions._replies import (
     NUMBERS,
     closing_object,

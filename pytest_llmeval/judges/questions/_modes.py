@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core import unknown_name
 from pytest_llmeval.data import read_document
-from pytest_llmeval.judges._contract import Message, Mode, Question, ShownMedium
+from pytest_llmeval.judges._protocol import Message, Mode, Question, ShownMedium
 from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
 from pytest_llmeval.judges.questions._replies import (
     EXPLANATION_SCHEMA,

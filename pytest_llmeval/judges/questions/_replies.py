@@ -19,7 +19,7 @@ from pytest_llmeval.data import (
     spoken_text,
     unique_keys,
 )
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Mode, Stopped, Verdict
+from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Mode, Stopped, Verdict
 
 _MARK = re.compile(r'\\[\\"]|["{}\[\]]')
 _BEYOND_TEXTS = re.compile(r"[\\}\[\]]")

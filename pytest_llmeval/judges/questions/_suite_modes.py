@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import Fault, SuiteError, excerpt, unknown_name
 from pytest_llmeval.data import read_text
-from pytest_llmeval.judges._contract import Mode, Question, Verdict
+from pytest_llmeval.judges._protocol import Mode, Question, Verdict
 from pytest_llmeval.judges.questions._forms import ReplyForm
 from pytest_llmeval.judges.questions._modes import (
     ABSTENTION,

@@ -8,7 +8,7 @@ from examples import ARGUMENTS
 
 from pytest_llmeval import Case
 from pytest_llmeval.evaluators import SHIPPED, Check, CheckReader, Checks, Unlocated, kind_of_function
-from pytest_llmeval.evaluators.checks._contract import View
+from pytest_llmeval.evaluators.checks._check import View
 
 CASE = Case("c", prediction='{"a": 2}')
 

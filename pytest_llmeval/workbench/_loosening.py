@@ -1,4 +1,4 @@
-"""Comparison of two states of a suite."""
+"""Loosenings: what one of two states of a suite asks less of answers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""The contract of a gate."""
+"""A gate: its keys, its text form and its verdict."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The contract of judges. No I/O."""
+"""The protocol of judges: questions, requests, replies and verdicts, without I/O."""
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The kind of a check, its test of a subject, and the tree of checks that a suite composes."""
+"""A check: its kind, its test of a subject, and the tree that a suite composes of several."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""The contract of importers."""
+"""The ledger of an import: what became of each construct of a source."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
