@@ -20,7 +20,7 @@ from pytest_llmeval.exchange._readers import read_files
 from pytest_llmeval.exchange._result_suites import names_of
 from pytest_llmeval.exchange._templates import Direction
 from pytest_llmeval.exchange.gating import CODES, GateOptions, GateVerdict, judge_results
-from pytest_llmeval.exchange.results import FIELDS, ResultRow
+from pytest_llmeval.exchange.results import FIELDS, LABEL, ResultRow
 from pytest_llmeval.reports import text as markdown
 from pytest_llmeval.reports import write_json
 from pytest_llmeval.run import unmet_by_expected, write_run
@@ -455,8 +455,9 @@ def _columns(text: str) -> dict[str, str]:
     columns = {}
     for pair in text.split(","):
         column, _, field = pair.rpartition("=")
-        if not column or field not in FIELDS:
-            raise ArgumentTypeError(f"found {pair!r}, expected COLUMN=FIELD with a field of {', '.join(FIELDS)}")
+        if not column or not (field in FIELDS or field.startswith(LABEL)):
+            known = ", ".join([*FIELDS, f"{LABEL}NAME"])
+            raise ArgumentTypeError(f"found {pair!r}, expected COLUMN=FIELD with a field of {known}")
         columns[column.strip()] = field
     return columns
 

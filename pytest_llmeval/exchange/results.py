@@ -171,7 +171,8 @@ OUTCOMES: Final = ("score", "error", "abstained", "skipped")
 _OF_ALL_METRICS: Final = ("error", "skipped")
 """Outcomes that a row may have without a metric."""
 
-_LABEL: Final = "label."
+LABEL: Final = "label."
+"""What the names of columns begin with that hold labels."""
 _MOST_ALIKE: Final = 3
 
 
@@ -305,8 +306,8 @@ class ResultReader:
             tool: The format of the file.
         """
         before = self.log.count
-        fields = {name: value for name, value in data.items() if value is not None and not name.startswith(_LABEL)}
-        columns = {name.removeprefix(_LABEL): value for name, value in data.items() if name.startswith(_LABEL)}
+        fields = {name: value for name, value in data.items() if value is not None and not name.startswith(LABEL)}
+        columns = {name.removeprefix(LABEL): value for name, value in data.items() if name.startswith(LABEL)}
         if columns and isinstance(labels := fields.get("labels", {}), Mapping):
             fields["labels"] = {**labels, **columns}
         values: dict[str, Any] = {}

@@ -476,3 +476,11 @@ def test_a_json_report_of_our_own_is_a_file_of_results(capsys: pytest.CaptureFix
     Path("errors.json").write_text(json.dumps(report), encoding="utf-8")
     assert gate("errors.json", "--gates", "fields_exact >= 0.1") == 2
     assert "suites[0].cases[0].metrics.missing_fields" in capsys.readouterr().err
+
+
+def test_a_column_is_mapped_to_a_label(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, wrong in (("old.csv", 4), ("new.csv", 24)):
+        lines = [f"q{n},{int(n >= wrong)},{'billing' if n < 24 else 'orders'}" for n in range(40)]
+        Path(name).write_text("\n".join(["id,correct,topic", *lines]), encoding="utf-8")
+    assert gate("new.csv", "--baseline", "old.csv", "--map", "id=case,correct=score,topic=label.topic") == 1
+    assert "20 of 24 with topic=billing" in " ".join(capsys.readouterr().out.split())
