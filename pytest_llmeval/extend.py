@@ -1,8 +1,8 @@
 """What can be added to pytest-llmeval, with its types.
 
 A plugin is a function ``register(registry)`` under the entry point ``pytest_llmeval.plugins``. What ships registers in
-the same way. A ``conftest.py`` registers evaluators, checks, sources and mutators for its folder, and formats of
-reports, in the hook ``pytest_llmeval_register``.
+the same way. A ``conftest.py`` registers evaluators, checks, sources, mutators and suite keys for its folder, and
+formats of reports, in the hook ``pytest_llmeval_register``.
 
     from pytest_llmeval import extend
 
@@ -11,33 +11,62 @@ reports, in the hook ``pytest_llmeval_register``.
 """
 
 __all__ = (
+    "Answers",
     "AsyncJudge",
+    "BatchTarget",
+    "CaseChooser",
     "CaseFile",
+    "CaseReport",
+    "CaseRunner",
+    "CheckKind",
+    "ChoiceTerms",
     "ChooseCases",
+    "Collected",
+    "CommandResult",
     "Evaluator",
     "FileSource",
     "Gate",
     "GateKey",
+    "GateOutcome",
+    "ImportOptions",
     "ImportedSource",
     "ImportedSuite",
     "Importer",
+    "Job",
+    "JudgeSpec",
+    "Keeper",
+    "Key",
+    "LoadedSuite",
     "MapCollected",
     "MapReported",
     "Mutator",
+    "Next",
+    "Patience",
+    "PlanReport",
     "PlanRun",
     "Plugin",
     "ReadAnswer",
     "Registry",
     "ReplyStore",
+    "Reported",
     "ResultFormat",
+    "RunReport",
+    "RunScope",
+    "RunWatcher",
     "ScoreGate",
     "Scores",
     "SendScores",
     "Source",
+    "StoredJudgement",
+    "SuiteReading",
+    "SuiteReport",
+    "Suites",
+    "TargetSpec",
     "TextForm",
     "TraceTarget",
     "WatchRun",
     "WorkspaceTarget",
+    "csv_lines",
     "gate_rule",
     "owned",
     "read_score",
@@ -53,13 +82,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_llmeval.baselines import Keeper
-    from pytest_llmeval.core import Evaluator, Mutator
-    from pytest_llmeval.data import CaseFile, FileSource, Source
+    from pytest_llmeval.cli import CommandResult
+    from pytest_llmeval.core import Evaluator, GateOutcome, Mutator
+    from pytest_llmeval.data import CaseFile, FileSource, Source, csv_lines
     from pytest_llmeval.evaluators import CheckKind
     from pytest_llmeval.exchange import ImportedSource, ImportedSuite, ImportOptions, ResultFormat, Scores
     from pytest_llmeval.gates import Gate, GateKey, ScoreGate, TextForm, gate_rule, owned
-    from pytest_llmeval.judges import AsyncJudge, JudgeSpec, Patience, ReplyStore, read_score, read_yes_no
-    from pytest_llmeval.reports import RunReport
+    from pytest_llmeval.judges import (
+        AsyncJudge,
+        JudgeSpec,
+        Patience,
+        ReplyStore,
+        StoredJudgement,
+        read_score,
+        read_yes_no,
+    )
+    from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport
     from pytest_llmeval.run import (
         Answers,
         CaseChooser,
@@ -74,30 +112,60 @@ if TYPE_CHECKING:
         RunWatcher,
         Suites,
     )
+    from pytest_llmeval.suites import Key, LoadedSuite, SuiteReading
     from pytest_llmeval.targets import BatchTarget, TargetSpec
 
 _HOMES = {
+    "Answers": "run",
     "AsyncJudge": "judges",
+    "BatchTarget": "targets",
+    "CaseChooser": "run",
     "CaseFile": "data",
+    "CaseReport": "reports",
+    "CaseRunner": "run",
+    "CheckKind": "evaluators",
+    "ChoiceTerms": "run",
+    "Collected": "run",
+    "CommandResult": "cli",
     "Evaluator": "core",
     "FileSource": "data",
     "Gate": "gates",
     "GateKey": "gates",
+    "GateOutcome": "core",
+    "ImportOptions": "exchange",
     "ImportedSource": "exchange",
     "ImportedSuite": "exchange",
+    "Job": "run",
+    "JudgeSpec": "judges",
+    "Keeper": "baselines",
+    "Key": "suites",
+    "LoadedSuite": "suites",
     "Mutator": "core",
+    "Next": "run",
+    "Patience": "judges",
+    "PlanReport": "run",
     "ReplyStore": "judges",
+    "Reported": "run",
     "ResultFormat": "exchange",
+    "RunReport": "reports",
+    "RunScope": "run",
+    "RunWatcher": "run",
     "ScoreGate": "gates",
     "Scores": "exchange",
     "Source": "data",
+    "StoredJudgement": "judges",
+    "SuiteReading": "suites",
+    "SuiteReport": "reports",
+    "Suites": "run",
+    "TargetSpec": "targets",
     "TextForm": "gates",
+    "csv_lines": "data",
     "gate_rule": "gates",
     "owned": "gates",
     "read_score": "judges",
     "read_yes_no": "judges",
 }
-"""The package of each class on this page; they are imported when they are used."""
+"""The package of each name that is defined elsewhere; it is imported when it is used."""
 
 _E = TypeVar("_E", bound="type[Evaluator] | str")
 _S = TypeVar("_S", bound="type[Source] | str")
@@ -198,6 +266,9 @@ class Registry(Protocol):
 
     def register_gate_rule(self, rule: _G) -> _G:
         """Add a gate rule: keys, a text form and a verdict."""
+
+    def register_key(self, name: str, key: "Key") -> None:
+        """Add a key to the top level of suite files; hooks read it as ``suite.extra[name]``."""
 
     def register_report_format(
         self, name: str, write: "ImportString | Callable[[RunReport, Path], str | None]", names: str = ""

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
         listed,
     )
     from pytest_llmeval.suites._evaluator_settings import widest
-    from pytest_llmeval.suites._keys import KEYS, Key
+    from pytest_llmeval.suites._keys import KEYS, keys_of, suite_entry
     from pytest_llmeval.suites._loading import ENTRIES, ForeignFileError, SuiteMemo, is_foreign, load_suite
-    from pytest_llmeval.suites._reading import SUITE_METRICS
+    from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
     from pytest_llmeval.suites._registry import (
         Command,
+        Key,
         Registry,
         build,
         default_registry,
@@ -89,7 +90,8 @@ _HOMES = {
     ),
     "_keys": (
         "KEYS",
-        "Key",
+        "keys_of",
+        "suite_entry",
     ),
     "_loading": (
         "ENTRIES",
@@ -100,6 +102,7 @@ _HOMES = {
     ),
     "_registry": (
         "Command",
+        "Key",
         "Registry",
         "build",
         "default_registry",
@@ -117,7 +120,10 @@ _HOMES = {
         "Tolerance",
     ),
     "_evaluator_settings": ("widest",),
-    "_reading": ("SUITE_METRICS",),
+    "_reading": (
+        "SUITE_METRICS",
+        "SuiteReading",
+    ),
     "_suite": (
         "CANNOT_FAIL",
         "StopGroup",

@@ -3,14 +3,14 @@
 The validated top level, the JSON Schema, the types for Python and the table in the documentation come from here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_origin
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core import Abstention, Case, Evaluator, Parts
+from pytest_llmeval.core import Abstention, Case, Evaluator, LlmevalError, Parts
 from pytest_llmeval.data import STRICT
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import JudgeSpec, PanelSpec, Reduce
@@ -18,6 +18,7 @@ from pytest_llmeval.numbers import Repeats, Threshold
 from pytest_llmeval.suites._evaluator_settings import read_evaluators
 from pytest_llmeval.suites._limits import read_gates, read_groups, read_limits
 from pytest_llmeval.suites._reading import SuiteReading
+from pytest_llmeval.suites._registry import Key, Registry
 from pytest_llmeval.suites._settings import (
     WHEN_DECIDED,
     CaseSample,
@@ -42,42 +43,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.targets import TargetSpec
 
 SuiteMode: TypeAlias = Literal["items", "bulk", "test"]
-Decided: TypeAlias = Literal["scores", "verdicts", "form"]
-"""What a key of a suite decides, the first that applies; ``form`` is what a suite consists of, and how it runs."""
-
-
-class Key(Struct, frozen=True):
-    """A key of the top level of a suite file.
-
-    Attributes:
-        meaning: Its value in one sentence of Markdown, for the documentation and for editors.
-        otherwise: The value without the key, in words, for the documentation.
-        type: Type of the value in the file, validated strictly; default: that of the value that is read, or any if
-            there are forms.
-        default: Value in a file without the key; default: that of the value that is read if its type is, else nothing.
-        read: Reads the validated value, and adds faults to the reading; default: the value is carried unchanged.
-        forms: What the value may be, where its reader finds out; of a list, what its members may be. A type, a mapping
-            of JSON Schema, or the name of a grammar of the JSON Schema of suite files.
-        least: The smallest number of members of a list.
-        python: Type in Python where it is not that of the file; ``None`` if `suite` has another parameter for it.
-        null: Whether null is a value of its own, and not the absence of the key.
-        decides: What it decides. After a change of a key that decides scores, a run of affected cases runs all of them,
-            and `llmeval guard` asks what the change loosens. Verdicts are found anew in every run; the form is compared
-            part by part.
-        carried: Whether `LoadedSuite` has a field of this name.
-    """
-
-    meaning: str
-    otherwise: str = "none"
-    type: Any = UNSET
-    default: Any = None
-    read: Callable[[SuiteReading, Any], Any] | None = None
-    forms: tuple[Any, ...] = ()
-    least: int = 0
-    python: str | None = ""
-    null: bool = False
-    decides: Decided = "scores"
-    carried: bool = True
 
 
 @dataclass(frozen=True)
@@ -404,16 +369,24 @@ KEYS: Final[Mapping[str, Key]] = _declared()
 """The keys by name, in their order."""
 
 
-def _default_field(value: Any) -> Any:
-    return field(default_factory=value.copy) if isinstance(value, list | dict) else field(default=value)
+def keys_of(registry: Registry) -> Mapping[str, Key]:
+    """Return the keys that a suite file may have: those that ship, then those that plugins add.
+
+    Raises:
+        LlmevalError: A plugin adds a key that ships.
+    """
+    added = registry.keys
+    for name in added:
+        if name in KEYS:
+            raise LlmevalError(f"the suite key name {name!r} is taken: choose another")
+    return {**KEYS, **added} if added else KEYS
 
 
-if TYPE_CHECKING:
-    SuiteEntry: TypeAlias = Any
-else:
-    SuiteEntry = make_dataclass(
+def _entry_type(keys: Mapping[str, Key]) -> type:
+    """Return the class by which the top level of a suite file is validated."""
+    return make_dataclass(
         "SuiteEntry",
-        [(name, key.type, _default_field(key.default)) for name, key in KEYS.items()],
+        [(name, key.type, _default_field(key.default)) for name, key in keys.items()],
         namespace={
             "__pydantic_config__": STRICT,
             "__module__": __name__,
@@ -421,3 +394,27 @@ else:
         },
         frozen=True,
     )
+
+
+def _default_field(value: Any) -> Any:
+    return field(default_factory=value.copy) if isinstance(value, list | dict) else field(default=value)
+
+
+if TYPE_CHECKING:
+    SuiteEntry: TypeAlias = Any
+else:
+    SuiteEntry = _entry_type(KEYS)
+
+
+def suite_entry(registry: Registry) -> type:
+    """Return the class by which the top level of a suite file is validated; null is the absence of an added key.
+
+    Raises:
+        LlmevalError: A plugin adds a key that ships.
+    """
+    keys = keys_of(registry)
+    if keys is KEYS:
+        shipped: type = SuiteEntry
+        return shipped
+    added = {name: replace(key, type=key.type | None, default=None) for name, key in registry.keys.items()}
+    return _entry_type({**keys, **added})

@@ -34,12 +34,12 @@ from pytest_llmeval.data import (
 )
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._cases import CaseEntry, with_cases
-from pytest_llmeval.suites._keys import KEYS, SuiteEntry
+from pytest_llmeval.suites._keys import KEYS, SuiteEntry, suite_entry
 from pytest_llmeval.suites._limits import LimitEntry, check_limited_checks
 from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._registry import Registry
 from pytest_llmeval.suites._settings import SnapshotEntry, ToleranceEntry
-from pytest_llmeval.suites._suite import LoadedSuite, sampled
+from pytest_llmeval.suites._suite import ExtraKey, LoadedSuite, sampled
 from pytest_llmeval.suites._systems import (
     Loaded,
     MatrixSpec,
@@ -73,7 +73,6 @@ _COMMON_KEYS: Final = frozenset({"description"})
 
 
 ENTRIES: Final[Mapping[str, type]] = {
-    "suite": SuiteEntry,
     "case": CaseEntry,
     "limit": LimitEntry,
     "matrix": MatrixSpec,
@@ -220,6 +219,7 @@ def _load(reading: SuiteReading, declared: Source | None, share: RowShare | None
         checked=reading.checked,
         notes=tuple(dict.fromkeys(reading.notes)),
         rows=None if share is None else share.rows(),
+        extra_keys=_read_extra(reading),
         **{**values, "cases": (), "systems": {}, "sample": None},
     )
     broken = bool(reading.faults)
@@ -261,6 +261,23 @@ def _read_keys(reading: SuiteReading) -> dict[str, Any]:
             value = getattr(reading.entry, name)
             reading.values[name] = value if key.read is None else key.read(reading, value)
     return reading.values
+
+
+def _read_extra(reading: SuiteReading) -> dict[str, ExtraKey]:
+    """Return the keys that plugins add."""
+    extra = {}
+    for name, key in reading.registry.keys.items():
+        written = getattr(reading.entry, name)
+        written = key.default if written is None and not key.null else written
+        try:
+            value = written if key.read is None else key.read(reading, written)
+        except ValueError as error:
+            reading.fault((name,), str(error))
+        except Exception as error:  # noqa: BLE001 (a plugin's bug is a fault of the files that use it)
+            reading.fault((name,), f"the reader of this key failed: {format_error(error)}{origin(error)}")
+        else:
+            extra[name] = ExtraKey(value, written, key.decides)
+    return extra
 
 
 def _recorded(
@@ -307,11 +324,12 @@ def _top_level(reading: SuiteReading) -> SuiteEntry:
             reading.fault((), f"found {kind}, expected a suite file: {use.format(file=reading.document.file)}")
             raise SuiteError(reading.faults)
     data = {key: value for key, value in data.items() if key != "$schema"}  # how JSON files name theirs to editors
-    entry = reading.check(SuiteEntry, data, ())
+    form = suite_entry(reading.registry)
+    entry = reading.check(form, data, ())
     if entry is None:
         wrong = [fault.path for fault in reading.faults]
         valid = {key: value for key, value in data.items() if not any(_leads_through(key, path) for path in wrong)}
-        entry, _ = check(SuiteEntry, {"evaluators": [], **valid}, reading.document, ())
+        entry, _ = check(form, {"evaluators": [], **valid}, reading.document, ())
     return entry
 
 

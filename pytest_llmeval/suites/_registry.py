@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from pytest_llmeval.core import (
     Evaluator,
@@ -125,6 +125,45 @@ class ImportFormat(Struct, frozen=True):
     patterns: tuple[str, ...]
 
 
+Decided: TypeAlias = Literal["scores", "verdicts", "form"]
+"""What a key of a suite decides, the first that applies; ``form`` is what a suite consists of, and how it runs."""
+
+
+class Key(Struct, frozen=True):
+    """A key of the top level of a suite file.
+
+    Attributes:
+        meaning: Its value in one sentence of Markdown, for the documentation and for editors.
+        otherwise: The value without the key, in words, for the documentation.
+        type: Type of the value in the file, validated strictly; default: that of the value that is read, or any if
+            there are forms.
+        default: Value in a file without the key; default: that of the value that is read if its type is, else nothing.
+        read: ``(SuiteReading, value) -> value``: reads the validated value, and adds faults to the reading, or raises
+            `ValueError`; default: the value is carried unchanged.
+        forms: What the value may be, where its reader finds out; of a list, what its members may be. A type, a mapping
+            of JSON Schema, or the name of a grammar of the JSON Schema of suite files.
+        least: The smallest number of members of a list.
+        python: Type in Python where it is not that of the file; ``None`` if `suite` has another parameter for it.
+        null: Whether null is a value of its own, and not the absence of the key.
+        decides: What it decides. After a change of a key that decides scores, a run of affected cases runs all of them,
+            and `llmeval guard` asks what the change loosens. Verdicts are found anew in every run; the form is compared
+            part by part.
+        carried: Whether `LoadedSuite` has a field of this name.
+    """
+
+    meaning: str
+    otherwise: str = "none"
+    type: Any = UNSET
+    default: Any = None
+    read: Callable[[Any, Any], Any] | None = None
+    forms: tuple[Any, ...] = ()
+    least: int = 0
+    python: str | None = ""
+    null: bool = False
+    decides: Decided = "scores"
+    carried: bool = True
+
+
 class _Classes:
     """Classes of one kind by name; import strings are imported at the first use."""
 
@@ -212,6 +251,7 @@ class Registry:
         self._mutators = list(mutators)
         self._extensions = {point: list(extensions.get(point, ())) for point in EXTENSION_POINTS}
         self._until_named = tuple(until_named)
+        self._keys: dict[str, Key] = {}
         self._importers: dict[str, ImportFormat] = {}
         self._exports: dict[str, Command] = {}
         self._results: list[str | Mapping[str, Any]] = []
@@ -341,6 +381,22 @@ class Registry:
 
         add_rule(rule)
         return rule
+
+    def register_key(self, name: str, key: Key) -> None:
+        """Add a key to the top level of suite files; `LoadedSuite.extra` has its values for functions that join a run.
+
+        Args:
+            name: The key; letters, digits and underscores.
+            key: Its meaning, type and default.
+
+        Raises:
+            LlmevalError: It has no type, the name cannot be used, or another plugin has added it.
+        """
+        if getattr(key, "type", UNSET) == UNSET:
+            raise LlmevalError(f"suite key {name!r}: found {key!r}, expected a pytest_llmeval.extend.Key with a type")
+        if not re.fullmatch("[a-z][a-z0-9_]*", name):
+            raise LlmevalError(f"found the suite key {name!r}, expected letters a to z, digits and underscores")
+        _add(self._keys, "suite key", name, key)
 
     def register_report_format(
         self, name: str, write: "str | Callable[[RunReport, Path], str | None]", names: str = ""
@@ -534,6 +590,11 @@ class Registry:
         return tuple(by_name.values())
 
     @property
+    def keys(self) -> Mapping[str, Key]:
+        """The keys of suite files that plugins add, by name."""
+        return dict(self._keys)
+
+    @property
     def report_formats(self) -> Mapping[str, ReportFormat]:
         """The formats of reports, by suffix or usual file name, sorted."""
         return dict(sorted(REPORT_FORMATS.items()))
@@ -581,7 +642,7 @@ class Registry:
         known = (self._evaluators.known, self._sources.known, self._commands, self._checks)
         copied = Registry(*known, self._mutators, self._extensions, self._until_named)
         copied._importers, copied._exports = dict(self._importers), dict(self._exports)
-        copied._results = list(self._results)
+        copied._results, copied._keys = list(self._results), dict(self._keys)
         return copied
 
 

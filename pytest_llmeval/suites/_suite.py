@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core import (
@@ -37,6 +38,7 @@ from pytest_llmeval.gates import Gate, GateSource
 from pytest_llmeval.judges import PanelSpec, jurors_of
 from pytest_llmeval.numbers import OUTCOME_EVALUATOR, RELIABILITY, Reduced, Reliability, Threshold
 from pytest_llmeval.suites._keys import SuiteKeys
+from pytest_llmeval.suites._registry import Decided
 from pytest_llmeval.suites._settings import CaseOrder, SampleSettings, StopSettings, draw
 from pytest_llmeval.suites._systems import ModelSystem, System
 
@@ -46,6 +48,20 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges import JudgedEvaluator
 
 CANNOT_FAIL = "nothing can fail here: without thresholds, checks, gates or a snapshot, every score passes"
+
+
+class ExtraKey(Struct, frozen=True):
+    """A key that a plugin adds, as a suite has it.
+
+    Attributes:
+        value: As its reader returns it.
+        written: As the file has it, or the default.
+        decides: What it decides.
+    """
+
+    value: Any
+    written: Any
+    decides: Decided
 
 
 class LoadedSuite(SuiteKeys, frozen=True, dict=True):
@@ -71,6 +87,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         gated_as: The system, or the variant of the target, whose gates hold besides those of all.
         files: Case id to the data file whose line the case has; other cases stand in the suite file.
         rows: Of the data file of which its cases are one shard's; ``None`` where all cases were read for all shards.
+        extra_keys: The keys that plugins add.
         order: In which its cases run if it stops when its gates are decided; ``None`` where all of them run.
     """
 
@@ -90,7 +107,17 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     gated_as: str = ""
     files: Mapping[str, str] = {}
     rows: SharedRows | None = None
+    extra_keys: Mapping[str, ExtraKey] = {}
     order: CaseOrder | None = None
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """The values of the keys that plugins add, by name."""
+        return {name: key.value for name, key in self.extra_keys.items()}
+
+    def written(self, *decided: Decided) -> Mapping[str, Any]:
+        """Return the keys that plugins add and that decide something, as the file has them."""
+        return {name: key.written for name, key in self.extra_keys.items() if key.decides in decided}
 
     @cached_property
     def _by_variant(self) -> "dict[str, LoadedSuite]":

@@ -32,15 +32,16 @@ from pytest_llmeval.judges import CascadeRule, JudgeSpec, is_retired, jurors_of
 from pytest_llmeval.run import unmet_by_expected
 from pytest_llmeval.suites import (
     ENTRIES,
-    KEYS,
     SUITE_FILES,
     Key,
     LoadedSuite,
     Registry,
     default_registry,
     is_foreign,
+    keys_of,
     left_alone,
     no_suite,
+    suite_entry,
     widest,
 )
 from pytest_llmeval.targets import TargetSpec
@@ -69,10 +70,10 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
         JSON Schema, draft 07, which the catalogue of schemas and editors read.
     """
     definitions: dict[str, Any] = {}
-    suite = _schema(ENTRIES["suite"], definitions)
+    suite = _schema(suite_entry(registry), definitions)
     definitions["Check"] = _check(registry, definitions)
     properties = suite["properties"]
-    for name, key in KEYS.items():
+    for name, key in keys_of(registry).items():
         properties[name] = {**_with_forms(properties[name], key, registry, definitions), "description": described(key)}
     properties["$schema"] = {"type": "string", "description": "Where editors find this schema; for JSON files"}
     own = {"contains": {"required": ["checks"]}}

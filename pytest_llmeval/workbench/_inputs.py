@@ -35,7 +35,7 @@ _SETTINGS: Final = (
     "setup.cfg",
 )
 _LOCKS: Final = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock")
-_KEYS: Final = (
+_FIELDS: Final = (
     *[name for name, key in KEYS.items() if key.carried and key.decides == "scores"],
     "on",
     "turns",
@@ -125,7 +125,7 @@ class ProjectInputs:
         values |= {f"judge of {label}": fingerprint(dict(judge)) for label, judge in judges.items()}
         for way in ways:
             suffix = "" if way is suite else f" of {way.system}"
-            values |= {f"suite key {key}{suffix}": fingerprint(plain(getattr(way, key))) for key in _KEYS}
+            values |= {f"suite key {key}{suffix}": fingerprint(plain(value)) for key, value in _deciding(way).items()}
             if (model := way.model) is not None:
                 prompts = [prompt for prompt in (model.prompt, model.system_prompt) if prompt is not None]
                 values |= {self._place(suite.path.parent / prompt.file): fingerprint(prompt.text) for prompt in prompts}
@@ -190,7 +190,7 @@ class ProjectInputs:
     def _texts(self, suite: LoadedSuite) -> set[str]:
         ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
         options = plain([evaluator.options for evaluator in evaluator_prints(suite).values()])
-        return {*_texts([options, *(plain(getattr(way, key)) for way in ways for key in _KEYS)])}
+        return {*_texts([options, *(plain(value) for way in ways for value in _deciding(way).values())])}
 
     def _used_values(
         self, suite: LoadedSuite, used: Sequence[str], packages: Collection[str], unknown: list[str]
@@ -408,6 +408,11 @@ def _is_linked(package: str) -> bool:
         metadata.distribution(distribution).read_text("direct_url.json") for distribution in _distributions(package)
     ]
     return any(origin is not None and '"dir_info"' in origin for origin in origins)
+
+
+def _deciding(suite: LoadedSuite) -> Mapping[str, Any]:
+    """Return the values that decide the scores of a suite, by field and by the key of a plugin."""
+    return {**{name: getattr(suite, name) for name in _FIELDS}, **suite.written("scores")}
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -184,6 +184,7 @@ def dump_suite(
         for name, key in KEYS.items()
         if (key.carried and key.decides != "form") or name == "mode"
     }
+    settings |= {name: _plain(value) for name, value in suite.written("scores", "verdicts").items()}
     checks = [check for evaluator in suite.evaluators.values() for check in getattr(evaluator, "ready", ())]
     return SuiteDump(
         file,

@@ -131,7 +131,8 @@ def add_greet(parser):
 def note(reported, scope):
     from msgspec import structs
 
-    return structs.replace(reported, notes=[*reported.notes, "noted by everything"])
+    owners = {suite.suite.extra["owner"] for suite in reported.judged.suites}
+    return structs.replace(reported, notes=[*reported.notes, f"ask {', '.join(owners)}"])
 
 
 TALLY = extend.ResultFormat(
@@ -148,6 +149,7 @@ def register(registry: extend.Registry) -> None:
     )
     registry.register_command("greet", add_greet, help="greet")
     registry.register_gate_rule(GapGate)
+    registry.register_key("owner", extend.Key("the team that answers for the suite", "`nobody`", str, "nobody"))
     registry.register_report_format(".rst", write_rst)
     registry.register_report_format(".ill", write_ill)
     registry.register_results_formats({"tally": TALLY})
@@ -160,6 +162,7 @@ def register(registry: extend.Registry) -> None:
 
 SUITE = """
 suite: everything
+owner: the search team
 evaluators: [length, {text: {metrics: [exact_match]}}]
 checks: [{is_short: 9}, {judge: Is it a word?}]
 judge: {model: "echo:any"}
@@ -195,7 +198,7 @@ def test_a_run_uses_what_a_plugin_adds(folder: Path, workers: tuple[str, ...]) -
     done = run(folder, "pytest", "--llmeval", "-v", *reports, *workers)
     assert "gate PASSED  gap(exact_match) <= 0.5  (the gap is 0.5)" in done.out, done.out + done.err
     assert "gate FAILED  gap(exact_match) <= 0.4  (the gap is 0.5)" in done.out
-    assert "noted by everything" in done.out
+    assert "ask the search team" in done.out
     assert (folder / "out.rst").read_text() == "* everything\n"
     assert "out.rst: without cases" in done.out
     assert re.search(r"report NOT written to \S*out\.ill: ValueError: no form for this run", done.out)
@@ -215,6 +218,13 @@ def test_commands_use_what_a_plugin_adds(folder: Path) -> None:
     (folder / "tally.json").write_text(json.dumps(tallies))
     judged = run(folder, "pytest_llmeval", "gate", "tally.json", "--baseline", "tally.json")
     assert "9 cases" in judged.out, judged.out + judged.err
+
+
+def test_keys_of_a_plugin_are_checked_and_known_to_editors(folder: Path) -> None:
+    schema = json.loads(run(folder, "pytest_llmeval", "schema").out)
+    assert schema["properties"]["owner"]["description"] == "the team that answers for the suite"
+    (folder / "s.eval.yaml").write_text(SUITE.replace("owner:", "ownr:"))
+    assert "unknown key ownr, did you mean owner?" in run(folder, "pytest_llmeval", "validate", ".").out
 
 
 def test_mutants_of_a_plugin_are_tried(folder: Path) -> None:

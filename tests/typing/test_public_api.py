@@ -17,6 +17,7 @@ from test_docs import PAGES, blocks
 import pytest_llmeval
 
 VIEW = Path(__file__).with_name("user_view.py")
+PLUGIN = Path(__file__).with_name("plugin_view.py")
 
 
 def with_mistakes(text: str) -> str:
@@ -38,14 +39,21 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     wrong.write_text(with_mistakes(text), encoding="utf-8")
     # The options and the cache of our own checks, so that whichever comes second finds most of its work done.
     options = (f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={ROOT / '.mypy_cache'}", "--no-error-summary")
-    out, err, code = mypy.api.run([*options, str(VIEW), str(wrong)])
+    out, err, code = mypy.api.run([*options, str(VIEW), str(PLUGIN), str(wrong)])
     assert (err, code) == ("", 1)
     lines = out.splitlines(keepends=True)
-    return {path.stem: "".join(line for line in lines if path.name in line) for path in (VIEW, wrong)}
+    return {path.stem: "".join(line for line in lines if path.name in line) for path in (VIEW, PLUGIN, wrong)}
 
 
 def test_a_user_with_strict_mypy_sees_no_error(said: dict[str, str]) -> None:
     assert said["user_view"] == ""
+
+
+def test_an_author_of_a_plugin_needs_the_package_and_its_page_of_extensions_only(said: dict[str, str]) -> None:
+    assert said["plugin_view"] == ""
+    lines = PLUGIN.read_text(encoding="utf-8").splitlines()
+    imports = [line for line in lines if line.startswith(("import ", "from ")) and "pytest_llmeval" in line]
+    assert imports == ["import pytest_llmeval as ev", "from pytest_llmeval import extend"]
 
 
 def test_a_wrong_type_would_be_seen(said: dict[str, str]) -> None:
