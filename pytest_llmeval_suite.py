@@ -2,6 +2,7 @@
 
 __all__ = ()
 
+import sys
 from importlib.metadata import PackageNotFoundError, version
 
 import pytest
@@ -31,9 +32,15 @@ def refuse_foreign_distribution() -> None:
 refuse_foreign_distribution()
 
 
+_NAMES = {"llmeval_suite", "pytest_llmeval_suite"}
+"""Of the entry point, and of this module: pluggy refuses a plugin that is named by both."""
+
+
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Register the hooks; pytest would look for a module in ``pytest_plugins`` in all distributions once more."""
     from pytest_llmeval.plugin import hooks
 
+    for other in _NAMES - {pluginmanager.get_name(sys.modules[__name__])}:
+        pluginmanager.set_blocked(other)
     if not pluginmanager.is_registered(hooks):  # by ``-p pytest_llmeval``
         pluginmanager.register(hooks, hooks.__name__)

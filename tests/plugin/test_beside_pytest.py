@@ -59,12 +59,19 @@ def test_a_project_without_suites_is_byte_for_byte_as_without_the_plugin(
     assert run() == run("-p", "no:llmeval_suite")
 
 
-@pytest.mark.parametrize("without_entry_points", [pytest.param("", marks=pytest.mark.release), "1"])
+@pytest.mark.parametrize(
+    ("name", "without_entry_points"),
+    [
+        pytest.param("pytest_llmeval", "", marks=pytest.mark.release),
+        ("pytest_llmeval", "1"),
+        ("pytest_llmeval_suite", ""),
+    ],
+)
 def test_the_plugin_loads_by_the_name_of_its_package(
-    capitals: "Project", without_entry_points: str, monkeypatch: pytest.MonkeyPatch
+    capitals: "Project", name: str, without_entry_points: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", without_entry_points)
-    ran = capitals.run("-p", "pytest_llmeval", "-k", "paris", cold=True)
+    ran = capitals.run("-p", name, "-k", "paris", cold=True)
     assert ran.counts == {"passed": 1, "deselected": 3}, ran.text
 
 

@@ -229,3 +229,16 @@ def test_an_error_has_its_question_and_passed_suites_say_what_did_not_pass(brows
     assert browser.texts(".broke .answer") == ["expected: You"]
     assert "the same in 1 more case: c" in browser.texts(".broke")[0]
     assert "1/2 (1 skipped)" in browser.texts("tbody tr")[0]
+
+
+def test_answers_that_share_little_are_apart_and_gates_that_passed_are_folded(browser: Browser, tmp_path: Path) -> None:
+    texts = {"input": "Who?", "expected": "It takes ten days.", "reason": "f1 0.0000, limit >= 0.5"}
+    cases = [case("a", "failed", 0.0, **texts, prediction="No idea, sorry!"), case("b")]
+    gates = [{"gate": f"f1 >= 0.{number}", "outcome": "passed"} for number in range(1, 5)]
+    failed = {"gate": "f1 >= 0.9", "outcome": "failed", "reason": "f1 is 0.5000, expected >= 0.9"}
+    whole = report(suite(cases, gates=[*gates, failed]))
+    (tmp_path / "page.html").write_text(to_page([page_run("", whole)]).html, encoding="utf-8")
+    browser.open(tmp_path / "page.html")
+    assert browser.texts(".broke .answer") == ["It takes ten days.", "No idea, sorry!"]
+    assert len(browser.texts(".front .gates:not(details .gates) > li")) == 1
+    assert browser.texts(".front details:has(.gates) summary") == ["4 gates passed"]

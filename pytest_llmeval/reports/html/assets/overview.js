@@ -37,6 +37,9 @@ function drawHeader() {
   );
 }
 
+/** Gates that passed, up to which they are beside those that did not. */
+const FEW_PASSED = 3;
+
 /** @param {any} run @returns {Element|null} Links to the suites whose gates could not decide. */
 function drawOpenSuites({ verdict }) {
   if (verdict !== "undecided") return null;
@@ -174,7 +177,11 @@ function drawGates(number_) {
   const broken = (snapshot || []).filter((each) => each.outcome === "failed" && !told.has(each.metric));
   const shown = [...gates, ...broken.map((each) => brokenScore(number_, each))];
   if (!shown.length) return h("p", { class: "empty" }, t("This suite has no gates."));
-  return h("ul", { class: "gates" }, shown.sort(byUrgency).map((each) => drawGate(each, number_)));
+  const listed = (gates) => (gates.length ? h("ul", { class: "gates" }, gates.sort(byUrgency).map((each) => drawGate(each, number_))) : null);
+  const passed = shown.filter((each) => each.look === "passed");
+  if (passed.length === shown.length || passed.length <= FEW_PASSED) return listed(shown);
+  const rest = h("details", {}, h("summary", {}, counted(passed.length, "{n} gate passed", "{n} gates passed")), listed(passed));
+  return h("div", {}, listed(shown.filter((each) => each.look !== "passed")), rest);
 }
 
 /** @param {number} entry @param {any} verdict @returns {any} An approved score that was not kept, as a gate that failed. */

@@ -1,5 +1,7 @@
 const CONTEXT = 60;
 const SHOWN_TEXT = 320;
+/** The share of two texts that both have, from which their differences are marked. */
+const ALIKE = 0.4;
 
 /**
  * Draw the cases that broke, the worst first, or else those that moved most.
@@ -118,7 +120,11 @@ function drawOldAndNew({ old, answer, expected }, named) {
   const from = old ?? expected;
   if (from === null) return h("p", { class: "answer", dir: "auto" }, shortText(answer));
   if (from === answer) return h("p", { class: "answer", dir: "auto" }, shortText(answer), h("small", { class: "quiet" }, ` (${old === null ? t("as expected") : t("the same answer")})`));
-  const runs = shortRuns(joined(difference(words(from), words(answer))));
+  const differing = joined(difference(words(from), words(answer)));
+  const shared = differing.reduce((sum, { kind, parts }) => sum + (kind === "same" ? parts.join("").length : 0), 0);
+  // The mixture of two texts that share little is harder to read than both.
+  if (2 * shared < ALIKE * (from.length + answer.length)) return h("div", {}, h("p", { class: "answer", dir: "auto" }, h("del", {}, shortText(from))), h("p", { class: "answer", dir: "auto" }, h("ins", {}, shortText(answer))));
+  const runs = shortRuns(differing);
   const marks = { same: "span", removed: "del", added: "ins" };
   return h("p", { class: "answer", dir: "auto" }, named ? h("small", { class: "legend" }, legend(...namesOf({ old, answer, expected }).split("/")), " ") : null, runs.map((each) => h(marks[each.kind], {}, each.text)));
 }
