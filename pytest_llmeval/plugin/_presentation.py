@@ -16,7 +16,7 @@ from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted
 from pytest_llmeval.plugin._options import AGENT
 from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
 from pytest_llmeval.plugin._pytest_private import terminal_width, write_order
-from pytest_llmeval.reports import FEW_FAILURES, Line, RunReport, agent_lines, render, shared_reason
+from pytest_llmeval.reports import Line, RunReport, agent_lines, render
 from pytest_llmeval.run import Item, ItemResult, RunRecord
 from pytest_llmeval.services import secret_values, without
 from pytest_llmeval.suites import SuiteKey
@@ -135,6 +135,8 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verb
         result = items.get(Item(report.location[0], report.nodeid)) if hasattr(report, "nodeid") else None
         if result is not None and len(result.part.records) == 1 and result.part.records[0].reason:
             cases[id(report)] = result.part.key, result.part.records[0]
+    from pytest_llmeval.reports import FEW_FAILURES, shared_reason  # a run without failures does without it
+
     many = len(cases) > FEW_FAILURES
     if is_verbose and not many:
         return list(reports)
