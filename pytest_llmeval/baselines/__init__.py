@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         early_pairings,
         examine_regressions,
         judge_snapshot,
-        mark_suite,
     )
     from pytest_llmeval.baselines._comparable import (
         SharedTexts,
@@ -28,17 +27,14 @@ if TYPE_CHECKING:
         RESULTS,
         SCORES,
         ApprovedAnswers,
-        PendingFile,
-        approve,
         approved_scores,
         inputs_file,
-        python_score_file,
         read_if_there,
         score_file,
         statistics_file,
-        texts_of,
     )
     from pytest_llmeval.baselines._history import HISTORY, append_runs, noted_paths, read_history
+    from pytest_llmeval.baselines._python_scores import AssertedScores, pending_tests
     from pytest_llmeval.baselines._runs import (
         SELECTING,
         Keeper,
@@ -54,15 +50,17 @@ if TYPE_CHECKING:
         write_failures,
     )
     from pytest_llmeval.baselines._scores import ApprovedScore, Bridge, SuiteScores, TestScores, parse, render, rounded
-    from pytest_llmeval.baselines._verdicts import compare_scores, vanished
 
 _HOMES = {
+    "_python_scores": (
+        "pending_tests",
+        "AssertedScores",
+    ),
     "_baselines": (
         "deciding_labels",
         "early_pairings",
         "examine_regressions",
         "judge_snapshot",
-        "mark_suite",
     ),
     "_comparable": (
         "SharedTexts",
@@ -78,17 +76,13 @@ _HOMES = {
     ),
     "_files": (
         "ApprovedAnswers",
-        "PendingFile",
         "RESULTS",
         "SCORES",
-        "approve",
         "approved_scores",
         "inputs_file",
-        "python_score_file",
         "read_if_there",
         "score_file",
         "statistics_file",
-        "texts_of",
     ),
     "_history": (
         "HISTORY",
@@ -118,10 +112,6 @@ _HOMES = {
         "parse",
         "render",
         "rounded",
-    ),
-    "_verdicts": (
-        "compare_scores",
-        "vanished",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -30,7 +30,6 @@ from pytest_llmeval.numbers import (
     chain_step,
     differences,
     estimate,
-    pooled,
 )
 from pytest_llmeval.suites import LoadedSuite
 
@@ -368,4 +367,4 @@ def pooled_baseline(
     earlier = approved.earlier_runs(size)
     texts = {pool_file(scores, digest).name: pool_text(scores, digest) for digest in earlier}
     earlier_runs = [CaseStatistics.from_lines(StringIO(text), name) for name, text in texts.items()]
-    return pooled([last, *earlier_runs], abstained)
+    return CaseStatistics.pooled([last, *earlier_runs], abstained)

@@ -9,9 +9,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates._drop import WATCHED_RUNS, DriftGate, DropGate, LiftGate
     from pytest_llmeval.gates._gate import (
         Gate,
-        GateFault,
         GateKey,
-        GateSource,
         ScoreGate,
         ScoreSide,
         TextForm,
@@ -31,9 +29,7 @@ _HOMES = {
     ),
     "_gate": (
         "Gate",
-        "GateFault",
         "GateKey",
-        "GateSource",
         "ScoreGate",
         "ScoreSide",
         "TextForm",

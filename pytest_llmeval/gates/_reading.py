@@ -13,6 +13,7 @@ def read_gate(
     entry: Any,
     metrics: MetricIndex,
     check: Callable[[type, Mapping[str, Any]], Any],
+    report: Callable[[str, str, bool], None],
     *,
     reference: str,
     cluster_by: str | None = None,
@@ -23,17 +24,25 @@ def read_gate(
         entry: The gate in a suite file.
         metrics: Those of the suite; faults name the gate on them that is probably meant.
         check: Validates a mapping by a class; reports faults, and returns ``None`` if there are some.
+        report: Reports a fault: the key of the mapping, or nothing; the fault; whether the key itself is wrong.
         reference: The system over which a lift is a gain.
         cluster_by: The label by which the suite clusters its cases.
 
     Returns:
         The gate; ``None`` if faults have been reported.
-
-    Raises:
-        GateFault: It has the form of no gate.
-        ValueError: A number is out of range, or keys exclude each other.
     """
-    gate = _gate_of_text(entry, metrics, reference) if isinstance(entry, str) else _gate_of_value(entry, metrics, check)
+    try:
+        if isinstance(entry, str):
+            gate: Gate | None = _gate_of_text(entry, metrics, reference)
+        else:
+            gate = _gate_of_value(entry, metrics, check)
+    except GateFault as error:
+        for key, fault in error.faults:
+            report(key, fault, error.at_key)
+        return None
+    except ValueError as error:  # a number is out of range, or keys exclude each other
+        report("", str(error), False)
+        return None
     return None if gate is None else gate.clustered(cluster_by)
 
 

@@ -200,7 +200,7 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
     Returns:
         One verdict per finding.
     """
-    from pytest_llmeval.numbers import adjusted_gates, benjamini_hochberg, hochberg
+    from pytest_llmeval.numbers import adjust_families
 
     adjusted: dict[int, Adjusted] = {}
     for primary in (True, False):
@@ -209,13 +209,11 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
         tests = [group for group in tests if group]
         among = {files[place] for place in places if files}
         unjudged = sum(is_unjudged_claim(findings[place]) for place in places) if len(among) > 1 else 0
-        within = [
-            (benjamini_hochberg if group[0].gate.adjust == "fdr" else hochberg)([change.p_value for change in group])
-            for group in tests
-        ] + [[1.0]] * (unjudged + sum(findings[place].forgone for place in places))
+        families = [(group[0].gate.adjust, [change.p_value for change in group]) for group in tests]
+        families += [("familywise", [1.0])] * (unjudged + sum(findings[place].forgone for place in places))
         adjusted |= {
-            id(change): Adjusted(p_value, len(group), len(within), len(among), unjudged)
-            for group, p_values in zip(tests, adjusted_gates(within), strict=False)
+            id(change): Adjusted(p_value, len(group), len(families), len(among), unjudged)
+            for group, p_values in zip(tests, adjust_families(families), strict=False)
             for change, p_value in zip(group, p_values, strict=True)
         }
     far = {

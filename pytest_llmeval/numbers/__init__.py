@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         abstained_metrics,
         unmet,
     )
-    from pytest_llmeval.numbers._case_statistics import CaseStatistics, Chain, pooled
+    from pytest_llmeval.numbers._case_statistics import CaseStatistics, Chain
     from pytest_llmeval.numbers._compare import (
         Comparison,
         Difference,
@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.numbers._inference import (
         FarChanges,
         Worsened,
-        adjusted_gates,
-        benjamini_hochberg,
+        adjust_families,
         explaining_label,
-        hochberg,
     )
     from pytest_llmeval.numbers._intervals import (
         cases_for_bound,
@@ -63,7 +61,7 @@ if TYPE_CHECKING:
         resampled_totals,
     )
     from pytest_llmeval.numbers._significance import POWER, ChangedShares, detectable_shift
-    from pytest_llmeval.numbers._table import OUTCOME, OUTCOME_EVALUATOR, Table, outcome_of, summarize, unit_numbers
+    from pytest_llmeval.numbers._table import OUTCOME_EVALUATOR, Table, outcome_of, summarize, unit_numbers
     from pytest_llmeval.numbers._usage import (
         TARGET_FIGURES,
         USAGE,
@@ -94,7 +92,6 @@ _HOMES = {
     "_case_statistics": (
         "CaseStatistics",
         "Chain",
-        "pooled",
     ),
     "_compare": (
         "Comparison",
@@ -118,12 +115,10 @@ _HOMES = {
         "estimate",
     ),
     "_inference": (
+        "adjust_families",
         "FarChanges",
         "Worsened",
-        "adjusted_gates",
-        "benjamini_hochberg",
         "explaining_label",
-        "hochberg",
     ),
     "_intervals": (
         "cases_for_bound",
@@ -165,7 +160,6 @@ _HOMES = {
         "detectable_shift",
     ),
     "_table": (
-        "OUTCOME",
         "OUTCOME_EVALUATOR",
         "Table",
         "outcome_of",

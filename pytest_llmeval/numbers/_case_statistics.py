@@ -45,6 +45,22 @@ class CaseStatistics(Struct, frozen=True):
     digests: Mapping[str, CaseDigest] = {}
 
     @classmethod
+    def pooled(cls, runs: "Sequence[CaseStatistics]", abstained: Abstention = "fell") -> "CaseStatistics":
+        """Return the runs as one, whose counts are means over the runs.
+
+        A case that errored in some of the runs has the means of the others; cases that the first run does not have are
+        left out.
+
+        Args:
+            runs: At least one.
+            abstained: ``fell``: a run in which a case leaves nothing to score, and in another something, counts as the
+                worst value; ``allowed``: the case has the means of the others.
+        """
+        by_id = [{record.id: record for record in run.records} for run in runs]
+        cases = [[run[record.id] for run in by_id if record.id in run] for record in runs[0].records]
+        return structs.replace(runs[0], records=tuple(_mean_record(case, abstained) for case in cases))
+
+    @classmethod
     def from_records(
         cls,
         records: Iterable[CaseRecord],
@@ -230,22 +246,6 @@ def _rounded(count: float) -> float:
     if value.is_integer() and abs(value) < _EXACT:
         return int(value)
     return float(f"{value:.{_DIGITS}g}")
-
-
-def pooled(runs: Sequence[CaseStatistics], abstained: Abstention = "fell") -> CaseStatistics:
-    """Return the runs as one, whose counts are means over the runs.
-
-    A case that errored in some of the runs has the means of the others; cases that the first run does not have are
-    left out.
-
-    Args:
-        runs: At least one.
-        abstained: ``fell``: a run in which a case leaves nothing to score, and in another something, counts as the
-            worst value; ``allowed``: the case has the means of the others.
-    """
-    by_id = [{record.id: record for record in run.records} for run in runs]
-    cases = [[run[record.id] for run in by_id if record.id in run] for record in runs[0].records]
-    return structs.replace(runs[0], records=tuple(_mean_record(case, abstained) for case in cases))
 
 
 def _mean_record(records: Sequence[CaseRecord], abstained: Abstention) -> CaseRecord:

@@ -600,3 +600,14 @@ def adjusted_gates(gates: Sequence[Sequence[float]]) -> list[list[float]]:
     wholly = sorted(holm([max(gate) for gate in gates]))
     steps = [(len(gates) - rejected, at) for rejected, at in enumerate([0.0, *wholly[:-1]])]
     return [[min(1.0, *(max(factor * each, at) for factor, at in steps), 1.0) for each in gate] for gate in gates]
+
+
+def adjust_families(families: Sequence[tuple[Literal["familywise", "fdr"], Sequence[float]]]) -> list[list[float]]:
+    """Adjust the p-values of gates, first each for its own tests, then all for being several gates.
+
+    Args:
+        families: Of each gate, how its own tests are adjusted, and their p-values, at least one: by Hochberg's method,
+            or that of Benjamini and Hochberg.
+    """
+    within = [(benjamini_hochberg if method == "fdr" else hochberg)(p_values) for method, p_values in families]
+    return adjusted_gates(within)

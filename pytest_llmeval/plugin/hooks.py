@@ -67,10 +67,10 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     keeps = any(str(each).endswith(SHARD_SUFFIX) for each in options.llmeval_report)
     if enabled and (approves or keeps or options.llmeval_affected is not None):
         from pytest_llmeval.data import repository_top
-        from pytest_llmeval.services import stop_watching, watch
+        from pytest_llmeval.services import watch
 
-        watch(repository_top(early_config.rootpath) or early_config.rootpath, early_config.option)
-        early_config.add_cleanup(stop_watching)
+        used = watch(repository_top(early_config.rootpath) or early_config.rootpath, early_config.option)
+        early_config.add_cleanup(used.stop)
     with with_value(CHECKS_DEFERRED, True):
         return (yield)
 

@@ -57,15 +57,9 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.reports._making import (
         ReportedTexts,
-        affected_report,
-        answer_fields,
-        case_reports,
-        fill_buckets,
+        complete_report,
         fill_tables,
-        join_tables,
-        suite_report,
         systems_report,
-        worst_cases,
     )
     from pytest_llmeval.reports._markdown import MOST_ROWS, VERDICTS, fall_reason, gate_reason, text
     from pytest_llmeval.reports._media_paths import begin_media_of, media_paths
@@ -133,16 +127,10 @@ _HOMES = {
         "write_json",
     ),
     "_making": (
+        "complete_report",
         "ReportedTexts",
-        "affected_report",
-        "answer_fields",
-        "case_reports",
-        "fill_buckets",
         "fill_tables",
-        "join_tables",
-        "suite_report",
         "systems_report",
-        "worst_cases",
     ),
     "_markdown": (
         "MOST_ROWS",

@@ -15,6 +15,7 @@ from pytest_llmeval.core import (
     BAD,
     PASS_RATE,
     Abstention,
+    AnswerShown,
     AnyNumber,
     CaseOutcome,
     ChangeVerdict,
@@ -179,6 +180,15 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     withheld: "CaseReport | None" = field(name="(withheld)", default=None)
     has_texts: bool = field(name="(has texts)", default=False)
+
+    @staticmethod
+    def answer_fields(answers: Sequence[AnswerShown]) -> dict[str, Any]:
+        """The fields that hold the answers of a case."""
+        several = len(answers) > 1 or any(answer.times > 1 for answer in answers)
+        return {
+            "prediction": answers[0].value if answers else UNSET,
+            "several": [AnswerReport(*answer) for answer in answers] if several else (),
+        }
 
     @property
     def answers(self) -> Sequence[AnswerReport]:

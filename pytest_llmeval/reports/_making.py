@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from msgspec import UNSET, Struct, structs
+from msgspec import Struct, structs
 
 from pytest_llmeval.core import (
-    AnswerShown,
     Case,
     CaseRecord,
     CaseResult,
@@ -23,7 +22,6 @@ from pytest_llmeval.reports._form import (
     FAILING,
     OUTCOMES,
     AffectedReport,
-    AnswerReport,
     BucketReport,
     CaseReport,
     GroupReport,
@@ -136,6 +134,57 @@ def suite_report(
     )
 
 
+def complete_report(
+    suite: str,
+    path: str,
+    result: Result,
+    gates: Sequence[GateResult],
+    total: int,
+    confidence: float | None,
+    *,
+    metrics: MetricIndex,
+    cases: Iterable[Case],
+    texts: ReportedTexts,
+    files: Mapping[str, str],
+    contents: Mapping[str, str],
+    gated: Iterable[str],
+    **more: Any,
+) -> SuiteReport:
+    """The report of a suite with all that its result and its cases say: tables, buckets, ranges and worst cases.
+
+    Args:
+        suite: Name, with the variant in brackets.
+        path: The file, relative to pytest's rootdir.
+        result: Its metrics.
+        gates: Verdicts on gates.
+        total: Number of cases in the file.
+        confidence: Confidence level of the intervals.
+        metrics: Of the suite.
+        cases: As reports show them.
+        texts: Which cases have their texts.
+        files: Case id to data file, for cases outside the suite file.
+        contents: Case id to the fingerprint of what the case is.
+        gated: Metrics that gates judge.
+        more: Further fields of the report.
+    """
+    return suite_report(
+        suite,
+        path,
+        result,
+        gates,
+        total,
+        confidence,
+        cases=case_reports(result, cases, texts, files, contents),
+        affected=affected_report(result.records),
+        buckets=fill_buckets(metrics, result),
+        tables=fill_tables(metrics, result),
+        lower_is_better=[name for name in result.metrics if metrics.lower_is_better(name)],
+        ranges=metrics.ranges(result.metrics),
+        worst=worst_cases(result, metrics, gated),
+        **more,
+    )
+
+
 def case_reports(
     result: Result,
     cases: Iterable[Case] = (),
@@ -188,7 +237,7 @@ def _case(
         lines=record.lines,
         input=case.input if shows_question else None,
         expected=case.expected if shows_question else None,
-        **answer_fields(record.answers),
+        **CaseReport.answer_fields(record.answers),
         judgings=[JudgingReport(**judging._asdict()) for judging in record.judgings],
         has_texts=True,
     )
@@ -212,15 +261,6 @@ def affected_report(records: Iterable[CaseRecord]) -> AffectedReport | None:
         dict(sorted(causes.items(), key=lambda each: (-each[1], each[0]))),
         None if None in costs else math.fsum(cost for cost in costs if cost is not None),
     )
-
-
-def answer_fields(answers: Sequence[AnswerShown]) -> dict[str, Any]:
-    """Return the fields of a `CaseReport` that hold its answers."""
-    several = len(answers) > 1 or any(answer.times > 1 for answer in answers)
-    return {
-        "prediction": answers[0].value if answers else UNSET,
-        "several": [AnswerReport(*answer) for answer in answers] if several else (),
-    }
 
 
 def fill_buckets(metrics: MetricIndex, result: Result) -> list[tuple[BucketReport, bool]]:
@@ -352,7 +392,7 @@ def systems_report(
     path: str,
     table: "SystemTable",
     compare_by: Sequence[str],
-    joined: Sequence[FilledTable] = (),
+    tables: Mapping[str, Sequence[FilledTable]] = {},
     strengths: Sequence[Strengths] = (),
 ) -> SystemsReport:
     """Return the report of systems side by side.
@@ -362,7 +402,7 @@ def systems_report(
         path: The file, relative to pytest's rootdir.
         table: Values and differences.
         compare_by: Metrics that reports list first, and by group.
-        joined: Tables of an evaluator with a column for each system.
+        tables: System to the tables of its results.
         strengths: Strengths of the systems, for each evaluator that compared them in pairs.
     """
     return SystemsReport(
@@ -373,7 +413,7 @@ def systems_report(
         compare_by=compare_by,
         strengths=strengths,
         systems=[_system(name, table, compare_by) for name in table.results],
-        joined=joined,
+        joined=join_tables(tables),
     )
 
 

@@ -43,16 +43,10 @@ from pytest_llmeval.reports import (
     SystemsReport,
     Timeline,
     WrittenReports,
-    affected_report,
-    answer_fields,
-    case_reports,
-    fill_buckets,
+    complete_report,
     fill_tables,
     gate_verdicts,
-    join_tables,
-    suite_report,
     systems_report,
-    worst_cases,
     write_reports,
 )
 from pytest_llmeval.run._execute import different_answers
@@ -153,32 +147,31 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     has_baseline = judged.collected.baseline is not None or scope.keeper.settings(suite) is not None
     compares = stop is None and not judged.incomplete and has_baseline
     fell = any(verdict.outcome == "failed" for verdict in judged.snapshot.verdicts)
-    return suite_report(
+    return complete_report(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
         key.display_path,
         result,
         judged.gates,
         judged.collected.total,
         suite.confidence,
-        cases=case_reports(result, _shown_cases(suite, records), scope.terms.texts, suite.files, contents),
+        metrics=suite.metrics,
+        cases=_shown_cases(suite, records),
+        texts=scope.terms.texts,
+        files=suite.files,
+        contents=contents,
+        gated=suite.judged_metrics,
         description=suite.description,
         usage=UsageReport.from_records(records, cascades),
         snapshot=judged.snapshot.verdicts,
-        tables=fill_tables(suite.metrics, result),
-        buckets=fill_buckets(suite.metrics, result),
-        lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
-        ranges=suite.metrics.ranges(result.metrics),
         shared_inputs=_shared_inputs(suite),
         uncalibrated=judged.uncalibrated,
         can_fail=can_fail(judged, scope),
         left_out=suite.left_out,
         abstained=suite.abstained,
-        worst=worst_cases(result, suite.metrics, suite.judged_metrics),
         variant=key.variant,
         compared=compared,
         changes=approved_changes(judged, compared, cases=scope.terms.compares or fell) if compares else None,
         stop=None if stop is None else stop.report,
-        affected=affected_report(records),
         sample=None if suite.sample is None else suite.sample.report,
         money=_money(judged, cascades),
     )
@@ -255,9 +248,9 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
         abstained=suite.abstained,
     )
     name = suite.name + (f"[{first.key.test}]" if first.key.test else "")
-    joined = join_tables({name: fill_tables(each.suite.metrics, each.result) for name, each in ran.items()})
+    tables = {name: fill_tables(each.suite.metrics, each.result) for name, each in ran.items()}
     compared_by = suite.compared_by or table.metrics[:1]
-    return systems_report(name, first.key.display_path, table, compared_by, joined, list(_strengths(suite, results)))
+    return systems_report(name, first.key.display_path, table, compared_by, tables, list(_strengths(suite, results)))
 
 
 def _strengths(suite: LoadedSuite, results: Mapping[str, Result]) -> Iterator[Strengths]:
@@ -352,7 +345,7 @@ def _cases(
     columns = {name: scores[name].tolist() for name in scores if name != PASS_RATE}  # each column is unpacked once
     for row, record in enumerate(statistics.records):
         metrics = {name: None if math.isnan(column[row]) else column[row] for name, column in columns.items()}
-        texts = answer_fields(answers.get(record.id, ()))
+        texts = CaseReport.answer_fields(answers.get(record.id, ()))
         yield CaseReport(id=record.id, outcome=record.outcome, metrics=metrics, **texts)
 
 

@@ -372,12 +372,9 @@ class SuiteTargets(Struct):
             place = default_registry().extensions("placed")[-1].load()
             target = place(spec, suite.path.parent)
         else:
-            from pytest_llmeval.targets import CommandTarget, HttpTarget
+            from pytest_llmeval.targets import connect_target
 
-            if spec.http is not None:
-                target = HttpTarget(spec.http, calls=self.calls)
-            else:
-                target = CommandTarget(spec.command or (), suite.path.parent, spec.timeout)
+            target = connect_target(spec, suite.path.parent, self.calls)
         self.background.closing.append(target.aclose)
         return target
 

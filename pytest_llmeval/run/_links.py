@@ -31,9 +31,8 @@ from pytest_llmeval.suites import LoadedSuite, ModelSystem, default_registry
 from pytest_llmeval.targets import (
     BatchTarget,
     World,
+    bind_case,
     call_target,
-    for_case,
-    in_world,
     typed_input,
 )
 
@@ -469,7 +468,7 @@ class AskTarget:
             ask = partial(ask, run=world.thread.call, can_be_left=True)
         elif self.thread is not None:
             ask = partial(ask, run=partial(self._run_in, self.thread))
-        bound = for_case(target if world is None else in_world(target, world.value), job.suite.typed(job.case))
+        bound = bind_case(target, job.suite.typed(job.case), world)
         return await ask(bound, value)
 
     async def _run_in(self, thread: ThisThread, work: Callable[[], Any]) -> Any:

@@ -19,7 +19,10 @@ from pytest_llmeval.core import (
     grouped,
     groups_of_case,
 )
-from pytest_llmeval.numbers import OUTCOME, OUTCOME_EVALUATOR, Statistics, outcome_of
+from pytest_llmeval.numbers import OUTCOME_EVALUATOR, Statistics, outcome_of
+
+_OUTCOME = OUTCOME_EVALUATOR.name
+
 
 _VERSION = 1
 
@@ -59,14 +62,14 @@ class _Slice:
         )
 
     def to_json(self) -> dict[str, Any]:
-        evaluators = {label: statistic.to_json() for label, statistic in self.statistics.items() if label != OUTCOME}
-        outcomes = self.statistics[OUTCOME].to_json()
+        evaluators = {label: statistic.to_json() for label, statistic in self.statistics.items() if label != _OUTCOME}
+        outcomes = self.statistics[_OUTCOME].to_json()
         return {"cases": self.cases, "missing": self.missing, "outcomes": outcomes, "evaluators": evaluators}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "_Slice":
         statistics = {label: Statistics.from_json(each) for label, each in data["evaluators"].items()}
-        statistics[OUTCOME] = Statistics.from_json(data["outcomes"])
+        statistics[_OUTCOME] = Statistics.from_json(data["outcomes"])
         cases, missing = data["cases"], data["missing"]
         if type(cases) is not int or type(missing) is not int or not 0 <= missing <= cases:
             raise ValueError(f"found {missing!r} of {cases!r} cases missing")
@@ -107,7 +110,7 @@ class PartialResult:
         cls, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord], group_by: Sequence[str] = ()
     ) -> "PartialResult":
         """Count recorded cases."""
-        with_outcome = {**evaluators, OUTCOME: OUTCOME_EVALUATOR}
+        with_outcome = {**evaluators, _OUTCOME: OUTCOME_EVALUATOR}
         groups: dict[str, dict[str, _Slice]] = {}
         for key in group_by:
             members = grouped((group, record) for record in records for group in groups_of_case(record.labels, key))
@@ -133,7 +136,7 @@ class PartialResult:
         ):
             if mine != others:
                 raise LlmevalError(f"partial results cannot be added: {name}: found {others!r}, expected {mine!r}")
-        evaluators = {**self.evaluators, OUTCOME: OUTCOME_EVALUATOR}
+        evaluators = {**self.evaluators, _OUTCOME: OUTCOME_EVALUATOR}
         groups = {key: dict(self._groups[key]) for key in self.group_by}
         for key, into in groups.items():
             for name, some in other._groups[key].items():
@@ -166,7 +169,7 @@ class PartialResult:
     ) -> tuple[dict[str, MetricValue], dict[str, IntervalMethod]]:
         values: dict[str, MetricValue] = {}
         methods: dict[str, IntervalMethod] = {}
-        for label, evaluator in {**self.evaluators, OUTCOME: OUTCOME_EVALUATOR}.items():
+        for label, evaluator in {**self.evaluators, _OUTCOME: OUTCOME_EVALUATOR}.items():
             statistics = some.statistics[label]
             merged = statistics.values_of(label, evaluator, names[label], confidence, some.missing)
             for name, (value, method) in merged.items():
@@ -217,7 +220,7 @@ class PartialResult:
 
 
 def _observation_of(record: CaseRecord, label: str) -> Any:
-    return outcome_of(record) if label == OUTCOME else record.observations.get(label)
+    return outcome_of(record) if label == _OUTCOME else record.observations.get(label)
 
 
 def _described(evaluator: Evaluator) -> dict[str, Any]:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         without,
         without_key,
     )
-    from pytest_llmeval.services._uses import LOST, USER, WATCHED, Use, is_own, stop_watching, watch, watched
+    from pytest_llmeval.services._uses import LOST, USER, WATCHED, Use, is_own, watch, watched
 
 _HOMES = {
     "_background": (
@@ -131,7 +131,6 @@ _HOMES = {
         "Use",
         "WATCHED",
         "is_own",
-        "stop_watching",
         "watch",
         "watched",
     ),

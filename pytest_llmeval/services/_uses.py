@@ -92,6 +92,11 @@ class UseRecord:
         self.early = frozenset({("", text) for text in early})
         self.uses |= self.early
 
+    def stop(self) -> None:
+        """Record nothing more."""
+        if _WATCH.record is self:
+            _WATCH.end()
+
     def close(self) -> set[Use]:
         """Add the modules that are loaded now, and return everything that was used."""
         aside = {self.name(str(path)) for path in self.aside}
@@ -514,11 +519,6 @@ def watch(top: Path, options: Namespace | None = None) -> UseRecord:
     record = UseRecord(top)
     _WATCH.begin(record, options)
     return record
-
-
-def stop_watching() -> None:
-    """Record nothing more."""
-    _WATCH.end()
 
 
 def watched() -> UseRecord | None:

@@ -110,22 +110,19 @@ def _check_gate(reading: SuiteReading, gate: Gate, entry: Any, place: tuple[str 
 
 
 def _read_gate(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Gate | None:
-    from pytest_llmeval.gates import GateFault, read_gate
+    from pytest_llmeval.gates import read_gate
 
-    try:
-        return read_gate(
-            entry,
-            reading.metrics,
-            lambda kind, values: reading.check(kind, values, place),
-            reference=_reference(reading),
-            cluster_by=reading.entry.cluster_by,
-        )
-    except GateFault as error:
-        for key, fault in error.faults:
-            reading.fault((*place, key) if key else place, fault, key=error.at_key)
-    except ValueError as error:
-        reading.fault(place, str(error))
-    return None
+    def report(key: str, fault: str, at_key: bool) -> None:
+        reading.fault((*place, key) if key else place, fault, key=at_key)
+
+    return read_gate(
+        entry,
+        reading.metrics,
+        lambda kind, values: reading.check(kind, values, place),
+        report,
+        reference=_reference(reading),
+        cluster_by=reading.entry.cluster_by,
+    )
 
 
 def _reference(reading: SuiteReading) -> str:

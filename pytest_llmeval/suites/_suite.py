@@ -34,7 +34,7 @@ from pytest_llmeval.core import (
     written_object,
 )
 from pytest_llmeval.data import SharedRows, typed
-from pytest_llmeval.gates import Gate, GateSource
+from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import PanelSpec, jurors_of
 from pytest_llmeval.numbers import OUTCOME_EVALUATOR, RELIABILITY, Reduced, Reliability, Threshold
 from pytest_llmeval.suites._keys import SuiteKeys
@@ -135,7 +135,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         own = any(gate.system == variant and not gate.against for gate in self.gates)
         return replace(self, gated_as=variant) if own else self
 
-    def _gates_on(self, source: GateSource) -> tuple[Gate, ...]:
+    def _gates_on(self, source: str) -> tuple[Gate, ...]:
         """Return the gates on one source that hold for every system, then those of this one."""
         gates = [gate for gate in self.gates if gate.source == source]
         own = (gate for gate in gates if gate.system and gate.system == self.gated_as)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.targets._network import CommandTarget, HttpTarget
-    from pytest_llmeval.targets._python import Target, World, call_target, for_case, in_world, load_target, typed_input
+    from pytest_llmeval.targets._network import connect_target
+    from pytest_llmeval.targets._python import Target, World, bind_case, call_target, load_target, typed_input
     from pytest_llmeval.targets._recordings import (
         WITHHELD,
         Journal,
@@ -19,16 +19,12 @@ if TYPE_CHECKING:
     from pytest_llmeval.targets._spec import BatchTarget, HttpSpec, TargetSpec, WorkspaceSpec
 
 _HOMES = {
-    "_network": (
-        "CommandTarget",
-        "HttpTarget",
-    ),
+    "_network": ("connect_target",),
     "_python": (
+        "bind_case",
         "Target",
         "World",
         "call_target",
-        "for_case",
-        "in_world",
         "load_target",
         "typed_input",
     ),

@@ -31,6 +31,7 @@ from pytest_llmeval.targets._spec import (
     BatchTarget,
     HttpSpec,
     ResponseSpec,
+    TargetSpec,
     WrongCountError,
     at,
     fill,
@@ -348,3 +349,16 @@ class CommandTarget(BatchTarget):
             return ""
         await program.kill()
         return f"; stderr: {self._redactor.excerpt(program.stderr, end=True)}" if program.stderr.strip() else ""
+
+
+def connect_target(spec: TargetSpec, folder: Path, calls: RunCalls) -> HttpTarget | CommandTarget:
+    """Return the service or the command of a suite, ready to answer.
+
+    Args:
+        spec: Names one of both.
+        folder: Where a command runs.
+        calls: State that the calls of the run share.
+    """
+    if spec.http is not None:
+        return HttpTarget(spec.http, calls=calls)
+    return CommandTarget(spec.command or (), folder, spec.timeout)

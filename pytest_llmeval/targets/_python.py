@@ -227,6 +227,17 @@ def in_world(target: Callable[..., Any], world: Any) -> Callable[..., Any]:
     return target if name is None else partial(target, **{name: world})
 
 
+def bind_case(target: Callable[..., Any], case: Case, world: "World | None" = None) -> Callable[[Any], Any]:
+    """A function of the input alone, with the case and the world that the target takes besides.
+
+    Args:
+        target: The user's.
+        case: The case.
+        world: The world of its suite, once it is set up; ``None`` without one.
+    """
+    return for_case(target if world is None else in_world(target, world.value), case)
+
+
 def wrong_call(target: Callable[..., Any], value: Any, error: TypeError) -> PredictionError | None:
     """Return the error of a target that does not take the input alone; ``None`` if the target itself raised it."""
     try:

@@ -14,15 +14,12 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.baselines import (
     ApprovedScore,
-    PendingFile,
     Stamp,
     SuiteScores,
     TestScores,
-    approve,
     approved_scores,
     fingerprint,
     parse,
-    python_score_file,
     read_if_there,
     render,
     rounded,
@@ -30,7 +27,14 @@ from pytest_llmeval.baselines import (
     statistics_file,
 )
 from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
-from pytest_llmeval.baselines._files import baseline_fault, is_orphan, read_statistics
+from pytest_llmeval.baselines._files import (
+    PendingFile,
+    approve,
+    baseline_fault,
+    is_orphan,
+    python_score_file,
+    read_statistics,
+)
 from pytest_llmeval.baselines._scores import Approval, Cases
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.data import own_file

@@ -13,7 +13,8 @@ from pytest_llmeval import Case, Totals, get_evaluator, score
 from pytest_llmeval.core import MetricIndex, Result
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
-from pytest_llmeval.reports import RunReport, RunStart, fill_tables, suite_report, write_reports
+from pytest_llmeval.reports import RunReport, RunStart, fill_tables, write_reports
+from pytest_llmeval.reports._making import suite_report
 from pytest_llmeval.tasks.retrieval._ranking import set_counts
 
 FOLDER = SHARED / "conformance" / "retrieval"

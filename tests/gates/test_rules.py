@@ -10,20 +10,9 @@ from builders import gate_of, run, subjects_of
 from project import load_text
 
 from pytest_llmeval.core import GateOutcome, GateResult, LlmevalError, Metric, Result, SuiteError
-from pytest_llmeval.gates import (
-    DropGate,
-    Gate,
-    GateFault,
-    GateKey,
-    LimitGate,
-    ScoreGate,
-    TextForm,
-    gate_rule,
-    gate_schema,
-    owned,
-)
+from pytest_llmeval.gates import DropGate, Gate, GateKey, LimitGate, ScoreGate, TextForm, gate_rule, gate_schema, owned
 from pytest_llmeval.gates import _rules as rules
-from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS
+from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS, GateFault
 from pytest_llmeval.gates._rules import RULES, known_keys, rule_of
 from pytest_llmeval.reports._form import gated_metrics
 from pytest_llmeval.reports.html._data import number_line

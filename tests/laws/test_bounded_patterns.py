@@ -39,7 +39,7 @@ ON_DEMAND: Mapping[str, str | Callable[[ModuleType], object]] = {
     "exchange.promptfoo._assertions:written": OF_USERS,
     "judges.questions._replies:score_probabilities": OF_NAMES,
     "judges.questions._replies:says": lambda module: module._SAYS,
-    "plugin._score_snapshot:_defines": OF_NAMES,
+    "baselines._python_scores:_defines": OF_NAMES,
     "reports._files:report_format": OF_NAMES,
     "reports._tables:last": OF_NAMES,
     "services._secrets:without": OF_NAMES,

@@ -34,7 +34,6 @@ from pytest_llmeval.numbers import (
     RunPairing,
     compare_systems,
     differences,
-    pooled,
     summarize,
 )
 from pytest_llmeval.reports import CaseReport, SuiteReport
@@ -235,9 +234,9 @@ def test_a_case_with_too_few_repeats_that_have_a_score_abstains() -> None:
 def test_a_pool_of_runs_in_which_other_cases_abstain_is_no_better_than_each_of_them() -> None:
     runs = [rag(tuple(SILENT if n % 3 == turn else FAITHFUL for n in range(60))) for turn in range(3)]
     pool = [CaseStatistics.from_records(each.records) for each in runs]
-    change = compare(runs[0], pooled(pool)).metrics["faithfulness"]
+    change = compare(runs[0], CaseStatistics.pooled(pool)).metrics["faithfulness"]
     assert (change.value, change.baseline) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
-    free = compare(runs[0], pooled(pool, "allowed"), abstained="allowed").metrics["faithfulness"]
+    free = compare(runs[0], CaseStatistics.pooled(pool, "allowed"), abstained="allowed").metrics["faithfulness"]
     assert (free.value, free.baseline) == (1, 1)
 
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_llmeval.numbers import adjusted_gates, benjamini_hochberg, hochberg
-from pytest_llmeval.numbers._inference import holm
+from pytest_llmeval.numbers._inference import adjusted_gates, benjamini_hochberg, hochberg, holm
 
 several = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 

@@ -7,11 +7,11 @@ import pytest
 from builders import run
 
 from pytest_llmeval import Case, Evaluator, Result, compare, get_evaluator, score
-from pytest_llmeval.numbers import CaseStatistics, pooled
+from pytest_llmeval.numbers import CaseStatistics
 
 
 def pool(*results: Result) -> CaseStatistics:
-    return pooled([CaseStatistics.from_records(result.records) for result in results])
+    return CaseStatistics.pooled([CaseStatistics.from_records(result.records) for result in results])
 
 
 def baseline(here: Result, *results: Result, name: str = "score", **how: Any) -> Any:

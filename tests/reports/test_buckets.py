@@ -11,9 +11,10 @@ from pytest_llmeval.cli import report_path
 from pytest_llmeval.core import GateResult, MetricIndex
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
-from pytest_llmeval.reports import RunReport, RunStart, fill_buckets, render, suite_report, to_json
+from pytest_llmeval.reports import RunReport, RunStart, render, to_json
 from pytest_llmeval.reports._files import ERROR_ANALYSIS, report_format
 from pytest_llmeval.reports._json import to_errors, write_errors
+from pytest_llmeval.reports._making import fill_buckets, suite_report
 from pytest_llmeval.reports._markdown import to_markdown
 
 

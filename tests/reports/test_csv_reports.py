@@ -11,8 +11,9 @@ from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.data import csv_lines
-from pytest_llmeval.reports import RunReport, RunStart, SuiteReport, suite_report
+from pytest_llmeval.reports import RunReport, RunStart, SuiteReport
 from pytest_llmeval.reports._csv import csv_rows, write_csv
+from pytest_llmeval.reports._making import suite_report
 
 
 def suite(name: str, metrics: list[str], *cases: Case, variant: str = "") -> SuiteReport:

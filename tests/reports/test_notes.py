@@ -8,18 +8,9 @@ import pytest
 from pytest_llmeval import Case, get_evaluator
 from pytest_llmeval.core import AnswerShown, CaseRecord, MetricIndex
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.reports import (
-    ReportedTexts,
-    RunReport,
-    RunStart,
-    case_reports,
-    fill_buckets,
-    render,
-    suite_report,
-    to_json,
-    worst_cases,
-)
+from pytest_llmeval.reports import ReportedTexts, RunReport, RunStart, render, to_json
 from pytest_llmeval.reports._json import to_errors
+from pytest_llmeval.reports._making import case_reports, fill_buckets, suite_report, worst_cases
 from pytest_llmeval.reports._markdown import to_markdown
 
 ANSWERS = {"right": "Paris", "wrong": "Lyon", "near": "in Paris"}

@@ -9,18 +9,8 @@ from builders import parse_gate
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import GateResult, SnapshotVerdict, width_of
 from pytest_llmeval.gates import DropGate, LimitGate
-from pytest_llmeval.reports import (
-    CaseReport,
-    Line,
-    RunReport,
-    RunStart,
-    SuiteReport,
-    TextTable,
-    case_reports,
-    gate_verdicts,
-    render,
-    suite_report,
-)
+from pytest_llmeval.reports import CaseReport, Line, RunReport, RunStart, SuiteReport, TextTable, gate_verdicts, render
+from pytest_llmeval.reports._making import case_reports, suite_report
 from pytest_llmeval.reports._overview import brief, overview, rows_of, totals
 
 CASES = [Case(str(place), expected="in May", prediction=answer) for place, answer in enumerate(["in May", "May"])]

@@ -35,16 +35,13 @@ from pytest_llmeval.reports import (
     RunReport,
     RunStart,
     SuiteReport,
-    case_reports,
-    fill_buckets,
     read_report,
-    suite_report,
     systems_report,
     to_json,
     to_page,
-    worst_cases,
 )
 from pytest_llmeval.reports._json import form_fields, write_json
+from pytest_llmeval.reports._making import case_reports, fill_buckets, suite_report, worst_cases
 from pytest_llmeval.reports._markdown import to_markdown
 from pytest_llmeval.reports.html._data import entry_of
 

@@ -13,18 +13,9 @@ from wcwidth import wcswidth
 from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core import CaseRecord, is_visible
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.reports import (
-    KindOutcome,
-    RunReport,
-    RunStart,
-    Survival,
-    render,
-    suite_report,
-    text,
-    to_json,
-    write_reports,
-)
+from pytest_llmeval.reports import KindOutcome, RunReport, RunStart, Survival, render, text, to_json, write_reports
 from pytest_llmeval.reports._json import write_data, write_json
+from pytest_llmeval.reports._making import suite_report
 from pytest_llmeval.reports._markdown import append_markdown, to_markdown, write_markdown
 
 EVALUATORS = {"text": get_evaluator("text", metrics=["exact_match", "f1"])}

@@ -12,8 +12,9 @@ from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import GateResult
-from pytest_llmeval.reports import RunReport, RunStart, suite_report, write_reports
+from pytest_llmeval.reports import RunReport, RunStart, write_reports
 from pytest_llmeval.reports._ctrf import to_ctrf
+from pytest_llmeval.reports._making import suite_report
 
 CASES = [
     Case("right", expected="x", prediction="x", labels={"topic": "a"}),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.services import stop_watching, watch
+from pytest_llmeval.services import watch
 from pytest_llmeval.services._uses import UseRecord, _file_of_database
 
 APP = """\
@@ -24,8 +24,9 @@ def options() -> Namespace:
 
 @pytest.fixture
 def record(tmp_path: Path, options: Namespace) -> Iterator[UseRecord]:
-    yield watch(tmp_path, options)
-    stop_watching()
+    used = watch(tmp_path, options)
+    yield used
+    used.stop()
 
 
 def test_options_that_code_of_the_project_reads_are_recorded(

@@ -9,7 +9,8 @@ import pytest
 
 from pytest_llmeval import Case
 from pytest_llmeval.core import PredictionError
-from pytest_llmeval.targets import call_target, for_case
+from pytest_llmeval.targets import call_target
+from pytest_llmeval.targets._python import for_case
 
 CASE = Case("a", input="Q", labels={"kind": "k"})
 

@@ -15,7 +15,7 @@ from servers import PATIENCE
 
 from pytest_llmeval.core import PredictionError
 from pytest_llmeval.services import _processes as process
-from pytest_llmeval.targets import CommandTarget
+from pytest_llmeval.targets._network import CommandTarget
 
 HEAD = """\
 import json, os, signal, subprocess, sys, time

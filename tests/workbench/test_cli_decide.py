@@ -7,8 +7,9 @@ import pytest
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.reports import RunReport, RunStart, suite_report
+from pytest_llmeval.reports import RunReport, RunStart
 from pytest_llmeval.reports._json import write_json
+from pytest_llmeval.reports._making import suite_report
 from pytest_llmeval.run._execute import execute_repeats
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.suites import default_registry, load_suite
