@@ -27,9 +27,8 @@ from pytest_llmeval.numbers import (
     Chain,
     RunPairing,
     chain_name,
-    chain_step,
     differences,
-    estimate,
+    step_between_runs,
 )
 from pytest_llmeval.suites import LoadedSuite
 
@@ -125,7 +124,7 @@ def _next_chains(
     chains: dict[str, Chain] = {}
     first: RunPairing | None = None
     for name, subject in named.items():
-        step = None if last is None else _step_between_runs(last.pairing, *subject)
+        step = None if last is None else step_between_runs(last.pairing, *subject)
         if last is None or step is None:
             continue
         chain = old.chains.get(name)
@@ -134,7 +133,7 @@ def _next_chains(
         elif chain is None:
             approved = CaseStatistics.from_lines(StringIO(anchor[1]), "anchor")
             first = first or RunPairing(last.statistics, approved, run.suite.metrics, abstained=run.suite.abstained)
-            chain = _step_between_runs(first, *subject)
+            chain = step_between_runs(first, *subject)
         if chain is not None:
             chains[name] = chain.extended(step, {} if subject[-1] else last.pairing.matching.by_content)
     return chains
@@ -144,21 +143,13 @@ def _gate_subject(gate: ChangeGate) -> tuple[str, Statistic, str | None]:
     return gate.metric, "mean" if gate.statistic == "mean" else "value", gate.cluster_by
 
 
-def _step_between_runs(pairing: RunPairing, metric: str, statistic: Statistic, cluster_by: str | None) -> Chain | None:
-    if metric not in pairing.table.owner or (cluster_by and not pairing.has_label(cluster_by)):
-        return None
-    rows = pairing.everything()
-    data = estimate(pairing, rows, [metric], statistic=statistic, cluster_by=cluster_by)[metric]
-    return chain_step(data, pairing, rows, cluster_by)
-
-
 def _chained(run: SuiteRun, metric: str, statistic: Statistic, cluster_by: str | None) -> RunPairing | None:
     """Return the run with the one approved last, as the last step of a chain; ``None`` if there is no such chain."""
     last = None if run.pairing is None else run.approved
     scores, name = run.approved_scores, chain_name(metric, statistic, cluster_by)
     if last is None or scores is None or name not in scores.chains:
         return None
-    if _step_between_runs(last.pairing, metric, statistic, cluster_by) is None:
+    if step_between_runs(last.pairing, metric, statistic, cluster_by) is None:
         return None
     pairing = run.pair(last.statistics)
     pairing.chains = {name: scores.chains[name]}

@@ -340,10 +340,10 @@ def _changed_judge(label: str, old: Comparable, new: Comparable, display_path: s
 
 def _is_agreement(label: str, comparable: Comparable) -> bool:
     """Whether an evaluator is the agreement of a panel, which no bridge is about."""
-    from pytest_llmeval.evaluators import agreement_name
+    from pytest_llmeval.evaluators import PanelAgreement
 
     printed = comparable.evaluators.get(label)
-    return printed is not None and printed.name == agreement_name(str(printed.options.get("of")))
+    return printed is not None and printed.name == PanelAgreement(str(printed.options.get("of"))).name
 
 
 def _way_to_migrate(old: str, new: str) -> str:

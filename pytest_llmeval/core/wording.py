@@ -231,15 +231,6 @@ def printable(text: str, *, lines: bool = False) -> str:
     )
 
 
-def encodable(text: str) -> str:
-    r"""Return a text that can be written as UTF-8: halves of surrogate pairs are escaped.
-
-    >>> encodable("a\ud800")
-    'a\\ud800'
-    """
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
 _ORDER = re.compile(r"(?:^|(?<=[\r\n]))(?:[^\S\r\n]|\x1b\[[\d;]*m)*:(?=:)|##\w*(?=\[)")
 """The beginning of what a runner of CI obeys: ``::command`` after blanks, ``##[command]`` and ``##vso[`` anywhere."""
 

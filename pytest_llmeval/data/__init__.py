@@ -93,7 +93,7 @@ if TYPE_CHECKING:
         same_id,
         wrong_values,
     )
-    from pytest_llmeval.data.formats._frames import CaseColumns, CaseData, ColumnNames, RowSource, cases_of, rows_of
+    from pytest_llmeval.data.formats._frames import CaseColumns, CaseData, ColumnNames, rows_of
     from pytest_llmeval.data.formats._rows import DataRow
     from pytest_llmeval.data.labels import LabelSet, load_taxonomy, taxonomy_path
 
@@ -203,8 +203,6 @@ _HOMES = {
         "CaseColumns",
         "CaseData",
         "ColumnNames",
-        "RowSource",
-        "cases_of",
         "rows_of",
     ),
     "formats._rows": ("DataRow",),

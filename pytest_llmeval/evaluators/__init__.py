@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         MissingTraceError,
         Order,
         ToolCall,
-        first_parting,
         follows,
         messages_of,
         read_expected,
@@ -86,7 +85,6 @@ if TYPE_CHECKING:
         CascadeErrors,
         PanelAgreement,
         VerdictStatistics,
-        agreement_name,
         with_audit,
     )
     from pytest_llmeval.evaluators.measures._confusion import (
@@ -149,7 +147,6 @@ _HOMES = {
         "MissingTraceError",
         "Order",
         "ToolCall",
-        "first_parting",
         "follows",
         "messages_of",
         "read_expected",
@@ -213,7 +210,6 @@ _HOMES = {
         "Cascaded",
         "PanelAgreement",
         "VerdictStatistics",
-        "agreement_name",
         "with_audit",
     ),
     "measures._confusion": (

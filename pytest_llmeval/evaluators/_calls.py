@@ -2,10 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core import MISSING, Case, PredictionError, call_text, grouped
+from pytest_llmeval.core import Case, call_text
 from pytest_llmeval.evaluators._answers import NoJsonError, describe_found, read_json
 
 _FAILED: Final = frozenset(
@@ -384,116 +384,6 @@ def follows(expected: Sequence[str], called: Sequence[str], order: Order) -> boo
     if order == "any_order":
         return right == actual
     return right <= actual if order == "superset" else actual <= right
-
-
-class _Action(NamedTuple):
-    """One thing that a repeat did.
-
-    Attributes:
-        key: The same for equal steps.
-        what: The step as people read it.
-        is_user: Whether a turn begins with it.
-    """
-
-    key: str
-    what: str
-    is_user: bool = False
-
-
-_END = _Action("end", "the end")
-_USER = _Action("user", "a message of the user", is_user=True)
-_ASSISTANT = _Action("assistant", "a message of the assistant")
-
-
-def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -> dict[str, Any] | None:
-    """The first step at which the repeats of a case differ; ``None`` if none does, or steps cannot be compared.
-
-    Steps are messages of the user, calls of tools with their arguments, and messages of the assistant without calls.
-    Texts differ whenever a model writes them again, so they are compared only if no repeat calls a tool.
-
-    Args:
-        repeats: The case with each of its predictions; those without one are left out.
-        redact: Makes the text of a step presentable.
-
-    Returns:
-        ``turn``, counted from 1, ``None`` for lists of calls; ``step`` in that turn, counted from 1 behind the message
-        of the user; and ``variants``, each with ``what`` was done and by which ``repeats``, counted from 1.
-    """
-    if all(repeat.prediction is repeats[0].prediction for repeat in repeats):
-        return None
-    numbers = [number for number, case in enumerate(repeats, 1) if case.prediction is not MISSING]
-    try:
-        read = [_Read.parse(repeats[number - 1]) for number in numbers]
-    except (MissingTraceError, PredictionError):
-        return None
-    conversations = [each.messages is not None for each in read]
-    compares_texts = not any(each.calls for each in read)
-    if len(read) < 2 or (compares_texts and not all(conversations)):  # noqa: PLR2004 (a pair)
-        return None
-    steps = [list(each.steps(texts=compares_texts)) for each in read]
-    turn = done = 0
-    for place in range(max(map(len, steps))):
-        now = [step[place] if place < len(step) else _END for step in steps]
-        if len({each.key for each in now}) > 1:
-            variants = _variant_actions(dict(zip(numbers, now, strict=True)), redact)
-            return {"turn": max(turn, 1) if any(conversations) else None, "step": done + 1, "variants": variants}
-        turn, done = (turn + 1, 0) if now[0].is_user else (turn, done + 1)
-    return None
-
-
-def _variant_actions(steps: Mapping[int, _Action], redact: Callable[[str], str]) -> list[dict[str, Any]]:
-    repeats = grouped((step.key, number) for number, step in steps.items())
-    what = {step.key: step.what for step in steps.values()}
-    return [{"what": redact(what[key]), "repeats": repeat} for key, repeat in repeats.items()]
-
-
-class _Read(NamedTuple):
-    """A repeat whose trace has been read.
-
-    Attributes:
-        messages: What was said and called; ``None`` where only calls are known.
-        calls: The calls.
-    """
-
-    messages: Sequence[MessageStep] | None
-    calls: Sequence[ToolCall]
-
-    @classmethod
-    def parse(cls, case: Case) -> "_Read":
-        """Read a prediction.
-
-        Raises:
-            MissingTraceError: It has neither messages nor calls of tools, or some that cannot be read.
-            PredictionError: A part cannot be looked up.
-        """
-        messages, listed = messages_of(case), case.parts.get("tool_calls")
-        if messages is not None:
-            steps = read_steps(messages)
-            calls = [call for step in steps for call in step.calls]
-            if calls or not listed:
-                return cls(steps, calls)
-        return cls(None, read_trace(listed))
-
-    def steps(self, *, texts: bool) -> Iterator[_Action]:
-        """Yield what was done, in order."""
-        if self.messages is None:
-            yield from map(_action_of_call, self.calls)
-            return
-        for role, text, calls in self.messages:
-            yield from map(_action_of_call, calls)
-            if role == "user":
-                yield _with_text(_USER, text) if texts else _USER
-            elif role == "assistant" and text and not calls:
-                yield _with_text(_ASSISTANT, text) if texts else _ASSISTANT
-
-
-def _action_of_call(call: ToolCall) -> _Action:
-    arguments = json.dumps(call.arguments or {}, sort_keys=True, ensure_ascii=False, default=str)
-    return _Action(f"call {call.name} {arguments}", f"{call.name}({arguments[1:-1]})")
-
-
-def _with_text(step: _Action, text: str) -> _Action:
-    return _Action(f"{step.key} {text}", f"{step.what}: {text}", step.is_user)
 
 
 def read_transcript(text: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         metric_changes,
     )
     from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence, Untestable
-    from pytest_llmeval.numbers._estimation import Estimate, chain_name, chain_step, columns_of, estimate
+    from pytest_llmeval.numbers._estimation import Estimate, chain_name, columns_of, step_between_runs
     from pytest_llmeval.numbers._inference import (
         FarChanges,
         Worsened,
@@ -108,11 +108,10 @@ _HOMES = {
         "Untestable",
     ),
     "_estimation": (
+        "step_between_runs",
         "Estimate",
         "chain_name",
-        "chain_step",
         "columns_of",
-        "estimate",
     ),
     "_inference": (
         "adjust_families",

@@ -202,6 +202,22 @@ def chain_step(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by
     return Chain(difference, 1, data.units, data.changed or 0, named, remainder)
 
 
+def step_between_runs(pairing: RunPairing, metric: str, statistic: Statistic, cluster_by: str | None) -> Chain | None:
+    """Return the step of a metric from the baseline to the current run, over all cases of both; ``None`` without one.
+
+    Args:
+        pairing: The two runs.
+        metric: Its name.
+        statistic: Of the metric.
+        cluster_by: A label; cases with the same value of it are one unit.
+    """
+    if metric not in pairing.table.owner or (cluster_by and not pairing.has_label(cluster_by)):
+        return None
+    rows = pairing.everything()
+    data = estimate(pairing, rows, [metric], statistic=statistic, cluster_by=cluster_by)[metric]
+    return chain_step(data, pairing, rows, cluster_by)
+
+
 def _chained(data: Estimate, chain: Chain, metric: Metric) -> Estimate:
     """Return the estimate of the difference from the first run of a chain, of which two runs are the last step.
 

@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
-from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted, encodable, listed, printable
+from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted, listed, printable
 from pytest_llmeval.plugin._options import AGENT
 from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
-from pytest_llmeval.plugin._pytest_private import terminal_width, write_order
+from pytest_llmeval.plugin._pytest_private import encodable, terminal_width, write_order
 from pytest_llmeval.reports import Line, RunReport, agent_lines, render
 from pytest_llmeval.run import Item, ItemResult, RunRecord
 from pytest_llmeval.services import secret_values, without

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import pytest
 
-from pytest_llmeval.core import LogWriter, encodable
+from pytest_llmeval.core import LogWriter
 from pytest_llmeval.plugin._options import WorkerTerms
 from pytest_llmeval.services import secret_values, without
 
@@ -241,3 +241,12 @@ def write_order(config: pytest.Config, order: str) -> None:
     log = config.get_terminal_writer()._file  # noqa: SLF001
     if isinstance(log, LogWriter):
         log.write_order(order)
+
+
+def encodable(text: str) -> str:
+    r"""Return a text that can be written as UTF-8: halves of surrogate pairs are escaped.
+
+    >>> encodable("a\ud800")
+    'a\\ud800'
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -56,8 +56,6 @@ from pytest_llmeval.data import (
     Document,
     FilePlace,
     RowShare,
-    RowSource,
-    cases_of,
     display_path,
     typed,
 )
@@ -209,7 +207,7 @@ def cases(
     named = {part: column for part, column in columns.items() if column is not None}
     options = {"format": format, "delimiter": delimiter, "items": items, "split": split}
     known = {name: value for name, value in options.items() if value is not None}
-    return cases_of(data, users_frame(), columns=named, options=known)
+    return CaseData.from_data(data, users_frame(), columns=named, options=known)
 
 
 def _signature() -> Signature:
@@ -280,7 +278,7 @@ class Suite(Generic[Input_co, Expected_co]):
         if not self._file.is_file():  # a cell of a notebook, or a console
             self._file = Path.cwd() / "notebook.py"
         self.path = self._file.with_name(f"{self._file.name}{IN_MODULE}{name}")
-        self._cases = cases if isinstance(cases, CaseData) else cases_of(cases, frame, columns={})
+        self._cases = cases if isinstance(cases, CaseData) else CaseData.from_data(cases, frame, columns={})
         self._keys: dict[str, Any] = dict(keys)
         self._read_keys()
         if not CHECKS_DEFERRED.get():
@@ -415,8 +413,7 @@ class Suite(Generic[Input_co, Expected_co]):
         document, foreign = self._document(root)
         if self._cases.fault:
             raise SuiteError([document.fault(("cases",), self._cases.fault)])
-        rows = self._cases.source if isinstance(self._cases.source, RowSource) else None
-        suite = load_suite(self.path, known, root=root, document=document, source=rows, share=share)
+        suite = load_suite(self.path, known, root=root, document=document, source=self._cases.rows, share=share)
         if foreign:  # where keys take any text
             raise SuiteError(foreign)
         return self._typed(suite, document) if self._cases.types else suite
@@ -424,7 +421,7 @@ class Suite(Generic[Input_co, Expected_co]):
     def _document(self, root: Path) -> tuple[Document, list[Fault]]:
         """Return the keys as data, with names in place of what JSON cannot express, and a fault for each such key."""
         place = FilePlace(self._line, 1)
-        source = None if isinstance(self._cases.source, RowSource) else self._cases.source
+        source = self._cases.file_entry
         data = dict(self._data if source is None else {**self._data, "source": source})
         document = Document(display_path(self._file, root), data, lambda _: place, objects=self._by_name.objects)
         faults = []
@@ -465,10 +462,10 @@ class Suite(Generic[Input_co, Expected_co]):
         if not self._data:
             return self.path.read_text(encoding="utf-8")
         data = dict(self._data)
-        if isinstance(self._cases.source, RowSource):
-            data["cases"] = [_case_entry(case) for case in self._cases.source.load(self.path.parent, [])]
+        if (rows := self._cases.rows) is not None:
+            data["cases"] = [_case_entry(case) for case in rows.load(self.path.parent, [])]
         else:
-            data["source"] = self._cases.source
+            data["source"] = self._cases.file_entry
         try:
             return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
         except yaml.representer.RepresenterError as error:

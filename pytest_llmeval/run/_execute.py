@@ -292,7 +292,7 @@ def execute_repeats(
     parts = [execute(suite, answer, measure, explains_all=explains_all, started=started) for answer in answers]
     if len(parts) == 1:
         return parts[0]
-    from pytest_llmeval.evaluators import first_parting
+    from pytest_llmeval.run._partings import first_parting
 
     passed = [None if part.record.outcome == "errored" else part.record.outcome in UNFAILED for part in parts]
     scores = [_scores(suite, suite.evaluators, part.record.observations) for part in parts]

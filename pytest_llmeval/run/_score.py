@@ -182,17 +182,15 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
     Raises:
         EvaluatorError: There is none, two have one name, or something else is among them.
     """
-    from pytest_llmeval.suites import NamedEvaluator
+    from pytest_llmeval.suites import listed
 
     if isinstance(evaluators, Mapping) and not _is_one_entry(evaluators):
-        listed = [(label, _labelled(evaluator, caller)[1]) for label, evaluator in evaluators.items()]
+        labelled = [(label, _labelled(evaluator, caller)[1]) for label, evaluator in evaluators.items()]
     else:
-        single = callable(evaluators) or isinstance(evaluators, Evaluator | NamedEvaluator | Mapping)
-        single = single or not isinstance(evaluators, Iterable)
-        several: Iterable[Any] = [evaluators] if single else evaluators  # type: ignore[assignment]  # narrowed by `single`
-        listed = [_labelled(each, caller) for each in several]
-    named = dict(listed)
-    if len(named) < len(listed):
+        several = listed(evaluators) if isinstance(evaluators, Iterable) else [evaluators]
+        labelled = [_labelled(each, caller) for each in several]
+    named = dict(labelled)
+    if len(named) < len(labelled):
         raise EvaluatorError(
             f"{caller}: found two evaluators of one name, expected distinct names: ev.evaluator(..., name='short')"
         )
@@ -209,21 +207,13 @@ def _is_one_entry(evaluators: Mapping[str, Any]) -> bool:
 def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
     """Return the label of an evaluator, and the evaluator."""
     from pytest_llmeval.evaluators import evaluator_of
-    from pytest_llmeval.suites import EntryFunction, NamedEvaluator, evaluator_of_entry
+    from pytest_llmeval.suites import label_evaluator
 
-    label = ""
-    if isinstance(each, Mapping):
-        try:
-            label, each = evaluator_of_entry(each)
-        except EvaluatorError as error:
-            raise EvaluatorError(f"{caller}: {error}") from None
-    if isinstance(each, NamedEvaluator):
-        if unread := [name for name in each.settings if name != "as"]:
-            raise EvaluatorError(f"{caller}: found an evaluator with {unread[0]}, expected it in a suite")
-        each, label = each.evaluator, each.settings.get("as", "")
-    elif isinstance(each, EntryFunction):
-        raise EvaluatorError(f"{caller}: ev.{each.__name__} is not called; write ev.{each.__name__}(...)")
-    elif callable(each) and not isinstance(each, type | Evaluator):
+    try:
+        label, each = label_evaluator(each)
+    except EvaluatorError as error:
+        raise EvaluatorError(f"{caller}: {error}") from None
+    if callable(each) and not isinstance(each, type | Evaluator):
         each = evaluator_of(each)
     if not isinstance(each, Evaluator):
         from pytest_llmeval.run._declared import Suite

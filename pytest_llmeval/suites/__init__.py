@@ -11,15 +11,14 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.suites._entries import (
-        EntryFunction,
         NamedEvaluator,
         NamedObject,
         SuiteArguments,
         by_name_in_file,
         check,
         evaluator,
-        evaluator_of_entry,
         get_checks,
+        label_evaluator,
         listed,
     )
     from pytest_llmeval.suites._evaluator_settings import widest
@@ -77,14 +76,13 @@ def left_alone(files: Sequence[str]) -> str:
 
 _HOMES = {
     "_entries": (
-        "EntryFunction",
+        "label_evaluator",
         "NamedEvaluator",
         "NamedObject",
         "SuiteArguments",
         "by_name_in_file",
         "check",
         "evaluator",
-        "evaluator_of_entry",
         "get_checks",
         "listed",
     ),

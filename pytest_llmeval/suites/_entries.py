@@ -78,20 +78,6 @@ def check(function: CaseFunction, name: str | None = None) -> CheckKind:
     return check_of(function, name)
 
 
-def evaluator_of_entry(entry: Mapping[str, Any]) -> tuple[str, Evaluator]:
-    """Return label and evaluator of an entry of a suite, such as ``ev.text(metrics=["f1"])``.
-
-    Raises:
-        EvaluatorError: It names no evaluator or an unknown option, or has a setting that only suites read.
-    """
-    kinds = [name for name in entry if name not in _BESIDE_IN_FILE]
-    if unread := [name for name in entry if name in _BESIDE_IN_FILE and name != "as"]:
-        raise EvaluatorError(f"found an evaluator with {unread[0]}, which only a suite reads")
-    if len(kinds) != 1:
-        raise EvaluatorError("found dict, expected an evaluator, such as ev.text(metrics=['f1'])")
-    return entry.get("as", ""), get_evaluator(kinds[0], **entry[kinds[0]])
-
-
 class NamedObject(Struct, frozen=True):
     """An object with the name that it has in files and reports.
 
@@ -431,3 +417,37 @@ def __getattr__(name: str) -> EntryFunction:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     function = globals()[name] = EntryFunction(name, kinds.get(name, name), is_check=name not in kinds)
     return function
+
+
+def label_evaluator(value: Any) -> tuple[str, Any]:
+    """Return the label and the evaluator of an entry or of an evaluator with settings; the label may be empty.
+
+    Args:
+        value: Another value is returned without a label.
+
+    Raises:
+        EvaluatorError: The entry is wrong, a setting is read by suites only, or the function of an entry is not called.
+    """
+    if isinstance(value, Mapping):
+        return _evaluator_of_entry(value)
+    if isinstance(value, EntryFunction):
+        raise EvaluatorError(f"ev.{value.__name__} is not called; write ev.{value.__name__}(...)")
+    if not isinstance(value, NamedEvaluator):
+        return "", value
+    if unread := [name for name in value.settings if name != "as"]:
+        raise EvaluatorError(f"found an evaluator with {unread[0]}, expected it in a suite")
+    return value.settings.get("as", ""), value.evaluator
+
+
+def _evaluator_of_entry(entry: Mapping[str, Any]) -> tuple[str, Evaluator]:
+    """Return label and evaluator of an entry of a suite, such as ``ev.text(metrics=["f1"])``.
+
+    Raises:
+        EvaluatorError: It names no evaluator or an unknown option, or has a setting that only suites read.
+    """
+    kinds = [name for name in entry if name not in _BESIDE_IN_FILE]
+    if unread := [name for name in entry if name in _BESIDE_IN_FILE and name != "as"]:
+        raise EvaluatorError(f"found an evaluator with {unread[0]}, which only a suite reads")
+    if len(kinds) != 1:
+        raise EvaluatorError("found dict, expected an evaluator, such as ev.text(metrics=['f1'])")
+    return entry.get("as", ""), get_evaluator(kinds[0], **entry[kinds[0]])

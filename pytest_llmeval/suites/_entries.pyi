@@ -209,12 +209,15 @@ def get_checks(*entries: Any) -> Checks:
         LlmevalError: A function has no name, or two have the same one.
     """
 
-def evaluator_of_entry(entry: Mapping[str, Any]) -> tuple[str, Evaluator]: ...
+def label_evaluator(value: Any) -> tuple[str, Any]: ...
 def not_(check: Check) -> Entry:
-    """Return label and evaluator of an entry of a suite, such as ``ev.text(metrics=["f1"])``.
+    """Return the label and the evaluator of an entry or of an evaluator with settings; the label may be empty.
+
+    Args:
+        value: Another value is returned without a label.
 
     Raises:
-        EvaluatorError: It names no evaluator or an unknown option, or has a setting that only suites read.
+        EvaluatorError: The entry is wrong, a setting is read by suites only, or the function of an entry is not called.
     """
 
 def all_of(*of: Check) -> Entry:
@@ -1714,7 +1717,6 @@ __all__ = [
     "ends_with",
     "equals",
     "evaluator",
-    "evaluator_of_entry",
     "fact_check",
     "fields",
     "get_checks",
@@ -1729,6 +1731,7 @@ __all__ = [
     "json_subset",
     "judge",
     "judge_agreement",
+    "label_evaluator",
     "language",
     "latency_s",
     "levenshtein",

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.numbers import CaseDigest, CaseStatistics, Chain, RunPairing, chain_step, estimate
+from pytest_llmeval.numbers import CaseDigest, CaseStatistics, Chain, RunPairing
+from pytest_llmeval.numbers._estimation import chain_step, estimate
 from pytest_llmeval.numbers._pairing import match
 
 EVALUATOR = get_evaluator("classification", metrics=["accuracy", "f1_macro"])

@@ -345,43 +345,54 @@ class CaseData(Struct, Generic[Input_co, Expected_co], frozen=True):
     types: Mapping[str, Any] = {}
     fault: str = ""
 
+    @property
+    def rows(self) -> RowSource | None:
+        """The rows, if they are in memory."""
+        return self.source if isinstance(self.source, RowSource) else None
 
-def cases_of(
-    data: Any,
-    caller: FrameType,
-    *,
-    columns: Mapping[str, CaseColumns],
-    options: Mapping[str, Any] = {},
-) -> CaseData[Any, Any]:
-    """Return cases of data in memory or in a file.
+    @property
+    def file_entry(self) -> Mapping[str, Any] | None:
+        """The entry ``source`` of a suite file, if the rows are in a file."""
+        return None if isinstance(self.source, RowSource) else self.source
 
-    Args:
-        data: As of `rows_of`, or the path of a file, relative to the caller's.
-        caller: Who declares them.
-        columns: Part of a case to what feeds it; parts that are not there are read from columns of their names.
-        options: Of the source of a file, such as its ``format``.
-    """
-    file = Path(caller.f_code.co_filename)
-    types = {part: column for part, column in columns.items() if _is_type(column)}
-    try:
-        if isinstance(data, str | Path):
-            path = file.parent / data
-            kind = options.get("format") or ("arrow" if path.is_dir() else _FORMATS.get(path.suffix.lower()))
-            if kind is None:
-                return CaseData(None, types, f"found {path.name!r}, expected a name in {', '.join(_FORMATS)}")
-            named = _column_map(columns, columns_of_file(path) if types else None)
-            source: dict[str, Any] = {"format": kind, "path": str(data), **options}
-            return CaseData({**source, "fields": named} if named else source, types)
-        data = list(data) if isinstance(data, Iterator) else data
-        rows = tuple(map(_object_row, _native_rows(data)))
-        if all(isinstance(row, BadCell) for row in rows):
-            list(rows_of(data))  # which says what no row is
-    except LlmevalError as error:
-        return CaseData(None, types, str(error))
-    known = list(dict.fromkeys(name for row in rows if isinstance(row, ObjectRow) for name in row.data))
-    named = _column_map(columns, known)
-    column_map = ColumnMap(**named) if named else None
-    return CaseData(RowSource(str(file), None, rows, column_map, caller.f_lineno), types)
+    @classmethod
+    def from_data(
+        cls,
+        data: Any,
+        caller: FrameType,
+        *,
+        columns: Mapping[str, CaseColumns],
+        options: Mapping[str, Any] = {},
+    ) -> "CaseData[Any, Any]":
+        """Return cases of data in memory or in a file.
+
+        Args:
+            data: As of `rows_of`, or the path of a file, relative to the caller's.
+            caller: Who declares them.
+            columns: Part of a case to what feeds it; parts that are not there are read from columns of their names.
+            options: Of the source of a file, such as its ``format``.
+        """
+        file = Path(caller.f_code.co_filename)
+        types = {part: column for part, column in columns.items() if _is_type(column)}
+        try:
+            if isinstance(data, str | Path):
+                path = file.parent / data
+                kind = options.get("format") or ("arrow" if path.is_dir() else _FORMATS.get(path.suffix.lower()))
+                if kind is None:
+                    return cls(None, types, f"found {path.name!r}, expected a name in {', '.join(_FORMATS)}")
+                named = _column_map(columns, columns_of_file(path) if types else None)
+                source: dict[str, Any] = {"format": kind, "path": str(data), **options}
+                return cls({**source, "fields": named} if named else source, types)
+            data = list(data) if isinstance(data, Iterator) else data
+            rows = tuple(map(_object_row, _native_rows(data)))
+            if all(isinstance(row, BadCell) for row in rows):
+                list(rows_of(data))  # which says what no row is
+        except LlmevalError as error:
+            return cls(None, types, str(error))
+        known = list(dict.fromkeys(name for row in rows if isinstance(row, ObjectRow) for name in row.data))
+        named = _column_map(columns, known)
+        column_map = ColumnMap(**named) if named else None
+        return cls(RowSource(str(file), None, rows, column_map, caller.f_lineno), types)
 
 
 def _column_map(columns: Mapping[str, CaseColumns], known: Sequence[str] | None) -> dict[str, Any]:

@@ -149,11 +149,6 @@ class PanelAgreement(VerdictStatistics):
         }
 
 
-def agreement_name(label: str) -> str:
-    """Return the name of the agreement about the questions of an evaluator, by its label."""
-    return f"{label} {PanelAgreement.kind}"
-
-
 def _pair_column(pair: tuple[int, int]) -> str:
     return f"pair{pair[0]}-{pair[1]}"
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import MISSING, Case
-from pytest_llmeval.evaluators import first_parting
+from pytest_llmeval.run._partings import first_parting
 
 
 def user(text: str) -> dict[str, Any]:
