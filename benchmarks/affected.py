@@ -36,7 +36,7 @@ from affected_project import (  # noqa: E402 (those of tests)
     write,
 )
 from sides import clean_environment, pytest_command  # noqa: E402 (beside this file)
-from ways import ALONE, WAYS, change_of, files_of  # noqa: E402 (those of tests)
+from ways import ALONE, VARIABLES, WAYS, change_of, files_of  # noqa: E402 (those of tests)
 
 from pytest_llmeval.run import Checkout, ChoiceTerms  # noqa: E402 (as above)
 from pytest_llmeval.suites import SuiteKey  # noqa: E402 (as above)
@@ -116,7 +116,7 @@ def change(root: Path, way: str) -> None:
     """Make the change of a way."""
     changes = change_of(way)
     if not changes:
-        os.environ["WAY_OF_NOBODY"] = "two"
+        os.environ.update(VARIABLES)
     for name, text in changes.items():
         if text is None:
             (root / name).unlink()
@@ -168,7 +168,8 @@ def mutations(project: Path, approved: str, count: int, seed: int) -> None:
             wider += runs > changed
         git(root, "checkout", "-q", ".")
         git(root, "clean", "-qfd")
-        os.environ.pop("WAY_OF_NOBODY", None)
+        for name in VARIABLES:
+            os.environ.pop(name, None)
     print(f"changes: {count}, seed {seed}, {count - ways['']} in {len(ways) - 1} of {len(WAYS)} ways")
     print(f"  {changing} change answers, {missed} cases missed; {exact} exact, {wider}")
     print(f"  with more cases than changed, {unloadable} that no run can load")

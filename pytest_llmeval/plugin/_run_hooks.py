@@ -375,8 +375,11 @@ class ItemHooks:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Say for which suite code runs."""
-        loaded = None if watched() is None else case_of(item)
-        token = USER.set("" if loaded is None else loaded.key.whole_name)
+        if (used := watched()) is None:
+            return (yield)
+        loaded = case_of(item)
+        token = USER.set("" if loaded is None else loaded.key.user)
+        used.enter(f"file {used.name(item.path)}" if loaded is None or loaded.key.test else loaded.key.user)
         try:
             return (yield)
         finally:

@@ -38,7 +38,7 @@ from pytest_llmeval.run._links import (
     batch_target,
     traced,
 )
-from pytest_llmeval.services import USER, Background, Pending, SharedTask, ThisThread, together
+from pytest_llmeval.services import USER, Background, Pending, SharedTask, ThisThread, together, watched
 from pytest_llmeval.suites import SuiteKey
 
 if TYPE_CHECKING:
@@ -165,7 +165,9 @@ class Answering:
             here: Where a plain target is called; ``None``: in a thread of its own.
             cut_off: Gets what has been paid for of an answer whose judges or opponents are cancelled.
         """
-        USER.set(job.key.whole_name)  # calls made early run beside the items of other suites
+        USER.set(job.key.user)  # calls made early run beside the items of other suites
+        if (used := watched()) is not None:
+            used.begin_ahead(job.key.user)
         with self.limit.in_turn():
             if pending is not None:
                 return await self._judged(pending, cut_off)

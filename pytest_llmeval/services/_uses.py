@@ -2,25 +2,27 @@
 
 import builtins
 import importlib.util
+import locale
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import machinery
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
 Use: TypeAlias = tuple[str, str]
 """Who used something, and what: a kind and a name, such as ``file docs/fr.txt``.
 
-Who is the name that `USER` has, ``file app.py`` for the code of a file, or empty: anyone.
+Who is ``suite NAME``, ``file app.py`` for the code of a file, ``module json`` for what it keeps, or empty: anyone.
 """
 
 USER: ContextVar[str] = ContextVar("USER", default="")
-"""For whom code runs."""
+"""For whom code runs: a suite, as it is named as a user, or nobody in particular."""
 
 OURS: ContextVar[bool] = ContextVar("OURS", default=False)
 """Whether a call is one that this package makes and knows, such as that of a judge."""
@@ -46,8 +48,18 @@ _READERS_OF_VARIABLES: Final = frozenset({"pydantic_settings", "environs", "deco
 """Libraries that read variables for the code that calls them."""
 _KEEPERS: Final = frozenset({"linecache.py", "gettext.py", "decouple.py"})
 """Modules elsewhere that keep what they have read: who uses them may get what they read for others."""
+_LOCALE: Final = (*(name for name in vars(locale) if name.startswith("LC_")), "LANG", "LANGUAGE")
 _ATTACH: Final = 24
 """The action of SQLite that attaches a database."""
+
+_UNPATCHED: Final[list[object]] = []
+_SET: Final = os._Environ.__setitem__  # noqa: SLF001 (as for the class below)
+_DELETE: Final = os._Environ.__delitem__  # noqa: SLF001 (as for the class below)
+_OF_TESTS: Final = "PYTEST_CURRENT_TEST"
+"""The variable that pytest sets and deletes several times for each test."""
+
+_STEADY: Final = frozenset({"runxfail", "setuponly", "setupplan", "setupshow", "usepdb"})
+"""Options that pytest reads for each test, so that all suites use them: a look at who reads them would take longer."""
 
 _READLINK: Final = os.readlink
 _RUNNER, _PACKAGE, _LIBRARY, _PYTHON, _KEEPER = (object() for _ in range(5))
@@ -88,7 +100,11 @@ class UseRecord:
         self._written: dict[str, set[str]] = {}
         self._set: dict[str, set[str]] = {}
         self.foreign: set[tuple[str, object]] = set()
-        early = (f"unknown {name} was imported before the run could watch it" for name in self._own_modules())
+        self._paths: set[str] = set()
+        self._running: set[str] = set()
+        self._ahead: set[str] = set()
+        self._states: dict[str, object] = {}
+        early = (f"unknown {name} was imported before the run could watch it" for name, _ in self._own_modules())
         self.early = frozenset({("", text) for text in early})
         self.uses |= self.early
 
@@ -100,16 +116,65 @@ class UseRecord:
     def close(self) -> set[Use]:
         """Add the modules that are loaded now, and return everything that was used."""
         aside = {self.name(str(path)) for path in self.aside}
-        loaded = {("loaded", f"file {name}") for name in self._own_modules() if name not in aside}
+        loaded = {("loaded", f"file {name}") for name, _ in self._own_modules() if name not in aside}
         spawns = {("", "unknown multiprocessing starts programs") for name in _SPAWNS if name in sys.modules}
         return self.uses | loaded | spawns
 
-    def _own_modules(self) -> Iterable[str]:
-        files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-        named = (file for file in files if isinstance(file, str))
+    def _own_modules(self) -> list[tuple[str, ModuleType]]:
+        """The modules of the project that are loaded, each with the name of its file."""
+        files = [(getattr(module, "__file__", None), module) for module in list(sys.modules.values())]
         # Of a thousand modules, few are the project's; `name` would look at each at length.
-        own = (file for file in named if os.pardir in file or not file.startswith(self._installed))
-        return sorted(filter(None, map(self.name, own)))
+        own = [
+            (self.name(file), module)
+            for file, module in files
+            if isinstance(file, str) and (os.pardir in file or not file.startswith(self._installed))
+        ]
+        return sorted([(name, module) for name, module in own if name is not None], key=lambda named: named[0])
+
+    def enter(self, runner: str) -> None:
+        """Note whose code runs from now on; who ran before has set what is different now in modules.
+
+        Args:
+            runner: ``suite NAME``, or ``file NAME`` of a test that is no case.
+        """
+        if runner in self._running - self._ahead:
+            return
+        before = self._states
+        self._states = self._module_states()
+        changed = {user for user, state in self._states.items() if before.get(user, _UNPATCHED) != state}
+        unknown = changed - {*before} if not self._running else set()  # conftests and test modules, which pytest loads
+        self.uses |= {(user, setter) for user in changed - unknown for setter in self._running or unknown}
+        self._ahead.discard(runner)
+        self._running = {runner, *self._ahead}
+
+    def begin_ahead(self, runner: str) -> None:
+        """Note that code of a suite runs beside that of others."""
+        if runner not in self._running:
+            self._running.add(runner)
+            self._ahead.add(runner)
+
+    def begin_module(self, module: ModuleType) -> None:
+        """Note the state of a module that has just been loaded."""
+        from pytest_llmeval.services._module_states import state_of  # where cases are watched, and in no other run
+
+        if self._is_own(module.__name__):
+            self._states[f"file {self.name(module.__file__)}"] = state_of(module, self._is_own)
+
+    def _module_states(self) -> dict[str, object]:
+        """The state of each module by its name as a user: of the project's, and of those that these import."""
+        from pytest_llmeval.services._module_states import patches_of, state_of  # as above
+
+        states = {f"file {name}": state_of(module, self._is_own) for name, module in self._own_modules()}
+        for user in {use for _, use in self.uses if use.startswith("module ")}:
+            name = user.removeprefix("module ")
+            if name in sys.modules and not self._is_own(name):
+                states[user] = patches_of(sys.modules[name], self._is_own)
+        return states
+
+    def _is_own(self, module: str) -> bool:
+        """Return whether a module is the project's."""
+        file = getattr(sys.modules.get(module), "__file__", None)
+        return isinstance(file, str) and self.name(file) is not None
 
     def name(self, path: Any) -> str | None:
         """Return the name of a file of the project; ``None`` for others, and for what is no input."""
@@ -211,6 +276,8 @@ class UseRecord:
             if isinstance(arguments[1], str):
                 self._touch(arguments[1], frame)
                 self._note_compiled(arguments[0], frame)
+            elif not self._paths.issuperset(arguments[2] or ()):
+                self._note_paths(arguments[2])
             self.note(f"module {arguments[0]}", frame, near=True)
         elif isinstance(path := _path(arguments[0]), str | bytes | os.PathLike):
             self._open(event, path, arguments, frame)
@@ -224,17 +291,29 @@ class UseRecord:
             if file is None:
                 self.note("unknown a database is attached", frame)
             else:
-                self._touch(_file_of_database(file), frame)
+                self._touch_database(file, frame)
         return 0
+
+    def _touch_database(self, uri: str, frame: FrameType) -> None:
+        for ending in ("", "-wal", "-journal"):  # SQLite reads the two that are beside a database if they are there
+            self._touch(f"{_file_of_database(uri)}{ending}", frame)
+
+    def _note_paths(self, entries: Iterable[str]) -> None:
+        """Record the folders of the project in which Python looks for modules."""
+        self._paths.update(entries)
+        self.uses |= {("", f"path {name}") for name in map(self.name, entries) if name is not None}
 
     def _open(self, event: str, path: Any, arguments: tuple[Any, ...], frame: FrameType) -> None:
         flags = arguments[2] if event == "open" and isinstance(arguments[2], int) else 0
         if event in _LISTS:
             self._list(event, path, frame)
+        elif event == "os.symlink":
+            folder = os.path.dirname(os.fsdecode(arguments[1]))  # noqa: PTH120 (as above)
+            self._touch(os.path.join(folder, os.fsdecode(path)), frame)  # noqa: PTH118 (as above)
         elif flags & _BEGINS:
             self._write(path, frame)
         elif event == "sqlite3.connect":
-            self._touch(_file_of_database(os.fsdecode(path)), frame)
+            self._touch_database(os.fsdecode(path), frame)
         elif not flags & os.O_WRONLY:  # what is only appended to has not been read yet
             self._touch(path, frame)
         if event == "os.rename":
@@ -334,7 +413,7 @@ _EVENTS: Final = (
     | _SENDS
     | _MEETS
     | {
-        *("open", "import", "os.listdir", "os.scandir", "os.rename", "os.link", "sqlite3.connect"),
+        *("open", "import", "os.listdir", "os.scandir", "os.rename", "os.link", "os.symlink", "sqlite3.connect"),
         "ctypes.dlopen",
     }
 )
@@ -358,6 +437,7 @@ class _Watch:
         self.end()
         if options is not None:
             record.options = options
+            record.uses |= {("", f"option {name}") for name in _STEADY}
             self._replace(options, "__class__", _Options)
         self.record = record
         if not self._is_hooked:
@@ -367,12 +447,14 @@ class _Watch:
             self._replace(os, name, self._looking(getattr(os, name)))
         self._replace(os, "open", self._opening(os.open))
         self._replace(builtins, "__import__", self._importing(builtins.__import__))
-        self._replace(importlib, "import_module", self._importing(importlib.import_module))
-        self._replace(importlib.util, "find_spec", self._finding(importlib.util.find_spec))
+        self._replace(importlib, "import_module", self._named(importlib.import_module))
+        self._replace(machinery.SourceFileLoader, "exec_module", self._loading(machinery.SourceFileLoader.exec_module))
+        self._replace(importlib.util, "find_spec", self._named(importlib.util.find_spec))
         import sqlite3  # where cases are watched, and in no other run
 
         for module in (sqlite3, sqlite3.dbapi2):
             self._replace(module, "connect", self._connecting(module.connect))
+        self._replace(locale, "setlocale", self._localizing(locale.setlocale))
         self._replace(os.environ, "__class__", _Environment)
         if hasattr(os, "environb"):
             self._replace(os.environb, "__class__", _Environment)
@@ -419,21 +501,40 @@ class _Watch:
 
         return connecting
 
-    def _finding(self, find: Callable[..., Any]) -> Callable[..., Any]:
-        def finding(name: str, *arguments: Any, **options: Any) -> Any:
+    def _loading(self, load: Callable[..., None]) -> Callable[..., None]:
+        def loading(loader: Any, module: ModuleType) -> None:
+            load(loader, module)
             if self.record is not None:
-                self.record.note(f"module {name}", sys._getframe(1), near=True)  # noqa: SLF001
-            return find(name, *arguments, **options)
+                self.record.begin_module(module)
 
-        return finding
+        return loading
+
+    def _localizing(self, localize: Callable[..., Any]) -> Callable[..., Any]:
+        def localizing(category: int, name: Any = None) -> Any:
+            if self.record is not None and name == "":  # what the variables of the locale say, which C reads
+                for variable in _LOCALE:
+                    self.record.take_variable(variable, sys._getframe(1))  # noqa: SLF001
+            return localize(category, name)
+
+        return localizing
+
+    def _named(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def named(name: str, package: str | None = None) -> Any:
+            if name[:1] == "." and package:
+                name = importlib.util.resolve_name(name, package)
+            _hook("import", (name, None, sys.path))  # which Python tells of statements only
+            return call(name, package)
+
+        return named
 
     def _importing(self, load: Callable[..., Any]) -> Callable[..., Any]:
-        def importing(name: str, *arguments: Any, **options: Any) -> Any:
-            if (record := self.record) is not None and name in sys.modules and not self.busy.get():
-                scope = arguments[0] if arguments and type(arguments[0]) is dict else {}  # of a statement
-                if (name, scope.get("__file__", "")) not in record.foreign:
-                    record.take_module(name, sys._getframe(1))  # noqa: SLF001
-            return load(name, *arguments, **options)
+        def importing(name: str, scope: Any = None, *others: Any, **options: Any) -> Any:
+            file = scope.get("__file__", "") if type(scope) is dict else ""  # of a statement
+            record = self.record
+            is_new = record is not None and (name, file) not in record.foreign and name in sys.modules
+            if record is not None and is_new and not self.busy.get():
+                record.take_module(name, sys._getframe(1))  # noqa: SLF001
+            return load(name, scope, *others, **options)
 
         return importing
 
@@ -442,7 +543,7 @@ class _Watch:
             self.record.take_variable(name, sys._getframe(2))  # noqa: SLF001
 
     def set_variable(self, key: Any) -> None:
-        if self.record is not None and not self.busy.get() and key != "PYTEST_CURRENT_TEST":  # as for each test
+        if self.record is not None and not self.busy.get():
             self.record.set_variable(os.fsdecode(key), sys._getframe(2))  # noqa: SLF001
 
 
@@ -468,12 +569,14 @@ class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 (the 
         return super().__getitem__(key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        _WATCH.set_variable(key)
-        super().__setitem__(key, value)
+        if key != _OF_TESTS:
+            _WATCH.set_variable(key)
+        _SET(self, key, value)
 
     def __delitem__(self, key: Any) -> None:
-        _WATCH.set_variable(key)
-        super().__delitem__(key)
+        if key != _OF_TESTS:
+            _WATCH.set_variable(key)
+        _DELETE(self, key)
 
     def __iter__(self) -> Any:
         _WATCH.read_variable("*")
@@ -490,7 +593,7 @@ class _Options(Namespace):
     def __getattribute__(self, name: str) -> Any:
         # pytest reads its own options many times for each test. Python tells an audit hook of every look at `f_code`,
         # but of none at `f_globals`; and `super` takes longer.
-        if (record := _WATCH.record) is not None and name[:1] != "_":
+        if name not in _STEADY and (record := _WATCH.record) is not None and name[:1] != "_":
             frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
             while frame is not None and (module := frame.f_globals.get("__name__", "")) == _CONFIG:
                 frame = frame.f_back

@@ -497,6 +497,11 @@ class SuiteKey(NamedTuple):
         return self.test or self.display_path
 
     @property
+    def user(self) -> str:
+        """The name under which it uses things."""
+        return f"suite {self.whole_name}"
+
+    @property
     def whole_name(self) -> str:
         """The name of the results in files: the same on every machine."""
         return json.dumps(self[1:])

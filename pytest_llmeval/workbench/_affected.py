@@ -227,7 +227,7 @@ class AffectedCases:
         compared = self.compare(key, suite)
         stored = compared.stored
         if (seen := watched()) is not None and stored is not None and not compared.why:
-            seen.uses |= {(key.whole_name, use) for use in stored.used}  # what is carried has used it
+            seen.uses |= {(key.user, use) for use in stored.used}  # what is carried has used it
         for case in suite.cases:
             record = compared.records.get(case.id)
             cause = compared.why

@@ -45,9 +45,12 @@ _FIELDS: Final = (
 
 _NAMED: Final = re.compile(r"(?P<module>[A-Za-z_][\w.]*):[A-Za-z_][\w.]*")
 _LOADED: Final = "loaded"
+_PATH: Final = "path "
 _AS_A_WHOLE: Final = "*"
 _UNSEEN: Final = "compiled code may read files unseen: declare them as inputs of the suite"
-_FOREIGN: Final = frozenset({"ctypes", "_ctypes", "dbm.gnu", "dbm.ndbm", "_gdbm", "_dbm", "tkinter", "_tkinter"})
+_FOREIGN: Final = frozenset(
+    {"ctypes", "posix", "nt", "ssl", "_ctypes", "dbm.gnu", "dbm.ndbm", "_gdbm", "_dbm", "tkinter", "_tkinter"}
+)
 """Modules of Python by which compiled code opens what it likes."""
 
 _SEEN_THROUGH: Final = frozenset(
@@ -81,6 +84,22 @@ class Inputs(NamedTuple):
     used: tuple[str, ...] = ()
 
 
+class _WrittenSuite(NamedTuple):
+    """What is written in a suite.
+
+    Attributes:
+        ways: It, and the systems that answer for it.
+        keys: Key to what decides scores, for each way.
+        prints: Label of an evaluator to its name, version and options.
+        texts: All texts in these.
+    """
+
+    ways: Sequence[LoadedSuite]
+    keys: Sequence[Mapping[str, Any]]
+    prints: Mapping[str, Any]
+    texts: Collection[str]
+
+
 @dataclass
 class ProjectInputs:
     """A project whose suites have inputs; files are read once.
@@ -97,15 +116,13 @@ class ProjectInputs:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     options: Namespace = field(default_factory=Namespace)
     _files: dict[Path, str] = field(default_factory=dict)
+    _conftests_of: dict[Path, Sequence[Path]] = field(default_factory=dict)
+    _written: dict[tuple[Path, str], _WrittenSuite] = field(default_factory=dict)
 
     @cached_property
     def tree(self) -> SourceTree:
         """The Python modules of the project."""
-        own = sorted({Path(each).resolve() for each in sys.path if each and Path(each).is_dir()})
-        inside = [path for path in own if path.is_relative_to(self.top) and "site-packages" not in path.parts]
-        return SourceTree(
-            self.top, [*dict.fromkeys((self.root, self.root / "src", self.top, self.top / "src", *inside))]
-        )
+        return SourceTree(self.top, [*dict.fromkeys((self.root, self.root / "src", self.top, self.top / "src"))])
 
     def inputs(self, suite: LoadedSuite, judges: Mapping[str, Mapping[str, str]], used: Iterable[str] = ()) -> Inputs:
         """The files, modules and settings on which a suite, or one of its systems, depends.
@@ -116,31 +133,32 @@ class ProjectInputs:
             used: What its cases used.
         """
         used = tuple(sorted(used))
-        ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
+        written = self._read(suite)
         values = {"Python": "{}.{}".format(*sys.version_info), "pytest-llmeval-suite": __version__}
         values |= self._settings
-        for label, each in evaluator_prints(suite).items():  # whose print leaves out which metrics are reported
+        for label, print_ in written.prints.items():  # which leaves out which metrics are reported
             reported = getattr(suite.evaluators[label], "metrics", None)
-            values[f"evaluator {label}"] = fingerprint(plain([each, reported]))
+            values[f"evaluator {label}"] = fingerprint(plain([print_, reported]))
         values |= {f"judge of {label}": fingerprint(dict(judge)) for label, judge in judges.items()}
-        for way in ways:
+        for way, keys in zip(written.ways, written.keys, strict=True):
             suffix = "" if way is suite else f" of {way.system}"
-            values |= {f"suite key {key}{suffix}": fingerprint(plain(value)) for key, value in _deciding(way).items()}
+            values |= {f"suite key {key}{suffix}": fingerprint(value) for key, value in keys.items()}
             if (model := way.model) is not None:
                 prompts = [prompt for prompt in (model.prompt, model.system_prompt) if prompt is not None]
                 values |= {self._place(suite.path.parent / prompt.file): fingerprint(prompt.text) for prompt in prompts}
                 model_settings = [model.spec.model, model.spec.address, model.spec.request_parameters()]
                 values[f"model {model.spec.model}{suffix}"] = fingerprint(plain(model_settings))
-        folder, texts = suite.path.parent.resolve(), self._texts(suite)
-        closure = self._closure(suite, used)
-        named = {file for text in texts for file in self.tree.files(folder, text)}
+        folders = self._folders(suite, used)
+        closure = self._closure(suite, used, folders)
+        named = {file for text in written.texts for file in self.tree.files(folders[0], text)}
         for path in sorted({*closure.files, *named, *self._declared(suite)}):
             values[self.tree.display(path)] = self._digest(path)
-        unknown = [*self._unknown(suite, ways)]
-        values |= self._used_values(suite, used, {package.rstrip("?") for package in closure.packages}, unknown)
-        compiled = self._add_packages(closure.packages, values, unknown)
-        unknown += [] if suite.inputs else compiled
-        return Inputs(values, self._rows(suite, ways), tuple(unknown), used)
+        values |= self._used_values(suite, used, folders)
+        unknown, unseen = self._add_packages(closure.packages, values)
+        if not suite.inputs:  # which represent what cannot be followed
+            packages = {package.rstrip("?") for package in closure.packages}
+            unknown = [*self._unknown(suite, written.ways), *self._faults(suite, used, packages), *unknown, *unseen]
+        return Inputs(values, self._rows(suite, written.ways), tuple(unknown), used)
 
     def uses(self, suites: Mapping[SuiteKey, LoadedSuite], used: Iterable[Use]) -> Mapping[SuiteKey, set[str]]:
         """The resources that each suite of a run used, itself or by the modules that it uses.
@@ -154,21 +172,24 @@ class ProjectInputs:
             used: What the run has recorded.
         """
         by_user: dict[str, set[str]] = {}
+        paths = [use for _, use in used if use.startswith(_PATH)]
+        folders = {key: self._folders(suite, paths) for key, suite in suites.items()}
+        for key, suite in suites.items():
+            by_user[key.user] = {self._file_use(path) for path in self._closure(suite, (), folders[key]).files}
+        own = {use for uses in by_user.values() for use in uses}
         for user, use in used:
             by_user.setdefault(user, set()).add(use)
         loaded = by_user.pop(_LOADED, set())
-        known = {use for user, uses in by_user.items() if user for use in uses}
-        for suite in suites.values():
-            known |= {self._file_use(file) for file in self._closure(suite, ()).files}
-        of_all = by_user.pop("", set()) | {each for each in loaded - known if not each.endswith(f"/{_CONFTEST}")}
+        known = own | {use for user, uses in by_user.items() if user for use in uses}
+        of_all = by_user.pop("", set()) | {use for use in loaded - known if not use.endswith(f"/{_CONFTEST}")}
         of_all -= {WATCHED[1], f"file {_CONFTEST}"}
         by_suite = {}
         for key, suite in suites.items():
-            mine, before = {*of_all, *by_user.get(key.whole_name, ())}, -1
+            mine, before = {*of_all, *by_user[key.user]}, -1
             while before < len(mine):
                 before = len(mine)
-                code = {self._file_use(file) for file in self._closure(suite, mine).files}
-                for user in code | {use for use in mine if use.startswith("module ")}:
+                code = {self._file_use(file) for file in self._closure(suite, mine, folders[key]).files}
+                for user in code | {use for use in mine if use.startswith(("module ", "suite "))}:
                     mine |= by_user.get(user, set())
             by_suite[key] = mine
         return by_suite
@@ -176,27 +197,37 @@ class ProjectInputs:
     def _file_use(self, path: Path) -> str:
         return f"file {self.tree.display(path)}"
 
-    def _closure(self, suite: LoadedSuite, used: Iterable[str]) -> Closure:
-        """Return the code of a suite: modules that it names or used, and what these import."""
-        folder, files = suite.path.parent.resolve(), list[Path]()
+    def _closure(self, suite: LoadedSuite, used: Iterable[str], folders: Sequence[Path]) -> Closure:
+        """The code of a suite: modules that it names or used, and what these import."""
+        files = list[Path]()
         for use in used:
             kind, _, name = use.partition(" ")
             if kind == "file" and name.endswith(".py"):
                 files += [path for path in (self.top / name,) if path.is_file()]
-            elif kind == "module":
-                files += self.tree.find(name, [folder, *self.tree.folders]) or ()
-        return self.tree.closure(sorted({*self._modules(suite, folder, self._texts(suite)), *files}), folder)
+            elif kind == "module":  # in any folder: which comes first is known only while the suite runs
+                files += [file for folder in folders for file in self.tree.find(name, [folder]) or ()]
+        return self.tree.closure(sorted({*self._modules(suite, folders), *files}), folders)
 
-    def _texts(self, suite: LoadedSuite) -> set[str]:
-        ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
-        options = plain([evaluator.options for evaluator in evaluator_prints(suite).values()])
-        return {*_texts([options, *(plain(value) for way in ways for value in _deciding(way).values())])}
+    def _folders(self, suite: LoadedSuite, used: Iterable[str]) -> list[Path]:
+        """The folders from which code of a suite may import modules of the project."""
+        added = [self.top / use.removeprefix(_PATH) for use in sorted(used) if use.startswith(_PATH)]
+        return [*dict.fromkeys((suite.path.parent.resolve(), *self.tree.folders, *added))]
+
+    def _read(self, suite: LoadedSuite) -> _WrittenSuite:
+        name = suite.path, suite.system
+        if name not in self._written:
+            ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
+            keys = [{key: plain(value) for key, value in _deciding(way).items()} for way in ways]
+            prints = evaluator_prints(suite)
+            options = plain([print_.options for print_ in prints.values()])
+            texts = {*_texts([options, *(list(of_way.values()) for of_way in keys)])}
+            self._written[name] = _WrittenSuite(ways, keys, prints, texts)
+        return self._written[name]
 
     def _used_values(
-        self, suite: LoadedSuite, used: Sequence[str], packages: Collection[str], unknown: list[str]
+        self, suite: LoadedSuite, used: Iterable[str], folders: Sequence[Path]
     ) -> Iterator[tuple[str, str]]:
-        """Yield what was used with its state; without one it is unknown, unless the suite declares inputs."""
-        faults = list[str]()
+        """Yield what was used with its state; of a secret, none is kept."""
         for use in used:
             kind, _, name = use.partition(" ")
             if kind == "file":
@@ -205,26 +236,33 @@ class ProjectInputs:
                 yield f"{name}/", self._listing(self.top / name)
             elif kind == "entries":
                 yield f"{name}/*", self._listing(self.top / name, describe=self._state)
-            elif kind == "variable":
-                if name == _AS_A_WHOLE or is_secret_variable(name, suite.secret_variables):
-                    what = "all environment variables are" if name == _AS_A_WHOLE else f"environment variable {name} is"
-                    faults.append(f"{what} read, and not stored")
-                else:
-                    yield f"variable {name}", fingerprint(self.environment.get(name))
+            elif kind == "variable" and not _is_hidden(name, suite):
+                yield use, fingerprint(self.environment.get(name))
             elif kind == "option":
-                yield f"option {name}", fingerprint(str(vars(self.options).get(name)))
+                yield use, fingerprint(str(vars(self.options).get(name, False)))
+            elif kind == "module":
+                if name == "importlib.metadata":
+                    yield "installed packages", self._installed
+                package = name.partition(".")[0]
+                if package not in sys.stdlib_module_names and self.tree.find(name, folders) is None:
+                    yield f"module {package}", self._version(package)
+
+    def _faults(self, suite: LoadedSuite, used: Iterable[str], packages: Collection[str]) -> Iterator[str]:
+        """Yield what was used and has no state that could be compared."""
+        for use in used:
+            kind, _, name = use.partition(" ")
+            if kind == "unknown":
+                yield name
+            elif kind == "variable" and _is_hidden(name, suite):
+                what = "all environment variables are" if name == _AS_A_WHOLE else f"environment variable {name} is"
+                yield f"{what} read, and not stored"
+            elif kind == "module" and name in _FOREIGN:
+                yield f"import {name}: {_UNSEEN}"
             elif kind == "compiled":
                 library, _, module = name.partition(" ")
                 is_used = library in packages or f"module {library}" in used
-                faults += [f"{module}: {_UNSEEN}"] * (is_used and not _is_seen_through(module.partition(".")[0]))
-            elif kind == "module":
-                top = name.partition(".")[0]
-                faults += [f"import {name}: {_UNSEEN}"] * (name in _FOREIGN)
-                if self.tree.find(name, self.tree.folders) is None and top not in sys.stdlib_module_names:
-                    yield f"module {top}", self._version(top)
-            else:
-                faults.append(name)
-        unknown += [] if suite.inputs else faults
+                if is_used and not _is_seen_through(module.partition(".")[0]):
+                    yield f"{module}: {_UNSEEN}"
 
     def _state(self, path: Path) -> str:
         """The state of a path: the target of a link, whether it can be run, and the content of a file."""
@@ -244,36 +282,34 @@ class ProjectInputs:
         except OSError:
             return ""
 
-    def _add_packages(self, packages: Iterable[str], values: dict[str, str], unknown: list[str]) -> list[str]:
+    def _add_packages(self, packages: Iterable[str], values: dict[str, str]) -> tuple[list[str], list[str]]:
         """Add lock files as a whole, since any line may concern what a package needs; without one, add versions.
 
         Returns:
-            The packages that may read files unseen.
+            What cannot be followed; and the packages that may read files unseen.
         """
-        others, compiled = sorted({*packages} - {"pytest_llmeval", "pytest_llmeval?"}), list[str]()
-        for other in others:
-            package = other.rstrip("?")
+        others, unknown, unseen = sorted({*packages} - {"pytest_llmeval", "pytest_llmeval?"}), list[str](), list[str]()
+        for name in others:
+            package = name.rstrip("?")
             version = self._version(package)
-            if not self._locks:
+            if not self._lock_digests:
                 values[f"package {package}"] = version
-            if not version and package == other:
+            if not version and package == name:
                 unknown.append(f"import {package}: neither in the project nor installed")
             unknown += [f"import {package}: installed from a folder outside of the project"] * _is_linked(package)
             if version and not _is_seen_through(package):
-                compiled.append(f"import {package}: {_UNSEEN}")
-        values |= {self._place(lock): self._digest(lock) for lock in self._locks} if others else {}
-        return compiled
+                unseen.append(f"import {package}: {_UNSEEN}")
+        values |= self._lock_digests if others else {}
+        return unknown, unseen
 
-    def _modules(self, suite: LoadedSuite, folder: Path, texts: Iterable[str]) -> Iterator[Path]:
+    def _modules(self, suite: LoadedSuite, folders: Sequence[Path]) -> Iterator[Path]:
         """Yield the files whose code runs for a suite: what it names, its evaluators, and the conftests above it."""
-        for parent in (folder, *folder.parents):
-            if parent.is_relative_to(self.top) and (parent / _CONFTEST).is_file():
-                yield parent / _CONFTEST
+        yield from self._conftests(folders[0])
         if IN_MODULE in suite.path.name:
             yield file_of_suite(suite.path).resolve()
-        for text in texts:
+        for text in self._read(suite).texts:
             if (named := _NAMED.fullmatch(text)) is not None:
-                yield from self.tree.find(named["module"], [folder, *self.tree.folders]) or ()
+                yield from self.tree.find(named["module"], folders) or ()
         kinds = [
             kind
             for evaluator in suite.evaluators.values()
@@ -293,9 +329,7 @@ class ProjectInputs:
             return [file.resolve() for input_ in suite.inputs for file in input_files(suite.path.parent, input_)]
 
     def _unknown(self, suite: LoadedSuite, ways: Iterable[LoadedSuite]) -> Iterator[str]:
-        """Yield what cannot be followed, unless the suite declares inputs that represent it."""
-        if suite.inputs:
-            return
+        """Yield what answers without code of the project."""
         for way in ways:
             target = way.target
             if target is not None and (target.http is not None or target.command is not None):
@@ -305,12 +339,18 @@ class ProjectInputs:
             if asks and (target is None or target.is_for_fixture) and not self._has_fixture(suite):
                 yield "the fixture llmeval_target: found in no conftest.py above the suite"
 
+    def _conftests(self, folder: Path) -> Sequence[Path]:
+        """The conftests of a folder and of those above it, within the project."""
+        if not folder.is_relative_to(self.top):
+            return ()
+        if folder not in self._conftests_of:
+            own = [path for path in (folder / _CONFTEST,) if path.is_file()]
+            self._conftests_of[folder] = [*own, *self._conftests(folder.parent)]
+        return self._conftests_of[folder]
+
     def _has_fixture(self, suite: LoadedSuite) -> bool:
-        folders = [parent for parent in suite.path.resolve().parents if parent.is_relative_to(self.top)]
-        files = [folder / _CONFTEST for folder in folders]
-        return any(
-            "llmeval_target" in file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()
-        )
+        files = self._conftests(suite.path.parent.resolve())
+        return any("llmeval_target" in file.read_text(encoding="utf-8", errors="replace") for file in files)
 
     def _rows(self, suite: LoadedSuite, ways: Iterable[LoadedSuite]) -> dict[str, str]:
         digests = digests_of(suite)
@@ -355,11 +395,23 @@ class ProjectInputs:
         return next((metadata.version(distribution) for distribution in _distributions(package)), "")
 
     @cached_property
-    def _locks(self) -> Sequence[Path]:
+    def _installed(self) -> str:
+        """A fingerprint of what is installed, with its entry points."""
+        installed = {each.name: each for each in metadata.distributions()}
+        return fingerprint(
+            sorted([name, each.version, sorted(map(str, each.entry_points))] for name, each in installed.items())
+        )
+
+    @cached_property
+    def _lock_digests(self) -> Mapping[str, str]:
         folders = dict.fromkeys((self.root, self.top))
         named = [folder / lock for folder in folders for lock in _LOCKS]
         required = [path for folder in folders for path in sorted(folder.glob("*requirements*.txt"))]
-        return [path for path in (*named, *required) if path.is_file()]
+        return {self._place(path): self._digest(path) for path in (*named, *required) if path.is_file()}
+
+
+def _is_hidden(variable: str, suite: LoadedSuite) -> bool:
+    return variable == _AS_A_WHOLE or is_secret_variable(variable, suite.secret_variables)
 
 
 @cache

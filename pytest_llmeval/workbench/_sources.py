@@ -1,6 +1,7 @@
 """The Python modules of a project, with the imports that stand in them, found without running them."""
 
 import ast
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -133,12 +134,12 @@ class SourceTree:
             self._imports[path] = reader.imports
         return self._imports[path]
 
-    def closure(self, start: Iterable[Path], folder: Path) -> Closure:
+    def closure(self, start: Iterable[Path], folders: Sequence[Path]) -> Closure:
         """The modules that some modules import.
 
         Args:
             start: Their files.
-            folder: Of the suite, from which they import first.
+            folders: From which they import.
         """
         waiting, seen, packages = [*start], set[Path](), set[str]()
         while waiting:
@@ -147,7 +148,7 @@ class SourceTree:
                 continue
             seen.add(path)
             for each in self.imports(path):
-                files = self._imported(each, path, [folder, *self.folders, path.parent])
+                files = self._imported(each, path, [*folders, path.parent])
                 if files is not None:
                     waiting += files
                 elif (name := each.module.partition(".")[0]) not in sys.stdlib_module_names:
@@ -189,6 +190,8 @@ class SourceTree:
         try:
             if "*" in text and not Path(text).is_absolute():
                 return {each for each in base.glob(text) if each.is_file() and self._is_ours(each)}
+            if not os.path.exists(f"{base}/{text}"):  # noqa: PTH110 (most texts are not paths, which are slow)
+                return set()
             path = (base / text).resolve()
             if path.is_file():
                 return {path} if self._is_ours(path) else set()

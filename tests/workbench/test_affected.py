@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from affected_project import STEPS, answers, approve, chosen, commit, git, make, mutate, write
 from builders import Answers, key_of
-from ways import ALONE, WAYS, change_of, files_of
+from ways import ALONE, VARIABLES, WAYS, change_of, files_of
 
 from pytest_llmeval.core import Case, CaseRecord, Observation, Selection
 from pytest_llmeval.numbers import CaseStatistics, summarize
@@ -54,13 +54,14 @@ def test_what_an_answer_depends_on_is_an_input(
         approved_ways(root, way.settings)
     before = {*chosen(root, "HEAD", name).values()}
     assert len(before) == 1
-    assert before == {""} if way.followed else all(each.startswith("cannot be followed: ") for each in before)
+    assert before == {""} if way.followed else all(each.startswith("cannot be followed: ") for each in before), before
     for file, text in change_of(name).items():
         if text is None:
             (root / file).unlink()
         else:
             write(root, {file: text})
-    monkeypatch.setenv("WAY_OF_NOBODY", "two")
+    for variable, text in VARIABLES.items():
+        monkeypatch.setenv(variable, text)
     after = chosen(root, "HEAD", name)
     assert all(after.values()), (name, after)
     if root is depending:

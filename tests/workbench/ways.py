@@ -40,6 +40,10 @@ def answering(expression: str, before: str = HERE) -> str:
     return f"{before}def answer(value):\n    return str({expression})\n"
 
 
+VARIABLES = {"WAY_OF_NOBODY": "two", "LC_NUMERIC": "C"}
+"""What the environment has after each change."""
+
+
 def made_first(code: str, before: str = "") -> dict[str, str]:
     """Return the files of a suite that runs before the one of the way, and what its target does with a text."""
     suite = {
@@ -50,6 +54,22 @@ def made_first(code: str, before: str = "") -> dict[str, str]:
     }
     target = f"def answer(value):\n    text = (HERE / NAME / 'a.txt').read_text()\n{code}    return 'x'\n"
     return {**KB, "{own}_maker.py": f"{before}{HERE}{target}", "0_{own}.eval.json": json.dumps(suite)}
+
+
+def set_first(code: str, kept: str, answer: str, module: str = "{own}_kept") -> Way:
+    """Return a way of depending on state that another suite sets in a module, which the target reads."""
+    before = made_first(f"    import {module} as kept\n    {code}\n")
+    return Way(answering(answer, f"import {module} as kept\n"), {**before, "{own}_kept.py": kept}, TWO)
+
+
+def found_in(folders: str, load: str) -> Way:
+    """Return a way of importing a module from folders that the target puts on Python's path."""
+    path = f"import sys, importlib\n{HERE}sys.path[:0] = [str(HERE / f'{{own}}_{{each}}') for each in {folders!r}]\n"
+    return Way(
+        answering(load, path),
+        {"{own}_a/other.txt": "", "{own}_b/{own}_found.py": "X = 'one'\n"},
+        {f"{{own}}_{folders[0]}/{{own}}_found.py": "X = 'two'\n"},
+    )
 
 
 WAYS: Mapping[str, Way] = {
@@ -117,6 +137,44 @@ WAYS: Mapping[str, Way] = {
     "beside_temporary_files": Way(
         f"import tempfile\n{HERE}def answer(value):\n    with tempfile.TemporaryDirectory() as folder:\n"
         "        Path(folder, 'a.txt').write_text('x')\n        return (HERE / NAME / 'a.txt').read_text()\n",
+        KB,
+        TWO,
+    ),
+    "write_ahead_log": Way(
+        answering("sqlite3.connect(HERE / NAME / 'a.db').execute('pragma user_version')", f"import sqlite3\n{HERE}"),
+        {"{own}_kb/a.db": "", "{own}_kb/a.db-wal": ""},
+        {"{own}_kb/a.db-wal": "two"},
+    ),
+    "link_made_inside": Way(
+        f"import tempfile\n{HERE}def answer(value):\n    with tempfile.TemporaryDirectory(dir=HERE) as folder:\n"
+        "        Path(folder, 'to').symlink_to(HERE / NAME / 'a.txt')\n        return Path(folder, 'to').read_text()\n",
+        KB,
+        TWO,
+    ),
+    "linked_folder": Way(
+        answering("((HERE / NAME / 'now').resolve() / 'a.txt').read_text()"),
+        {"{own}_kb/v1/a.txt": "one", "{own}_kb/v2/a.txt": "two", "{own}_kb/now": "link to v1"},
+        {"{own}_kb/now": "link to v2"},
+    ),
+    "copied_folder": Way(
+        f"import shutil, tempfile\n{HERE}def answer(value):\n    with tempfile.TemporaryDirectory() as folder:\n"
+        "        copy = Path(shutil.copytree(HERE / NAME, Path(folder, 'copy')))\n"
+        "        return str(sorted(path.name for path in copy.iterdir()))\n",
+        KB,
+        {"{own}_kb/b.txt": ""},
+    ),
+    "on_the_path": found_in("b", "importlib.import_module('{own}_' + 'found').X"),
+    "shadowed": found_in("ab", "importlib.import_module('{own}_' + 'found').X"),
+    "own_module_for_pythons": Way(
+        answering("getattr(importlib.import_module('colorsys'), 'X', 'none')", "import importlib\n"),
+        {},
+        {"colorsys.py": "X = 'two'\n"},
+    ),
+    "locale": Way(answering("locale.setlocale(locale.LC_NUMERIC, '')", "import locale\n"), {}, {}),
+    "outliving_thread": Way(
+        f"import threading\n{HERE}SAID = []\n"
+        "thread = threading.Thread(target=lambda: SAID.append((HERE / NAME / 'a.txt').read_text()))\n"
+        "def answer(value):\n    thread.ident or thread.start()\n    thread.join()\n    return SAID[0]\n",
         KB,
         TWO,
     ),
@@ -245,7 +303,61 @@ WAYS: Mapping[str, Way] = {
         made_first("    linecache.getline(str(HERE / NAME / 'a.txt'), 1)\n", "import linecache\n"),
         TWO,
     ),
+    "attribute_set_by_another_suite": set_first("kept.X = text", "X = 'none'\n", "kept.X"),
+    "list_filled_by_another_suite": set_first("kept.X.append(text)", "X = []\n", "kept.X"),
+    "variable_set_by_another_suite": set_first(
+        "kept.put(text)", "X = 'none'\ndef put(text):\n    global X\n    X = text\n", "kept.X"
+    ),
+    "object_set_by_another_suite": set_first(
+        "kept.X.kept = text", "class Keeper:\n    kept = 'none'\nX = Keeper()\n", "kept.X.kept"
+    ),
+    "slot_set_by_another_suite": set_first(
+        "kept.X.kept = text",
+        "class Keeper:\n    __slots__ = ('kept',)\nX = Keeper()\nX.kept = 'none'\n",
+        "kept.X.kept",
+    ),
+    "closure_filled_by_another_suite": set_first(
+        "kept.put(text)",
+        "def made():\n    said = []\n    return said.append, lambda: said\nput, get = made()\n",
+        "kept.get()",
+    ),
+    "function_patched_by_another_suite": set_first(
+        "kept.get = lambda: text", "def get():\n    return 'none'\n", "kept.get()"
+    ),
+    "method_patched_by_another_suite": set_first(
+        "kept.Keeper.get = lambda self: text",
+        "class Keeper:\n    def get(self):\n        return 'none'\n",
+        "kept.Keeper().get()",
+    ),
+    "function_mocked_by_another_suite": set_first(
+        "import unittest.mock; unittest.mock.patch('{own}_kept.get', return_value=text).start()",
+        "def get():\n    return 'none'\n",
+        "kept.get()",
+    ),
+    "library_patched_by_another_suite": set_first(
+        "kept.rgb_to_yiq = lambda *_: text", "", "kept.rgb_to_yiq(1, 1, 1)", "colorsys"
+    ),
+    "state_set_by_a_conftest": Way(
+        answering("{own}_kept.X", "import {own}_kept\n"),
+        {
+            "{own}_kept.py": "X = ['none']\n",
+            "{own}_beside/conftest.py": "import {own}_kept\n{own}_kept.X.append('one')\n",
+            "{own}_beside/test_nothing.py": "def test_nothing():\n    pass\n",
+        },
+        {"{own}_beside/conftest.py": "import {own}_kept\n{own}_kept.X.append('two')\n"},
+    ),
     "history": Way(answering("(HERE / '.git' / 'HEAD').read_text()"), {}, {}, followed=False),
+    "certificates": Way(
+        f"import ssl\n{HERE}def answer(value):\n    try:\n"
+        "        return str(ssl.create_default_context(cafile=HERE / NAME / 'a.txt'))\n"
+        "    except ssl.SSLError as error:\n        return str(error)\n",
+        KB,
+        TWO,
+        followed=False,
+    ),
+    "system_call": Way(
+        answering("posix.stat(HERE / NAME / 'a.txt').st_size", f"import posix\n{HERE}"), KB, LONGER, followed=False
+    ),
     "foreign": Way(answering("ctypes.CDLL(None).abs(-1)", "import ctypes\n"), {}, {}, followed=False),
     "copied": Way(answering("os.waitpid(os.fork() or os._exit(3), 0)[1]", "import os\n"), PRINTS, SAYS, followed=False),
     "looked_up": Way(answering("socket.gethostbyname('localhost')", "import socket\n"), {}, {}, followed=False),
