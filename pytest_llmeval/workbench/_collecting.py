@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from inspect import getsource, getsourcefile, unwrap
 from pathlib import Path
@@ -21,6 +21,7 @@ from pytest_llmeval.cli import OPTIONS
 from pytest_llmeval.data import IN_MODULE, display_path
 from pytest_llmeval.suites import LoadedSuite, default_registry
 from pytest_llmeval.workbench._suite_dump import SuiteDump, dump_suite
+from pytest_llmeval.workbench._test_code import code_of_test
 
 COLLECTED_FILE: Final = "PYTEST_LLMEVAL_COLLECTED"
 """The variable that names the file to write."""
@@ -39,6 +40,9 @@ _PRESENTATION: Final = frozenset(
     }
 )
 """Options that decide what is shown, and how fast."""
+_SHOWING: Final = ("-q", "-v", "-r", "-s", "-l", "-n", "--tb", "--color", "--durations", "--dist", "--capture")
+"""Beginnings of options among settings that decide what is shown, and how fast."""
+
 _EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
 _CLIENT: Final = re.compile(r"fixture:(\w+)")
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -71,7 +75,7 @@ class StateDump(Struct, frozen=True):
         enabled: Whether plain ``pytest`` runs suites.
         items: The tests.
         suites: Name to suite, of those that Python declares.
-        tests: File and name of a test over a suite, without parameters, to the fingerprint of its code.
+        tests: File and name of a test, without parameters, to the fingerprint of its code.
         code: File of a suite, and which of its code, to the fingerprint of that: of own evaluators and judges.
         plugins: Files of the project that are plugins of pytest.
         modules: Files of the project whose code has run.
@@ -142,6 +146,9 @@ def _state(session: Any, failed: list[str]) -> StateDump:
         loaded = case_of(item)
         if loaded is None:
             items.append(ItemDump(file, name, excuses=tuple(sorted(marks))))
+            if file.endswith(".py"):
+                test, fixtures = name.partition("[")[0], getattr(item, "fixturenames", ())
+                tests[f"{file}::{test}"] = fingerprint(code_of_test(item.path, test, fixtures, folder))
             continue
         path = display_path(loaded.suite.path, folder)
         variant = loaded.key.variant if file.endswith(".py") else ""
@@ -179,6 +186,12 @@ def _options(config: Any) -> Iterator[tuple[str, str]]:
             is_set = option.setting is not None and value in (None, "")
             yield name, str(config.getini(option.pytest_attribute) if is_set else value)
     yield "xfail_strict", str(config.getini("xfail_strict"))
+    yield "addopts", " ".join(list_demands(config.getini("addopts")))
+
+
+def list_demands(options: Iterable[str]) -> list[str]:
+    """The options that do more than show something."""
+    return [option for option in options if not option.startswith(_SHOWING)]
 
 
 def _replacements(session: Any) -> Iterator[str]:

@@ -36,6 +36,7 @@ from pytest_llmeval.workbench._project import (
     write_files_of,
     write_with_code_of,
 )
+from pytest_llmeval.workbench._settings import compare_settings
 from pytest_llmeval.workbench._sources import SourceTree
 from pytest_llmeval.workbench._states import answer_apart, collect, compare_collected, compare_items
 from pytest_llmeval.workbench._suite_dump import dump_suite
@@ -160,12 +161,13 @@ def _changed_targets(
     """Yield, for information, targets in Python that changed: they can read what a suite expects."""
     if not any(case.expected is not MISSING for case in before.suite.cases):
         return
-    tree, own = SourceTree(folder, [folder, folder / "src"]), before.suite.path.parent
+    tree = SourceTree(folder, [folder, folder / "src"])
+    folders = [before.suite.path.parent, *tree.folders]
     targets = {"": before.suite.target, **{name: each.target for name, each in before.suite.systems.items()}}
     for system, target in targets.items():
         name = None if target is None else target.python
-        files = tree.find(name.partition(":")[0], [own, *tree.folders]) if name else None
-        used = {tree.display(path) for path in tree.closure(files or (), own).files} & {*changed}
+        files = tree.find(name.partition(":")[0], folders) if name else None
+        used = {tree.display(path) for path in tree.closure(files or (), folders).files} & {*changed}
         if used:
             place = ("systems", system) if system else ("target",)
             text = excerpt(listed(sorted(used)), _LONGEST)
@@ -415,6 +417,7 @@ def _compare_states(
     read = [finding for name in modules for finding in compare_code(base / name, head / name, name)]
     yield from compare_workflows(*tops)
     yield from compare_evidence(base, head, changed)
+    yield from compare_settings(base, head, changed)
     question = {"base": str(base), "head": str(head), "changed": modules}
     function = f"{compare_suite_files.__module__}:{compare_suite_files.__name__}"
     with ThreadPoolExecutor() as pool:

@@ -162,7 +162,7 @@ def compare_collected(
         elif name not in matched:
             yield Loosening(suite.file, 0, f"suite {name.rpartition(':')[2]}", "no longer collected", gone=True)
     yield from compare_items(base, head, pairs, files, known)
-    yield from _compare_code(base, head, {name: now for name, (now, _) in pairs.items()}, known)
+    yield from _compare_code(base, head, {name: now for name, (now, _) in pairs.items()}, files, known)
     for name in dict.fromkeys(base.failed):
         yield Loosening(name, 0, "tests", "could not be collected, so they are not compared", gone=True, note=True)
     for name in {*head.replaced} - {*base.replaced}:
@@ -173,9 +173,9 @@ def compare_collected(
 
 
 def _compare_code(
-    base: StateDump, head: StateDump, suites: Mapping[str, str], known: Collection[str]
+    base: StateDump, head: StateDump, suites: Mapping[str, str], files: Collection[str], known: Collection[str]
 ) -> Iterator[Loosening]:
-    """Yield the code that judges, and the tests over suites, that a later state has changed."""
+    """Yield the code that judges, and the tests about evaluations, that a later state has changed."""
     for name, digest in base.code.items():
         file, _, subject = name.partition("::code of ")
         now = suites.get(file)
@@ -183,7 +183,7 @@ def _compare_code(
             yield Loosening(now.partition("::")[0], 0, f"code of {subject}", "changed")
     for name, digest in base.tests.items():
         file, _, test = name.partition("::")
-        if head.tests.get(name, digest) != digest and not _is_known(file, test, known):
+        if file in files and head.tests.get(name, digest) != digest and not _is_known(file, test, known):
             yield Loosening(file, 0, f"code of {test}", "changed")
 
 
@@ -210,7 +210,7 @@ def compare_items(
     """
     for option, before in base.options.items():
         after = head.options.get(option, "")
-        if before != after and (before == "True" if option in _DEMANDS else after != "False"):
+        if before != after and _asks_less(option, before, after):
             yield Loosening("pytest", 0, f"option {option}", "changed", before, after)
     renamed = {digest: name for name, digest in head.tests.items() if name not in base.tests}
     now = {_key(dump, dump.suite, dump.case, {}): dump for dump in head.items}
@@ -231,6 +231,12 @@ def compare_items(
         for file, names in names_by_file.items():
             text = f"{counted(len(names), 'test')} {change}"
             yield Loosening(file, 0, "tests", text, excerpt(listed(dict.fromkeys(names)), _LONGEST))
+
+
+def _asks_less(option: str, before: str, after: str) -> bool:
+    if option == "addopts":
+        return not {*after.split()} <= {*before.split()}
+    return before == "True" if option in _DEMANDS else after != "False"
 
 
 def _key(item: ItemDump, suite: str, case: str, moved: Mapping[str, str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import ast
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -136,10 +136,7 @@ def _kind(path: Path) -> str:
 
 def _acting(path: Path) -> Iterator[ast.stmt]:
     """Yield the statements that may change what pytest does."""
-    try:
-        body = ast.parse(text_of(path)).body
-    except (SyntaxError, ValueError, RecursionError):
-        return
+    body = _body(path)
     own = {node.name for node in body if isinstance(node, _DEFINITIONS)}
     for node in body:
         if isinstance(node, _DEFINITIONS):
@@ -210,6 +207,50 @@ def _asking(path: Path) -> _Asking | None:
     elif not (asking.is_about_answers or asking.imports):
         return None
     return asking
+
+
+def code_of_test(path: Path, test: str, fixtures: Iterable[str], top: Path) -> str:
+    """The code of a test, with what it uses of its file and with the fixtures of the project that it gets.
+
+    Args:
+        path: The file of the test.
+        test: Its name, with that of its class.
+        fixtures: Names of fixtures.
+        top: The folder above which no conftest counts.
+    """
+    conftests = [folder / CONFTEST for folder in path.parents if folder.is_relative_to(top)]
+    files = [{name: node for node in _body(file) for name in _names_of(node)} for file in (path, *conftests)]
+    code, waiting = dict[tuple[int, str], str](), [(0, test.partition("::")[0])]
+    waiting += [(number, name) for name in {*fixtures} - {_TARGET} for number in range(len(files))]
+    while waiting:
+        number, name = waiting.pop()
+        if (number, name) not in code and (node := files[number].get(name)) is not None:
+            code[number, name] = _dump(node)
+            waiting += [(number, used.id) for used in ast.walk(node) if isinstance(used, ast.Name)]
+    return " ".join(sorted(code.values()))
+
+
+def _body(path: Path) -> list[ast.stmt]:
+    try:
+        return ast.parse(text_of(path)).body
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+
+
+def _names_of(node: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement sets, apart from those that it imports."""
+    if isinstance(node, _DEFINITIONS):
+        yield node.name
+    elif not isinstance(node, ast.Import | ast.ImportFrom):
+        names = (name for name in ast.walk(node) if isinstance(name, ast.Name))
+        yield from (name.id for name in names if isinstance(name.ctx, ast.Store))
+
+
+def _dump(node: ast.stmt) -> str:
+    """Code without layout, and without the parameters of tests, each of which is a test."""
+    if isinstance(node, _DEFINITIONS):
+        node.decorator_list = [call for call in node.decorator_list if "parametrize" not in ast.unparse(call)]
+    return ast.dump(node)
 
 
 def text_of(path: Path) -> str:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from running import warm_run
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.workbench._collecting import StateDump
+from pytest_llmeval.workbench._collecting import StateDump, list_demands
+from pytest_llmeval.workbench._settings import compare_settings
 from pytest_llmeval.workbench._states import collect, compare_collected
 from pytest_llmeval.workbench._test_code import compare_plugins
 from pytest_llmeval.workbench._workflows import compare_workflows
@@ -67,6 +69,11 @@ def judge_client():
         return '{"reasoning": "good", "score": 4}'
 
     return judge
+
+
+@pytest.fixture
+def answers():
+    return [{"expected": "At nine", "prediction": "At nine"}]
 """
 GRADERS = """\
 from dataclasses import dataclass
@@ -114,8 +121,11 @@ TEST = """\
 import pytest_llmeval as ev
 
 
-def test_score():
-    assert ev.score("text", []) is not None
+LIMIT = 0.4
+
+
+def test_score(answers):
+    assert ev.score("text", answers)["f1"] >= LIMIT
 """
 WORKFLOW = """\
 on: pull_request
@@ -171,6 +181,18 @@ IN_PYTHON = {
 SETTINGS = "pyproject.toml"
 WEAKER: Mapping[str, tuple[Mapping[str, str | None], str]] = {
     "check dropped": (edit("test_support.py", "checks=[ev.check(is_short)],", ""), "check is_short: removed"),
+    "limit of a test": (
+        edit("test_score.py", "LIMIT = 0.4", "LIMIT = 0.1"),
+        "test_score.py  code of test_score: changed",
+    ),
+    "fixture of a test": (
+        edit("conftest.py", '[{"expected": "At nine", "prediction": "At nine"}]', "[]"),
+        "test_score.py  code of test_score: changed",
+    ),
+    "test that ends early": (
+        edit("test_score.py", "    assert", "    return\n    assert"),
+        "test_score.py  code of test_score: changed",
+    ),
     "key of a suite": (
         edit("test_support.py", "    gates=", '    abstained="allowed",\n    gates='),
         "test_support.py  key abstained: changed: fell",
@@ -234,9 +256,9 @@ WEAKER: Mapping[str, tuple[Mapping[str, str | None], str]] = {
 TOGETHER = (
     ("check dropped", "collect_ignore", "pytest_ignore_collect"),
     ("suite renamed to nothing", "mark of a module", "items marked"),
-    ("module that does not load", "addopts"),
-    ("key of a suite", "verdict replaced", "other judge for all suites", "rows that are collected"),
-    ("turned off",),
+    ("module that does not load", "addopts", "fixture of a test"),
+    ("limit of a test", "key of a suite", "verdict replaced", "other judge for all suites", "rows that are collected"),
+    ("turned off", "test that ends early"),
     ("another file of settings",),
     ("norecursedirs",),
 )
@@ -259,6 +281,47 @@ WORKFLOWS = {
     "another job": (("jobs:", "jobs:\n  lint: {runs-on: x, steps: [{run: ruff}]}\n  docs: {uses: ./docs.yml}"), ""),
     "only a remark": (("jobs:", "# The jobs.\njobs:"), ""),
 }
+SCRIPT = "evaluate.sh"
+BY_OTHERS = f"""\
+on: pull_request
+jobs:
+  evals:
+    strategy: {{matrix: {{suite: [evals, more]}}}}
+    steps:
+      - uses: actions/checkout@v4
+      - run: ./{SCRIPT}
+  gate:
+    steps:
+      - uses: pytest-llmeval/pytest-llmeval-suite@v1
+        with: {{results: results.jsonl}}
+"""
+EVALUATING_BY_OTHERS = {
+    "script changed": (SCRIPT, "llmeval", "llmeval || true", f"{SCRIPT}  script: changed, and CI evaluates by it"),
+    "script not called": ("", f"      - run: ./{SCRIPT}\n", "", f"step ./{SCRIPT}: removed or changed"),
+    "matrix emptied": ("", "[evals, more]", "[]", f"step ./{SCRIPT}: runs or fails otherwise"),
+    "another checkout": ("", "v4\n", "v4\n        with: {ref: main}\n", f"step ./{SCRIPT}: runs or fails otherwise"),
+    "another action": (
+        "",
+        "suite@v1",
+        "suite@v2",
+        "pytest-llmeval-suite@v1",
+    ),
+    "action with other settings": ("", "results.jsonl", "best.jsonl", "pytest-llmeval-suite@v1"),
+    "action that does not run": ("", "        with: {res", "        if: false\n        with: {res", "fails otherwise"),
+}
+FOUND_BY_NAME = {
+    "evals/pytest.ini": "settings of pytest: changed for runs that name a path below",
+    "evals/setup.cfg": "settings of pytest: changed for runs that name a path below",
+    "evals/pyproject.toml": "settings of pytest: changed for runs that name a path below",
+    "sitecustomize.py": "module: new, and comes before that of another",
+    "pytest_llmeval/gates.py": "module: new, and comes before that of another",
+    "src/ours.pth": "module: new, and comes before that of another",
+    "evals/tox.ini": "",
+    "pytest.ini": "",
+    "app.py": "",
+}
+"""File of a pull request to what is found; settings of the folder itself are compared by what pytest collects."""
+
 HONEST: Mapping[str, tuple[Mapping[str, str | None], str]] = {
     "stricter, clearer and more": (
         {
@@ -438,3 +501,33 @@ def test_steps_that_no_longer_run_or_fail_are_named(tmp_path: Path, change: str)
     lines = [f"{each.place}  {each.subject}: {each.change}" for each in findings]
     assert len(lines) == bool(text)
     assert all(text in line for line in lines), lines
+
+
+@pytest.mark.parametrize("change", EVALUATING_BY_OTHERS)
+def test_steps_that_evaluate_by_scripts_and_actions_are_compared(tmp_path: Path, change: str) -> None:
+    file, old, new, text = EVALUATING_BY_OTHERS[change]
+    name = ".github/workflows/evals.yml"
+    files = {name: BY_OTHERS, SCRIPT: "pip install .\npytest --llmeval\n"}
+    edited = file or name
+    assert old in files[edited]
+    write(tmp_path / "base", files)
+    write(tmp_path / "head", {**files, edited: files[edited].replace(old, new)})
+    findings = list(compare_workflows(tmp_path / "base", tmp_path / "head"))
+    lines = [f"{finding.place}  {finding.subject}: {finding.change}" for finding in findings]
+    assert any(text in line for line in lines), lines
+
+
+@pytest.mark.parametrize("name", FOUND_BY_NAME)
+def test_settings_and_modules_that_are_found_by_their_names_are_compared(tmp_path: Path, name: str) -> None:
+    texts = {"tox.ini": "[tox]\n", "pyproject.toml": "[tool.pytest.ini_options]\n", "setup.cfg": "[tool:pytest]\nx=1\n"}
+    write(tmp_path / "head", {name: texts.get(Path(name).name, "[pytest]\n")})
+    findings = compare_settings(tmp_path / "base", tmp_path / "head", [name])
+    lines = [f"{finding.subject}: {finding.change}" for finding in findings]
+    assert lines == ([FOUND_BY_NAME[name]] if FOUND_BY_NAME[name] else [])
+
+
+@pytest.mark.parametrize(("added", "found"), [("--setup-plan", 1), ("--collect-only", 1), ("-q --tb=short", 0)])
+def test_options_among_settings_are_compared(before: StateDump, added: str, found: int) -> None:
+    options = {**before.options, "addopts": " ".join(list_demands(added.split()))}
+    findings = list(compare_collected(before, replace(before, options=options), {}, (), ()))
+    assert [finding.subject for finding in findings] == ["option addopts"] * found

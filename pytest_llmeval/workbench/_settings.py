@@ -1,0 +1,66 @@
+"""Files of a pull request that pytest or Python finds by their names and that change what is run and judged."""
+
+import configparser
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pytest_llmeval.workbench._loosening import Loosening
+from pytest_llmeval.workbench._test_code import text_of
+
+_SECTIONS: Final = {
+    "pyproject.toml": "tool.pytest",
+    "pytest.toml": "",
+    ".pytest.toml": "",
+    "pytest.ini": "",
+    ".pytest.ini": "",
+    "tox.ini": "pytest",
+    "setup.cfg": "tool:pytest",
+}
+"""File to the section in which pytest's settings stand; empty where all of it is about them."""
+
+_BEFORE_OTHERS: Final = frozenset(
+    {
+        *("sitecustomize", "usercustomize", "pytest", "pluggy"),
+        *("llmeval", "pytest_llmeval", "pytest_llmeval_suite"),
+    }
+)
+"""Modules that Python imports before the project's, or in which answers are judged."""
+
+
+def compare_settings(base: Path, head: Path, changed: Iterable[str]) -> Iterator[Loosening]:
+    """Yield settings that hold where pytest starts with a path below them, and modules that hide those of others.
+
+    Settings of the folder itself are compared by what they let pytest collect.
+
+    Args:
+        base: The earlier state.
+        head: The later state.
+        changed: Names of files that differ.
+    """
+    for name in changed:
+        path = PurePosixPath(name)
+        if path.name in _SECTIONS and len(path.parts) > 1 and _settings_of(base / name) != _settings_of(head / name):
+            yield Loosening(name, 0, "settings of pytest", "changed for runs that name a path below")
+        is_first = (
+            path.name.endswith((".py", ".pth"))
+            and {name.lstrip("_") for name in (*path.parts, path.stem)} & _BEFORE_OTHERS
+        )
+        if (is_first or path.suffix == ".pth") and (head / name).exists() and not (base / name).exists():
+            yield Loosening(name, 0, "module", "new, and comes before that of another")
+
+
+def _settings_of(path: Path) -> object:
+    """The settings of pytest in a file."""
+    text, section = text_of(path), _SECTIONS[path.name]
+    if path.name == "pyproject.toml":
+        with suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(text).get("tool", {}).get("pytest")
+    if section and path.suffix != ".toml":
+        parser = configparser.RawConfigParser(strict=False)
+        with suppress(configparser.Error):
+            parser.read_string(text)
+            return dict(parser[section]) if parser.has_section(section) else None
+    return text
