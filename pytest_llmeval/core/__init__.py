@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         is_json,
         is_typed,
         normalized,
+        parse_digits,
     )
     from pytest_llmeval.core._errors import (
         BudgetError,
@@ -312,6 +313,7 @@ _HOMES = {
         "form_of",
         "is_typed",
         "normalized",
+        "parse_digits",
     ),
     "_errors": (
         "BudgetError",

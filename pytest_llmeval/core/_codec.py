@@ -55,6 +55,16 @@ def is_finite_number(value: object) -> TypeGuard[JsonNumber]:
         return False
 
 
+_LONGEST_POSITION: Final = 18
+"""Digits. Python refuses to read some thousands, and nothing that is counted here has as many as these."""
+
+
+def parse_digits(text: str) -> int | None:
+    """The whole number that a text of decimal digits writes; ``None`` for any other text, and for too many digits."""
+    digits = text.lstrip("0")
+    return int(digits or "0") if text.isdecimal() and len(digits) <= _LONGEST_POSITION else None
+
+
 def encode(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
     """Write a value as JSON on one line.
 

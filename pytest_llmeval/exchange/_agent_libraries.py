@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from pytest_llmeval.core import MediaError
+from pytest_llmeval.core import MediaError, parse_digits
 from pytest_llmeval.exchange._ledger import LeftOutError, as_list, as_mapping, as_text, first_text, fit_items
 from pytest_llmeval.exchange._tolerant_json import parse_tolerantly
 
@@ -276,9 +276,11 @@ def items_of(value: Any) -> Iterable[Any]:
     """Return the items of a list, or of a mapping by number; nothing for other values."""
     if isinstance(value, list | tuple):
         return value
-    if isinstance(value, Mapping) and value and all(isinstance(name, str) and name.isdigit() for name in value):
-        return [value[name] for name in sorted(value, key=int)]
-    return ()
+    if not isinstance(value, Mapping):
+        return ()
+    places = {name: parse_digits(name) if isinstance(name, str) else None for name in value}
+    numbers = {name: place for name, place in places.items() if place is not None}
+    return [value[name] for name in sorted(numbers, key=numbers.__getitem__)] if len(numbers) == len(value) else ()
 
 
 def texts_of(content: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from pytest_llmeval.core import Fault, MissingExtraError, SuiteError
+from pytest_llmeval.core import Fault, MissingExtraError, SuiteError, parse_digits
 from pytest_llmeval.data import describe, id_fault, load_json, read_csv, read_document, read_jsonl, render_path
 from pytest_llmeval.exchange._templates import Direction, TemplateError, VerdictDifference
 
@@ -364,10 +364,10 @@ def walk(value: Any, parts: Sequence[str], steps: SourcePath = ()) -> Iterator[F
             for key, each in inner:
                 yield from walk(each, parts[place:], (*steps, key))
             return
-        number = int(part) if isinstance(value, list) and part.isdecimal() else -1
+        number = parse_digits(part)
         if isinstance(value, Mapping) and part in value:
             value, steps = value[part], (*steps, part)
-        elif isinstance(value, list) and 0 <= number < len(value):
+        elif isinstance(value, list) and number is not None and number < len(value):
             value, steps = value[number], (*steps, number)
         else:
             return

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final
 
-from pytest_llmeval.core import excerpt, printable
+from pytest_llmeval.core import excerpt, parse_digits, printable
 
 
 class Direction(StrEnum):
@@ -218,8 +218,8 @@ def filled(text: str, values: Mapping[str, Any], depth: int = 0) -> str:
     def value_of(name: str) -> str:
         value: Any = values
         for step in name.split("."):
-            if isinstance(value, list) and step.isdecimal():
-                value = value[int(step)] if int(step) < len(value) else None
+            if isinstance(value, list) and (place := parse_digits(step)) is not None:
+                value = value[place] if place < len(value) else None
             else:
                 value = value.get(step) if isinstance(value, Mapping) else None
         if name.partition(".")[0] == "env":

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from msgspec import Struct
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core import MediaError, quotation, size_text
+from pytest_llmeval.core import MediaError, parse_digits, quotation, size_text
 from pytest_llmeval.services import address_fault, redacted_url
 
 _MOST_REDIRECTS: Final = 3
@@ -132,8 +132,8 @@ def _content(response: Any, where: str, largest: int, deadline: float) -> Fetche
             raise MediaError(f"{where}found more than {most}, expected at most that: raise --llmeval-media-limit")
         if monotonic() > deadline:
             raise MediaError(f"{where}it takes longer than {_SECONDS:g} s")
-    length = response.headers["Content-Length"] or ""
-    if length.isdecimal() and len(body) < int(length):
+    length = parse_digits(response.headers["Content-Length"] or "")
+    if length is not None and len(body) < length:
         raise MediaError(f"{where}found {len(body)} of {length} bytes, expected all of them")
     kind = response.headers.get_content_type() if response.headers["Content-Type"] else ""
     return FetchedContent(bytes(body), kind)

@@ -20,6 +20,7 @@ from pytest_llmeval.core import (
     decode,
     encode,
     normalized,
+    parse_digits,
 )
 from pytest_llmeval.core._codec import plain
 
@@ -53,6 +54,15 @@ def test_a_record_comes_back_whatever_is_in_it(observed: Observation, reason: st
     record = CaseRecord("c", {}, "failed", {"text": observed}, {"other": "ValueError: no"}, reason, duration)
     assert decode(encode(record), CaseRecord) == record
     assert b"\n" not in encode(record)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("007", 7), ("0" * 5000 + "5", 5), ("٣", 3), ("9" * 18, 10**18 - 1)]
+    + [(text, None) for text in ("", "²", "-1", "+1", "1_0", " 1", "1.0", "9" * 19, "9" * 5000)],
+)
+def test_digits_are_a_number_unless_they_are_too_many_for_python(text: str, number: int | None) -> None:
+    assert parse_digits(text) == number
 
 
 def test_half_of_a_surrogate_pair_comes_back() -> None:

@@ -20,6 +20,7 @@ from pytest_llmeval.core import (
     counted,
     grouped,
     listed,
+    parse_digits,
     quotation,
     shown_path,
     suggest,
@@ -225,8 +226,8 @@ def pick(row: Mapping[str, Any], column: str) -> Any:
     for step in column.split("."):
         if isinstance(here, dict) and step in here:
             here = here[step]
-        elif isinstance(here, list) and step.isdecimal() and int(step) < len(here):
-            here = here[int(step)]
+        elif isinstance(here, list) and (place := parse_digits(step)) is not None and place < len(here):
+            here = here[place]
         else:
             return ABSENT
     return here

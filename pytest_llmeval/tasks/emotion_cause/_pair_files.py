@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from pytest_llmeval.cli import CommandResult, say, write_text
-from pytest_llmeval.core import Fault, SuiteError, counted
+from pytest_llmeval.core import Fault, SuiteError, counted, parse_digits
 from pytest_llmeval.data import Document, FaultLog, FilePlace, load_json, read_text, render_path
 from pytest_llmeval.tasks.emotion_cause._conversation import gold_pair, has_absent_words, utterance_texts
 from pytest_llmeval.tasks.emotion_cause._pairs import (
@@ -227,7 +227,7 @@ class _StepReader:
             self._fault(f"found {quoted(text)}, expected a list of pairs")
             return []
         groups = ([each.strip(" '\"") for each in items.split(",")] for items in _ITEMS.findall(text) if items.strip())
-        return [[int(each) if each.isdecimal() else each for each in group] for group in groups]
+        return [[_read_item(item) for item in group] for group in groups]
 
     def _peek(self) -> str:
         return self._lines[self._at + 1] if self._at + 1 < len(self._lines) else ""
@@ -239,6 +239,11 @@ class _StepReader:
 
     def _fault(self, message: str) -> None:
         self._faults.add(min(self._at + 1, len(self._lines)), 1, "", message)
+
+
+def _read_item(text: str) -> int | str:
+    number = parse_digits(text)
+    return text if number is None else number
 
 
 def _with_emotion(pair: Sequence[Any], emotions: Mapping[int, str]) -> list[Any]:

@@ -11,6 +11,8 @@ from threading import Lock
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from pytest_llmeval.core import parse_digits
+
 _HOST: Final = "127.0.0.1"
 _MOST_BYTES: Final = 16 << 20
 _WAIT_S: Final = 30.0
@@ -135,10 +137,10 @@ class _Handler(BaseHTTPRequestHandler):
         size = self.headers.get("Content-Length", "")
         if not (size.isascii() and size.isdigit()):
             self._reply(HTTPStatus.LENGTH_REQUIRED, "expected a length")
-        elif len(size.lstrip("0")) > len(str(_MOST_BYTES)) or int(size) > _MOST_BYTES:
+        elif (length := parse_digits(size)) is None or length > _MOST_BYTES:
             self._reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too much")
         else:
-            return self.rfile.read(int(size))
+            return self.rfile.read(length)
         return None
 
     def _reply(self, status: HTTPStatus, text: str, kind: str = "text/plain") -> None:

@@ -9,6 +9,7 @@ import pytest
 from project import AGENT, RAG, SHARED, export, span
 
 from pytest_llmeval.core import Case, Fault
+from pytest_llmeval.exchange._agent_libraries import items_of
 from pytest_llmeval.exchange.traces import TracesSource
 
 REAL = SHARED / "data" / "importers" / "traces"
@@ -430,3 +431,17 @@ def test_spans_are_a_part_of_the_prediction_without_what_is_long(tmp_path: Path)
         "attributes": {**CHAT, "db.system": "sqlite", "codes": [1, 2]},
         "left_out": ["gen_ai.prompt", "log"],
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "items"),
+    [
+        ({"1": "b", "0": "a", "10": "c"}, ["a", "b", "c"]),
+        ({"0": "a", "²": "b"}, []),
+        ({"9" * 5000: "a"}, []),
+        ({"0": "a", "name": "b"}, []),
+        ({}, []),
+    ],
+)
+def test_a_mapping_by_number_is_a_list_if_each_name_is_a_position(value: dict[str, str], items: list[str]) -> None:
+    assert list(items_of(value)) == items

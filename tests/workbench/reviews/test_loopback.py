@@ -112,6 +112,7 @@ def test_without_the_token_nothing_is_read_or_sent(server: LoopbackServer, kept:
         ({"Content-Length": "-1"}, b"", 411, "expected a length"),
         ({"Content-Length": str(1 << 30)}, b"", 413, "too much"),
         ({"Content-Length": "9" * 5000}, b"", 413, "too much"),
+        ({"Content-Length": "0" * 5000 + "5"}, b"wrong", 400, "label: found 9"),
         ({}, b"wrong", 400, "label: found 9"),
         ({}, b"full", 500, "cannot be written (No space left on device)"),
     ],
