@@ -44,16 +44,14 @@ def _failures(report: RunReport) -> Iterator[_Failure]:
     for suite in report.suites:
         for gate in suite.gates:
             if gate.outcome == "failed":
-                yield _Failure(suite.path, gate.line, f"{suite.suite}: {gate.gate}: {gate.headline}")
-        for score in suite.snapshot:
-            if score.outcome == "failed":
-                yield _Failure(suite.path, 0, f"{suite.suite}: snapshot {score.metric}: {score.reason}")
-    for suite in report.suites:
-        for case in suite.cases:
-            if case.outcome in BAD:
-                yield _Failure(
-                    case.file or suite.path, case.line, f"{suite.suite}: {case.id}: {case.reason or case.outcome}"
-                )
+                yield _Failure(suite.path, gate.line, f"{suite.suite}: {gate.gate}: {suite.gate_cause(gate)}")
+        for score in suite.broken_scores:
+            yield _Failure(suite.path, 0, f"{suite.suite}: snapshot {score.metric}: {score.reason}")
+    fallen = {(suite.suite, name) for suite in report.suites for gate in suite.gates for name in gate.fallen}
+    failing = [(suite, case) for suite in report.suites for case in suite.cases if case.outcome in BAD]
+    for suite, case in sorted(failing, key=lambda failure: (failure[0].suite, failure[1].id) not in fallen):
+        message = f"{suite.suite}: {case.id}: {case.reason or case.outcome}"
+        yield _Failure(case.file or suite.path, case.line, message)
 
 
 def _escaped(text: str, more: str = "") -> str:

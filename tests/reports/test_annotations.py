@@ -30,3 +30,16 @@ def test_faults_gates_and_cases_are_annotated_at_their_lines_ten_at_most() -> No
     ]
     assert found[10:] == ["::notice::and 3 more failures"]
     assert annotations(suite([case("fine")])) == []
+
+
+def test_a_fall_is_annotated_once_and_its_cases_come_first() -> None:
+    fall = {"gate": "drop(f1) <= 0.02", "outcome": "failed", "cause": "f1 fell", "fallen": ["b"], "line": 7}
+    score = {"metric": "f1", "kind": "fell_beyond", "outcome": "failed", "reason": "fell by 0.1; tolerance 0.02"}
+    cases = [case(name, "failed", 0.0, line=line, reason="no") for line, name in enumerate("abc", 1)]
+    found = annotations(suite(cases, gates=[fall], snapshot=[score]))
+    assert [line.rpartition("capitals: ")[2] for line in found] == [
+        "drop(f1) <= 0.02: f1 fell; the approved score was not kept either, tolerance 0.02",
+        "b: no",
+        "a: no",
+        "c: no",
+    ]
