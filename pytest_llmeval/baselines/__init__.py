@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.baselines._python_scores import AssertedScores, pending_tests
     from pytest_llmeval.baselines._runs import (
         SELECTING,
+        FailuresFile,
         Keeper,
         KnownFailures,
         RunWatch,
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
         SuiteRun,
         approved_statistics,
         contents_of,
-        failures_file,
-        read_failures,
-        write_failures,
     )
     from pytest_llmeval.baselines._scores import ApprovedScore, Bridge, SuiteScores, TestScores, parse, render, rounded
 
@@ -91,6 +89,7 @@ _HOMES = {
         "read_history",
     ),
     "_runs": (
+        "FailuresFile",
         "Keeper",
         "KnownFailures",
         "RunWatch",
@@ -100,9 +99,6 @@ _HOMES = {
         "SuiteRun",
         "approved_statistics",
         "contents_of",
-        "failures_file",
-        "read_failures",
-        "write_failures",
     ),
     "_scores": (
         "ApprovedScore",

@@ -339,17 +339,10 @@ KnownFailures: TypeAlias = Mapping[str, Sequence[str]]
 _FAILURES = "failures.json"
 
 
-class _FailuresFile(Struct, forbid_unknown_fields=True):
+class _FailuresForm(Struct, forbid_unknown_fields=True):
     schema: int
     cases: dict[str, list[str]]
     content: dict[str, str]
-
-
-def failures_file(key: SuiteKey) -> Path:
-    """Return the file of the known failures of a suite, or of one variant of it."""
-    from pytest_llmeval.baselines._files import file_beside, score_file
-
-    return file_beside(score_file(key), _FAILURES)
 
 
 def contents_of(suite: LoadedSuite) -> dict[str, str]:
@@ -357,22 +350,7 @@ def contents_of(suite: LoadedSuite) -> dict[str, str]:
     return {case: each.data for case, each in digests_of(suite).items()}
 
 
-def read_failures(key: SuiteKey, contents: Callable[[], Mapping[str, str]]) -> KnownFailures:
-    """Return the known failures of a suite; empty where none were approved.
-
-    Args:
-        key: Of the suite.
-        contents: Returns id to content of its cases: a case whose id has changed is known by its content.
-
-    Raises:
-        SuiteError: The file cannot be read.
-    """
-    if not any((Path(key.path).parent / OWN_FOLDER).glob(f"*{_FAILURES}")):
-        return {}  # which most runs find out without what reads and writes approved scores
-    return _named_as_now(_read_failures(key), contents())
-
-
-def _named_as_now(file: _FailuresFile, contents: Mapping[str, str]) -> KnownFailures:
+def _named_as_now(file: _FailuresForm, contents: Mapping[str, str]) -> KnownFailures:
     """Return the known failures by the ids that their cases have now.
 
     Content decides where ids are positions or gone: an edited case keeps its known failure by a name only.
@@ -386,36 +364,63 @@ def _named_as_now(file: _FailuresFile, contents: Mapping[str, str]) -> KnownFail
     return stayed | {case: file.cases[before] for case, before in before_of.items() if before in file.cases}
 
 
-def _read_failures(key: SuiteKey) -> _FailuresFile:
-    path = failures_file(key)
-    if not path.exists():
-        return _FailuresFile(1, {}, {})
-    display_path = shown_beside(key, path)
-    try:
-        return decode(read_bytes(path, display_path), _FailuresFile)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        message = f"the list of known failures cannot be read ({error}): restore the file, or delete it"
-        raise SuiteError([Fault(display_path, 0, 0, "", message)]) from None
+class FailuresFile(NamedTuple):
+    """The file of the known failures of a suite, or of one variant of it.
 
-
-def write_failures(key: SuiteKey, failures: KnownFailures, contents: Mapping[str, str]) -> bool:
-    """Write the known failures of a suite; without any, there is no file.
-
-    Args:
+    Attributes:
         key: Of the suite.
-        failures: By the ids that the cases have now.
-        contents: Id to content of its cases; that of a case which the suite has no more stays as it was.
-
-    Returns:
-        Whether the file had to change.
-
-    Raises:
-        OSError: It cannot be written; then it is as it was.
     """
-    known = {**_read_failures(key).content, **contents}
-    of_cases = {case: known[case] for case in sorted(failures) if known.get(case)}
-    content = {"cases": dict(sorted(failures.items())), "content": of_cases, "schema": 1}
-    text = f"{json.dumps(content, ensure_ascii=False, indent=1)}\n" if failures else ""
-    if not failures and not failures_file(key).exists():
-        return False
-    return rewrite(failures_file(key), lambda: text)
+
+    key: SuiteKey
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        from pytest_llmeval.baselines._files import file_beside, score_file
+
+        return file_beside(score_file(self.key), _FAILURES)
+
+    def read(self, contents: Callable[[], Mapping[str, str]]) -> KnownFailures:
+        """Return the known failures of a suite; empty where none were approved.
+
+        Args:
+            contents: Returns id to content of its cases: a case whose id has changed is known by its content.
+
+        Raises:
+            SuiteError: The file cannot be read.
+        """
+        if not any((Path(self.key.path).parent / OWN_FOLDER).glob(f"*{_FAILURES}")):
+            return {}  # which most runs find out without what reads and writes approved scores
+        return _named_as_now(self._content(), contents())
+
+    def _content(self) -> _FailuresForm:
+        path = self.path
+        if not path.exists():
+            return _FailuresForm(1, {}, {})
+        display_path = shown_beside(self.key, path)
+        try:
+            return decode(read_bytes(path, display_path), _FailuresForm)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            message = f"the list of known failures cannot be read ({error}): restore the file, or delete it"
+            raise SuiteError([Fault(display_path, 0, 0, "", message)]) from None
+
+    def write(self, failures: KnownFailures, contents: Mapping[str, str]) -> bool:
+        """Write the known failures of a suite; without any, there is no file.
+
+        Args:
+            failures: By the ids that the cases have now.
+            contents: Id to content of its cases; that of a case which the suite has no more stays as it was.
+
+        Returns:
+            Whether the file had to change.
+
+        Raises:
+            OSError: It cannot be written; then it is as it was.
+        """
+        known = {**self._content().content, **contents}
+        of_cases = {case: known[case] for case in sorted(failures) if known.get(case)}
+        content = {"cases": dict(sorted(failures.items())), "content": of_cases, "schema": 1}
+        text = f"{json.dumps(content, ensure_ascii=False, indent=1)}\n" if failures else ""
+        if not failures and not self.path.exists():
+            return False
+        return rewrite(self.path, lambda: text)

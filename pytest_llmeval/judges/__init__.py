@@ -119,9 +119,7 @@ if TYPE_CHECKING:
         Rubric,
         criteria_mode,
         prompt_of,
-        prompted_mode,
         prompts_fault,
-        read_prompt,
         steps_question,
     )
 
@@ -280,9 +278,7 @@ _HOMES = {
         "Rubric",
         "criteria_mode",
         "prompt_of",
-        "prompted_mode",
         "prompts_fault",
-        "read_prompt",
         "steps_question",
     ),
 }

@@ -193,10 +193,10 @@ class CaseRunner(Struct, dict=True):
     def _known_failures(self, loaded: LoadedCase) -> "KnownFailures":
         key = loaded.key
         if key not in self._known:
-            from pytest_llmeval.baselines import contents_of, read_failures
+            from pytest_llmeval.baselines import FailuresFile, contents_of
 
             try:
-                self._known[key] = read_failures(key, partial(contents_of, loaded.suite))
+                self._known[key] = FailuresFile(key).read(partial(contents_of, loaded.suite))
             except LlmevalError:
                 self._known[key] = {}  # the end of the run says what is wrong with the file
         return self._known[key]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines import (
+    FailuresFile,
     Keeper,
     KnownFailures,
     RunWatch,
@@ -23,9 +24,6 @@ from pytest_llmeval.baselines import (
     Stamp,
     SuiteRun,
     contents_of,
-    failures_file,
-    read_failures,
-    write_failures,
 )
 from pytest_llmeval.core import (
     BAD,
@@ -423,7 +421,7 @@ def _gather_suites(scope: RunScope) -> Collected:
             suite = suites.read(Path(key.path))
             suite = suite.gated(key.variant) if key.test else suite.for_variant(key.variant)
             judges = suites.judges(key, suite)
-            known = read_failures(key, partial(contents_of, suite))
+            known = FailuresFile(key).read(partial(contents_of, suite))
         except Exception as error:  # noqa: BLE001 (a file that changed, or a user's hook, costs its own suite only)
             faults[key] = fault_of(error)
         else:
@@ -583,10 +581,10 @@ def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str
         if keeper.mode.update and suite.suite.approve.failures:
             try:
                 following = next_failures(suite.collected.known, suite.records)
-                if write_failures(suite.key, following, suite.measured.run.contents):
+                if FailuresFile(suite.key).write(following, suite.measured.run.contents):
                     yield "", f"{display}: {counted(len(following), 'known failure')} approved"
             except OSError as error:
-                yield display, f"known failures not written to {failures_file(suite.key)}: {error.strerror}"
+                yield display, f"known failures not written to {FailuresFile(suite.key).path}: {error.strerror}"
         elif passing := mended(suite.collected.known, suite.records):
             first = listed(passing, _LISTED_CASES, ", ...")
             yield "", f"{display}: {counted(len(passing), 'known failure')} now passing: {first}"

@@ -32,12 +32,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.services._processes import CHUNK, EndedError, Program
     from pytest_llmeval.services._retrying import (
         AttemptError,
-        Refused,
         RunCalls,
         Sleep,
         delay_asked_for,
         is_transient,
-        refused_by,
     )
     from pytest_llmeval.services._secrets import (
         SOURCE_MARK,
@@ -98,12 +96,10 @@ _HOMES = {
     ),
     "_retrying": (
         "AttemptError",
-        "Refused",
         "RunCalls",
         "Sleep",
         "delay_asked_for",
         "is_transient",
-        "refused_by",
     ),
     "_secrets": (
         "Redactor",

@@ -27,11 +27,6 @@ class Notes(Protocol):
         """Keep a text until the run ends."""
 
 
-def refused_by(status: int) -> Refused:
-    """The right that a service refuses by a status of HTTP."""
-    return _REFUSED.get(status, "")
-
-
 class Refusals(Struct):
     """The refusals of a run.
 
@@ -149,8 +144,8 @@ class AttemptError(Exception):
     Attributes:
         transient: Whether another attempt may succeed.
         retry_after: Seconds that the service asks to wait; ``None`` if it does not.
-        brief: What happened, in two or three words.
-        refused: What the service refused, as it may again.
+        brief: What happened, in two or three words; of an HTTP status, the status.
+        refused: What the service refused by its HTTP status, as it may again.
         attempts: How many there were up to this one.
     """
 
@@ -161,12 +156,12 @@ class AttemptError(Exception):
         transient: bool = False,
         retry_after: float | None = None,
         brief: str = "",
-        refused: Refused = "",
+        status: int = 0,
     ) -> None:
         self.transient = transient
         self.retry_after = retry_after
-        self.brief = brief
-        self.refused = refused
+        self.brief = brief or (f"status {status}" if status else "")
+        self.refused = _REFUSED.get(status, "")
         self.attempts = 1
         super().__init__(message)
 

@@ -24,7 +24,6 @@ from pytest_llmeval.services import (
     address_of,
     is_transient,
     redacted_url,
-    refused_by,
     stopwatch,
 )
 from pytest_llmeval.targets._spec import (
@@ -184,8 +183,7 @@ class HttpTarget(BatchTarget):
             what,
             transient=is_transient(reply.status),
             retry_after=reply.retry_after,
-            brief=f"status {reply.status}",
-            refused=refused_by(reply.status),
+            status=reply.status,
         )
 
     def _parameters(self, request: Mapping[str, Any]) -> list[tuple[str, str]]:

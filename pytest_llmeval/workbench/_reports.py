@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from pytest_llmeval.baselines import failures_file, read_failures, write_failures
+from pytest_llmeval.baselines import FailuresFile
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, count, write_text
 from pytest_llmeval.core import (
     Fault,
@@ -87,12 +87,13 @@ def _approve(options: Namespace) -> CommandResult:
             raise LlmevalError(f"{path}, the suite of the report, does not exist: name pytest's --rootdir")
         key = SuiteKey(str(path), suite.path, variant=suite.variant)
         contents[key] = {each.id: each.content for each in suite.cases if each.content}
-        known = failures.setdefault(key, dict(read_failures(key, partial(contents.__getitem__, key))))
+        known = failures.setdefault(key, dict(FailuresFile(key).read(partial(contents.__getitem__, key))))
         known[name] = sorted(set(case.unmet))
     approved = []
     for key, known in failures.items():
-        write_failures(key, known, contents[key])
-        written = display_path(failures_file(key), options.rootdir.resolve())
+        file = FailuresFile(key)
+        file.write(known, contents[key])
+        written = display_path(file.path, options.rootdir.resolve())
         named = [name for name in options.case if name in known]
         approved += [{"file": written, "case": name, "unmet": known[name]} for name in named]
     lines = [f"{each['file']}: {each['case']}: {', '.join(each['unmet'])}" for each in approved]

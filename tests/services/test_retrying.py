@@ -113,7 +113,7 @@ def test_after_a_refusal_nobody_asks_that_address_again() -> None:
     async def ask(calls: RunCalls, address: str) -> None:
         async def attempt() -> None:
             asked.append(address)
-            raise AttemptError(f"status 401 of {address}", refused="key" if address == "refused" else "")
+            raise AttemptError(f"status 401 of {address}", status=401 if address == "refused" else 0)
 
         with pytest.raises(AttemptError, match=f"^status 401 of {address}$"):
             await calls.retry(attempt, 5, asyncio.sleep, address)
@@ -147,7 +147,7 @@ def test_forbidden_texts_cost_no_other_call_once_the_key_has_worked(answers: str
     async def attempt() -> None:
         seen.append(answers[len(seen)])
         if seen[-1] != ".":
-            raise AttemptError("no", refused="access" if seen[-1] == "f" else "key")
+            raise AttemptError("no", status=403 if seen[-1] == "f" else 401)
 
     async def run() -> None:
         for number in range(len(answers)):

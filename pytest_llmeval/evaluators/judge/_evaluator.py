@@ -60,10 +60,8 @@ from pytest_llmeval.judges import (
     instruction_language,
     preset_form,
     prompt_of,
-    prompted_mode,
     prompts_fault,
     read_mode_file,
-    read_prompt,
     route,
     steps_question,
 )
@@ -295,11 +293,11 @@ class Judge(JudgedEvaluator):
     @cached_property
     def _prompt(self) -> PromptFile:
         assert self.prompt is not None
-        return read_prompt(Path(self.prompt))
+        return PromptFile.read(Path(self.prompt))
 
     @cached_property
     def _prompts(self) -> Mapping[str, PromptFile]:
-        return {name: read_prompt(Path(file)) for name, file in (self.prompts or {}).items()}
+        return {name: PromptFile.read(Path(file)) for name, file in (self.prompts or {}).items()}
 
     def _mode(self, name: str) -> Mode | None:
         if name == ADVERSARIAL:
@@ -336,7 +334,7 @@ class Judge(JudgedEvaluator):
         mode = self._mode(name)
         own = prompt_of(self._prompts, case.labels.get(_TYPE_LABEL), case.id)
         if own is not None and mode is not None:
-            mode = prompted_mode(mode, own)
+            mode = own.in_mode(mode)
             texts = prompt_texts(case, own.placeholders, own.name)
             language = self._language(own.text, None)
         elif name == _PROMPT:

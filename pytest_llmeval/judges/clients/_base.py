@@ -15,7 +15,7 @@ from pytest_llmeval.core import JudgeError
 from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Usage
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.questions._replies import TokenChoice
-from pytest_llmeval.services import AttemptError, Refused, RunCalls, Sleep, delay_asked_for, is_transient, refused_by
+from pytest_llmeval.services import AttemptError, RunCalls, Sleep, delay_asked_for, is_transient
 
 _MOST_TOKENS: Final = 1 << 53
 """The largest plausible count; databases and JSON of other programs cannot store more."""
@@ -169,14 +169,14 @@ class CallError(AttemptError):
         rate_limited: bool = False,
         usage: Usage = _NOTHING_USED,
         brief: str = "",
-        refused: Refused = "",
+        status: int = 0,
         rejected: bool = False,
     ) -> None:
         self.advice = advice
         self.rejected = rejected
         self.rate_limited = rate_limited
         self.usage = usage
-        super().__init__(what, transient=transient, retry_after=retry_after, brief=brief, refused=refused)
+        super().__init__(what, transient=transient, retry_after=retry_after, brief=brief, status=status)
 
     def __str__(self) -> str:
         what = super().__str__()
@@ -209,8 +209,7 @@ def failed_status(
         transient=transient,
         retry_after=delay_asked_for(headers, datetime.now(UTC)),
         rate_limited=transient and status == _TOO_MANY,
-        brief=f"status {status}",
-        refused=refused_by(status),
+        status=status,
         rejected=status in _REJECTED,
     )
 

@@ -182,6 +182,45 @@ class PromptFile:
     placeholders: tuple[str, ...]
     digest: str
 
+    @classmethod
+    def read(cls, path: Path) -> "PromptFile":
+        """Read a prompt.
+
+        Raises:
+            SuiteError: The file cannot be read, a placeholder is unknown, or none shows any of the prediction.
+        """
+        text = read_text(path, str(path), "a prompt").replace("\r\n", "\n")
+        faults: list[Fault] = []
+        names: dict[str, None] = {}
+
+        def named(match: re.Match[str]) -> str:
+            if fault := _placeholder_fault(match[0]):
+                line = text.count("\n", 0, match.start()) + 1
+                column = match.start() - text.rfind("\n", 0, match.start())
+                faults.append(Fault(str(path), line, column, "", fault))
+                return ""
+            name = match[0].strip("{} \t\n")
+            names[name] = None
+            return f"`{name}`"
+
+        filled = _LIKE_ONE.sub(named, text)
+        if not faults and not any(name.partition(".")[0] in _ANSWERED for name in names):
+            known = f"use one of {', '.join(_ANSWERED)}, such as '{{{{ answer }}}}'"
+            faults.append(Fault(str(path), 1, 1, "", f"a placeholder for what was answered is missing: {known}"))
+        if faults:
+            raise SuiteError(faults)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return cls(path.name, filled.strip(), tuple(names), digest)
+
+    def in_mode(self, mode: Mode) -> Mode:
+        """The mode whose instructions are this prompt; its replies are read as those of the mode."""
+        return replace(
+            mode,
+            version=f"{_PROMPT_VERSION}-{self.digest[:8]}",
+            instructions=dict.fromkeys(("en", "zh"), self.text),
+            fields=self.placeholders,
+        )
+
     def mode(self, form: ReplyForm) -> Mode:
         """Return the mode that asks as a prompt says; its version is a digest of prompt and form."""
         return Mode(
@@ -193,36 +232,6 @@ class PromptFile:
             read=form.read,
             reply_schema=form.schema,
         )
-
-
-def read_prompt(path: Path) -> PromptFile:
-    """Read a prompt.
-
-    Raises:
-        SuiteError: The file cannot be read, a placeholder is unknown, or none shows the judge any of the prediction.
-    """
-    text = read_text(path, str(path), "a prompt").replace("\r\n", "\n")
-    faults: list[Fault] = []
-    names: dict[str, None] = {}
-
-    def named(match: re.Match[str]) -> str:
-        if fault := _placeholder_fault(match[0]):
-            line = text.count("\n", 0, match.start()) + 1
-            column = match.start() - text.rfind("\n", 0, match.start())
-            faults.append(Fault(str(path), line, column, "", fault))
-            return ""
-        name = match[0].strip("{} \t\n")
-        names[name] = None
-        return f"`{name}`"
-
-    filled = _LIKE_ONE.sub(named, text)
-    if not faults and not any(name.partition(".")[0] in _ANSWERED for name in names):
-        known = f"use one of {', '.join(_ANSWERED)}, such as '{{{{ answer }}}}'"
-        faults.append(Fault(str(path), 1, 1, "", f"a placeholder for what was answered is missing: {known}"))
-    if faults:
-        raise SuiteError(faults)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return PromptFile(path.name, filled.strip(), tuple(names), digest)
 
 
 def _placeholder_fault(written: str) -> str | None:
@@ -256,16 +265,6 @@ def prompts_fault(types: Iterable[str]) -> str | None:
 def prompt_of(prompts: Mapping[str, PromptFile], question_type: str | None, case_id: str) -> PromptFile | None:
     """Return the prompt for a question, if there is one of its type."""
     return prompts.get(ABSTENTION if is_abstention(case_id) else str(question_type))
-
-
-def prompted_mode(mode: Mode, prompt: PromptFile) -> Mode:
-    """Return a mode whose instructions are a prompt; its replies are read as those of the mode."""
-    return replace(
-        mode,
-        version=f"{_PROMPT_VERSION}-{prompt.digest[:8]}",
-        instructions=dict.fromkeys(("en", "zh"), prompt.text),
-        fields=prompt.placeholders,
-    )
 
 
 @cache

@@ -26,9 +26,7 @@ from pytest_llmeval.judges import (
     instruction_language,
     is_unanswerable,
     prompt_of,
-    prompted_mode,
     prompts_fault,
-    read_prompt,
     route,
 )
 
@@ -238,7 +236,7 @@ def import_cache(
 
 
 def _read_prompt(file: str | Path) -> PromptFile:
-    prompt = read_prompt(Path(file))
+    prompt = PromptFile.read(Path(file))
     if others := [name for name in prompt.placeholders if name not in _TEXTS]:
         fault = f"found the placeholder {others[0]!r}, expected some of {', '.join(_TEXTS)}"
         raise SuiteError([Fault(str(file), 1, 1, "", fault)])
@@ -394,7 +392,7 @@ class _AnswerTask:
         texts = {"question": self.question, "reference": self.reference, "answer": self.answer}
         mode = get_mode(self.mode)
         if self.prompt is not None:
-            mode = prompted_mode(mode, self.prompt)
+            mode = self.prompt.in_mode(mode)
             texts = {name: texts[name] for name in self.prompt.placeholders}
         return Question(mode, texts, instruction_language(self.question))
 
