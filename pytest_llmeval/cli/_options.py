@@ -209,8 +209,9 @@ def _share(text: str) -> float:
 
 
 _SUFFIXES = ", ".join(sorted(name for name in FORMATS if name.startswith(".")))
-_NAMES = ", ".join(f"{name} {FORMATS[name].meaning}" for name in FORMATS if not name.startswith("."))
-_REPORT = f"write a report; its name chooses the format: {_SUFFIXES}. Some names choose another: {_NAMES}"
+_NAMES = "; ".join(f"{name} is {FORMATS[name].meaning}" for name in FORMATS if not name.startswith("."))
+_REPORT = f"write a report; its name chooses the format: {_SUFFIXES}. {_NAMES}"
+
 
 OPTIONS = {
     option.name: option
