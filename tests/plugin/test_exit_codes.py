@@ -74,7 +74,8 @@ def over_budget(project: "Project") -> list[str]:
 
 
 def unwritable_plan(project: "Project") -> list[str]:
-    return [*unwritable(project), "--llmeval-plan", "--llmeval-report=file/plan.json"]
+    unwritable(project)
+    return ["--llmeval-plan", "--llmeval-report=file/plan.json"]
 
 
 def ended_by_a_target(project: "Project") -> list[str]:
