@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
+
 from pytest_llmeval.core import (
     MISSING,
     Case,
@@ -150,8 +152,7 @@ def _parts(value: Mapping[str, Any]) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceSource:
+class EvidenceSource(Struct, frozen=True):
     """A piece of evidence.
 
     Attributes:

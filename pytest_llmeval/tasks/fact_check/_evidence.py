@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Literal, TypeAlias, cast
 
+from msgspec import Struct
+
 from pytest_llmeval.data import load_taxonomy
 from pytest_llmeval.evaluators import EvidenceSource, as_sources, is_east_asian, separate_east_asian
 from pytest_llmeval.tasks.fact_check._mentions import (
@@ -266,7 +268,7 @@ class Piece:
             return "contains"
         return None if self.figures and gold.figures and self.figures.isdisjoint(gold.figures) else ""
 
-    @property
+    @cached_property
     def _may_identify(self) -> bool:
         """Whether it is an address or a number, or has words besides those of the claim."""
         return not self._claim or self.is_address or self.is_quantity or bool(self.words)
@@ -301,8 +303,7 @@ EvidenceMatching: TypeAlias = Literal["by_kind", "original"]
 _Reason: TypeAlias = Literal["contains", "address", "host", "words"]
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedPair:
+class MatchedPair(Struct, frozen=True):
     """A citation and a source that it matches.
 
     Attributes:
@@ -323,8 +324,7 @@ class MatchedPair:
         return f"{self.cited} = {self.gold} ({self.why}{share})"
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceMatch:
+class EvidenceMatch(Struct, frozen=True, dict=True):
     """The matches between cited evidence and gold evidence.
 
     Attributes:
@@ -339,13 +339,13 @@ class EvidenceMatch:
     pairs: tuple[MatchedPair, ...]
     form: EvidenceForm = "each_side"
 
-    @property
+    @cached_property
     def missed(self) -> tuple[str, ...]:
         """The sources that no citation matches."""
         matches = {pair.gold for pair in self.pairs}
         return tuple(text for text in self.gold if text not in matches)
 
-    @property
+    @cached_property
     def unmatched(self) -> tuple[str, ...]:
         """The citations that match no source."""
         matches = {pair.cited for pair in self.pairs}

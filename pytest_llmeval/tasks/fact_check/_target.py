@@ -6,9 +6,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from pytest_llmeval.core import Missing, PredictionError, printable, suggest
 from pytest_llmeval.evaluators import as_text, describe_found
@@ -83,8 +84,7 @@ _UNKNOWN: Final = "Unknown"
 _EXPECTED: Final = "a JSON object with verdict and justification"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The answer of a model.
 
     Attributes:
@@ -177,8 +177,7 @@ def _is_blank(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """The ground truth of a claim.
 
     Attributes:
