@@ -1,10 +1,12 @@
 """Alignment of two annotations."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+from msgspec import structs
 
 from pytest_llmeval.core import unknown_name
 from pytest_llmeval.evaluators import best_pairs, first_pairs
@@ -387,7 +389,7 @@ def _ends(each: Relationship, resolve: Callable[[str], str]) -> tuple[str, str]:
 
 def _union(relationships: Sequence[Relationship]) -> Relationship:
     """Return the first of some relationships with the sentiments of all."""
-    return replace(
+    return structs.replace(
         relationships[0], sentiments=frozenset().union(*(relationship.sentiments for relationship in relationships))
     )
 

@@ -489,12 +489,12 @@ def _wrong(value: object) -> str:
 def _read_prediction(data: Mapping[str, Any]) -> Story:
     """Read a prediction; an object without any part of a document is malformed."""
     story = read_story(data)
-    story = replace(story, faults=(*story.faults, *story.misnamed))
+    story = structs.replace(story, faults=(*story.faults, *story.misnamed))
     if not data or story.faults or any(part in data for part in PARTS):
         return story
     keys = parts_listed([repr(key) for key in data])
     fault = f"found an object with {keys}, expected a JSON v3 document with {' or '.join(map(repr, PARTS))}"
-    return replace(story, faults=(fault,))
+    return structs.replace(story, faults=(fault,))
 
 
 def rates(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> tuple[FloatArray, ...]:

@@ -4,8 +4,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
+
+from msgspec import Struct, structs
 
 from pytest_llmeval.core import listed as list_items
 from pytest_llmeval.data import render_path
@@ -156,8 +157,7 @@ Scalar: TypeAlias = tuple[str, Any]
 """A number, text or boolean, distinguished by type: 1 is not ``"1"`` and not ``true``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Character:
+class Character(Struct, frozen=True):
     """Somebody with a name.
 
     Attributes:
@@ -178,8 +178,7 @@ class Character:
         return (self.key, *self.aliases)
 
 
-@dataclass(frozen=True, slots=True)
-class Relationship:
+class Relationship(Struct, frozen=True):
     """The relationship of an agent to a target; absent parts are empty."""
 
     agent: str
@@ -194,8 +193,7 @@ class Relationship:
         return bool(self.agent and self.target)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Something that happens.
 
     Attributes:
@@ -217,8 +215,7 @@ class Event:
     action: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Struct, frozen=True):
     """A document.
 
     Attributes:
@@ -309,7 +306,7 @@ def read_story(data: Mapping[str, Any]) -> Story:
         for path, value, expected in reader.faults
     ]
     misnamed = tuple(f"{render_path(path)}: {message}" for path, message in reader.misnamed)
-    return replace(story, faults=tuple(wrong), misnamed=misnamed)
+    return structs.replace(story, faults=tuple(wrong), misnamed=misnamed)
 
 
 def value_faults(data: Mapping[str, Any]) -> list[ValueFault]:
@@ -403,7 +400,8 @@ class _Reader:
         return ""
 
     def label(self, data: Mapping[str, Any], path: Steps, key: str) -> str:
-        return self.text(data, path, key).strip()
+        value = data.get(key)
+        return (value if type(value) is str else self.text(data, path, key)).strip()
 
     def labels(self, data: Mapping[str, Any], path: Steps, key: str) -> list[str]:
         """Read a list of texts, or one text with separators."""

@@ -1,8 +1,8 @@
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from pytest_llmeval import MISSING
 from pytest_llmeval.data import load_taxonomy
@@ -50,7 +50,7 @@ OTHER = json.dumps({"verdict": "Supported", "justification": "{ }"})
 )
 def test_the_object_in_a_reply_is_read(reply: Any) -> None:
     read = read_answer(reply)
-    assert replace(read, note="") == Answer("Refuted", "It says so.", "High")
+    assert structs.replace(read, note="") == Answer("Refuted", "It says so.", "High")
     assert read.note in ("", "2 answers, of which the last counts")
 
 

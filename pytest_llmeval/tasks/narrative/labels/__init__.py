@@ -13,6 +13,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec import structs
+
 from pytest_llmeval.core import excerpt
 from pytest_llmeval.data import Document, FaultLog, LabelSet, check, read_document, taxonomy_path
 from pytest_llmeval.tasks.narrative._document import Event, Relationship, Span, Story, listed, name_key
@@ -250,7 +252,7 @@ def normalize_labels(story: Story, taxonomy: NarrativeTaxonomy) -> tuple[Story, 
     Unknown labels stay unchanged. Changes are listed as ``{event, field, value, label}``.
     """
     log: _Log = []
-    return replace(story, events=tuple(_event(event, taxonomy, log) for event in story.events)), log
+    return structs.replace(story, events=tuple(_event(event, taxonomy, log) for event in story.events)), log
 
 
 def find_label(labels: LabelSet, text: str) -> str | None:
@@ -290,7 +292,7 @@ def _event(event: Event, taxonomy: NarrativeTaxonomy, log: _Log) -> Event:
     for field, value in event.action.items():
         action[field] = fold(_of_action(taxonomy, field, action.get("category", "")), f"action_layer.{field}", value)
     relationships = tuple(_relationship(relationship, taxonomy, fold) for relationship in event.relationships)
-    return replace(event, action=action, relationships=relationships)
+    return structs.replace(event, action=action, relationships=relationships)
 
 
 def _relationship(
@@ -299,7 +301,7 @@ def _relationship(
     level1 = fold(taxonomy.relationships, "relationship_level1", each.level1)
     level2 = fold(_below(taxonomy.relationships, level1), "relationship_level2", each.level2)
     sentiments = frozenset(fold(taxonomy.sentiments, "sentiment", value) for value in sorted(each.sentiments))
-    return replace(each, level1=level1, level2=level2, sentiments=sentiments)
+    return structs.replace(each, level1=level1, level2=level2, sentiments=sentiments)
 
 
 def _of_action(taxonomy: NarrativeTaxonomy, field: str, category: str) -> LabelSet:
@@ -395,8 +397,8 @@ def repair_spans(story: Story, text: str) -> tuple[Story, list[dict[str, Any]]]:
         for event in story.events
         if id(event) in moved
     ]
-    events = tuple(replace(event, span=moved.get(id(event), event.span)) for event in story.events)
-    return replace(story, events=events), log
+    events = tuple(structs.replace(event, span=moved.get(id(event), event.span)) for event in story.events)
+    return structs.replace(story, events=events), log
 
 
 def _drifted(story: Story, text: str) -> Iterator[tuple[Event, Span, Span | None]]:
