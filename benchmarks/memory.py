@@ -10,6 +10,7 @@ from pathlib import Path
 
 from per_case import write_projects
 
+SIZES = (1_000, 10_000, 100_000)
 MEASURE = """\
 import resource, runpy, sys
 sys.argv[0] = "pytest"
@@ -28,7 +29,7 @@ def peak(arguments: list[str]) -> int:
 
 def main() -> None:
     print("cases    bare  suite   bulk   (peak MiB)")
-    for cases in (1_000, 10_000, 100_000):
+    for cases in SIZES:
         with tempfile.TemporaryDirectory() as folder:
             commands = write_projects(Path(folder), cases)
             figures = {name: peak(command[3:]) for name, command in commands.items()}

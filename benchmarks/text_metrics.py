@@ -20,6 +20,8 @@ from pytest_llmeval.evaluators.measures import _tokens as tokens
 Pair = tuple[str, str]
 Scores = dict[str, float]
 
+SHORT, LONG = 2000, 200
+"""Number of pairs of a few words, and of 400 words."""
 ROUGE = ("rouge1", "rouge2", "rougeL")
 BLEU = {"bleu1": (1, 0, 0, 0), "bleu2": (0.5, 0.5, 0, 0), "bleu4": (0.25, 0.25, 0.25, 0.25)}
 COMMON = "the a to and of in is was it that for on with she he they her by from as before about".split()  # noqa: SIM905  # short
@@ -106,13 +108,13 @@ def forget() -> None:
 def main() -> None:
     """Print one line per scenario: both times and their ratio."""
     rng = random.Random(20240611)
-    short, long = pairs(rng, 2000, 1, 12), pairs(rng, 200, 400, 400)
-    unseen, long_unseen = pairs(rng, 2000, 1, 12, 200_000), pairs(rng, 100, 400, 400, 1_000_000)
+    short, long = pairs(rng, SHORT, 1, 12), pairs(rng, LONG, 400, 400)
+    unseen, long_unseen = pairs(rng, SHORT, 1, 12, 200_000), pairs(rng, LONG // 2, 400, 400, 1_000_000)
     everything, rouge = TextEvaluator(), TextEvaluator(metrics=ROUGE)
     scenarios = (
-        ("8 metrics, 2000 short pairs", short, reference_all, ours(everything), 3),
-        ("8 metrics, 200 pairs of 400 words", long, reference_all, ours(everything), 1),
-        ("ROUGE, 200 pairs of 400 words", long, reference_rouge, ours(rouge), 1),
+        (f"8 metrics, {SHORT} short pairs", short, reference_all, ours(everything), 3),
+        (f"8 metrics, {LONG} pairs of 400 words", long, reference_all, ours(everything), 1),
+        (f"ROUGE, {LONG} pairs of 400 words", long, reference_rouge, ours(rouge), 1),
         ("8 metrics, short, unseen words", unseen, reference_all, ours(everything), 3),
         ("8 metrics, 400 unseen words", long_unseen, reference_all, ours(everything), 1),
     )

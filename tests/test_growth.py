@@ -141,6 +141,17 @@ SELDOM = {"merge", "snapshots"}
 """What runs thousands of cases first."""
 
 
+@pytest.mark.parametrize("gates", [1, 25, 100, pytest.param(2_500, marks=pytest.mark.release)])
+def test_steps_grow_with_the_gates_of_a_family(gates: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    steps = []
+    for metrics in (1, gates, TIMES * gates):  # the first run imports and fills caches
+        write_families(4 * metrics)
+        steps.append(counted_steps(COMMANDS["a family of gates"][1]))
+    _, few, many = steps
+    assert many <= MOST * few, f"{few} steps for {gates} gates, {many} for {TIMES * gates}"
+
+
 def rows_of(table: Iterable[str]) -> list[Any]:
     return [pytest.param(name, marks=[pytest.mark.release] * (name in SELDOM)) for name in table]
 
