@@ -518,12 +518,11 @@ class ExaminedChange(Struct, frozen=True):
         p_value = _p(adjusted.p_value)
         if outcome == "failed" and p_value == _p(1):  # which is no reason to fail
             p_value = ""
+        parts = self._parts(evidence, adjusted, p_value, proven=proven)
         data = evidence.estimate
         if outcome == "passed" and data.changed == 0 and data.units and data.chain is None:
             alike = counted(data.units, "case" if data.units == data.cases else "cluster")
-            same = f"{gate.subject} {number(data.value)}, unchanged in all {alike}"
-            return outcome, drop, "; ".join(filter(None, [same, self._compared]))
-        parts = self._parts(evidence, adjusted, p_value, proven=proven)
+            parts.insert(0, f"{gate.subject} {number(data.value)}, unchanged in all {alike}")
         return outcome, drop, "; ".join([*([lead] if lead else []), *parts])
 
     def known(self, adjusted: Adjusted) -> WordedChange:

@@ -157,10 +157,10 @@ def next_command(report: RunReport, rerun: Sequence[str], *, verbosity: int, has
         verbosity: Of the run.
         has_page: Whether the run has written its page.
     """
-    for path in report.faults:
-        return f"llmeval validate {shlex.quote(path)}"
     if not rerun:
         return ""
+    for path in report.faults:
+        return f"llmeval validate {shlex.quote(path)}"
     for suite in report.suites:
         verdicts: list[GateResult | SnapshotVerdict] = [*suite.gates, *suite.snapshot]
         for verdict in verdicts:

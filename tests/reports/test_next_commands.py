@@ -41,8 +41,7 @@ def test_the_next_command_follows_from_the_cause_and_what_was_shown(
     assert next_command(run, [], verbosity=verbosity, has_page=has_page) == ""
 
 
-@pytest.mark.parametrize("rerun", [[], ["s.eval.yaml"]])
-def test_faults_come_before_failing_cases(rerun: list[str]) -> None:
+def test_faults_come_before_failing_cases() -> None:
     faulty = {"s t.eval.yaml": ["s t.eval.yaml:7:36  cases[2].predicton: unknown key predicton"]}
     run = completed(convert(report(suite([case("a", "failed", 0.0)]), faults=faulty), RunReport))
-    assert next_command(run, rerun, verbosity=0, has_page=False) == "llmeval validate 's t.eval.yaml'"
+    assert next_command(run, ["s.eval.yaml"], verbosity=0, has_page=False) == "llmeval validate 's t.eval.yaml'"

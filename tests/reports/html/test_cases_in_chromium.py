@@ -16,8 +16,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
     texts = {"input": "How long?", "expected": "30 days"}
     fine = {**texts, "prediction": "30 days"}
-    now = [case(f"same{n}", "failed", 0.0, **texts, prediction="2 days", reason=REASON) for n in range(6)]
-    now += [case("other", "failed", 0.2, **texts, prediction="a week", reason=REASON)]
+    now = [case(f"same{n}", "failed", 0.0, **texts, prediction="2 days", reason=REASON) for n in range(10)]
+    now += [case("other", "failed", 0.2, **texts, prediction="a week", reason="other")]
     now += [case("fell", "passed", 0.8, **fine), case("still", "passed", 1.0, **fine)]
     before = [case(one["id"], "passed", 1.0, **fine) for one in now]
     calm = [case(name, "passed", 1.0, **fine) for name in "ab"]
@@ -33,13 +33,13 @@ def test_failed_cases_come_first_and_equal_failures_are_one_row_with_question_an
     browser: Browser, page: Path
 ) -> None:
     browser.open(page, "view=cases&suite=1")
-    assert browser.texts(".rows .id") == ["same0 +5 equal", "other", "fell", "still"]
-    assert browser.texts("#count") == ["9 of 9 cases, equal failures as one"]
+    assert browser.texts(".rows .id") == ["same0 +9 equal", "other", "fell", "still"]
+    assert browser.texts("#count") == ["13 of 13 cases, equal failures as one"]
     browser.until("document.querySelector('.rows .said .excerpt:not(:empty)')")
     assert browser.texts(".rows .row:first-child .said") == ["How long?", "2 days"]
     browser.find(".rows .alike").click()
     browser.settle()
-    assert browser.texts(".rows .id") == [f"same{n}" for n in range(6)]
+    assert browser.texts(".rows .id") == [f"same{n}" for n in range(10)]
 
 
 def test_comparison_opens_on_the_suite_that_broke_and_draws_nothing_that_did_not_move(
