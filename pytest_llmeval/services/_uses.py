@@ -165,7 +165,7 @@ class UseRecord:
         from pytest_llmeval.services._module_states import patches_of, state_of  # as above
 
         states = {f"file {name}": state_of(module, self._is_own) for name, module in self._own_modules()}
-        for user in {use for _, use in self.uses if use.startswith("module ")}:
+        for user in {use for _, use in self.uses.copy() if use.startswith("module ")}:  # which threads may add to
             name = user.removeprefix("module ")
             if name in sys.modules and not self._is_own(name):
                 states[user] = patches_of(sys.modules[name], self._is_own)

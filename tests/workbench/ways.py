@@ -174,7 +174,7 @@ WAYS: Mapping[str, Way] = {
     "outliving_thread": Way(
         f"import threading\n{HERE}SAID = []\n"
         "thread = threading.Thread(target=lambda: SAID.append((HERE / NAME / 'a.txt').read_text()))\n"
-        "def answer(value):\n    thread.ident or thread.start()\n    thread.join()\n    return SAID[0]\n",
+        "thread.start()\ndef answer(value):\n    thread.join()\n    return SAID[0]\n",
         KB,
         TWO,
     ),
