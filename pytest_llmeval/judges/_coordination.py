@@ -64,7 +64,7 @@ class Coordination(Database):
     A lease expires after `ttl` seconds unless renewed, so a killed process does not block others for long.
 
     An owner is any text that no other process uses. If its last word is the name of a process
-    (`pytest_llmeval.services._machine.process_name`), its leases end with that process.
+    (`pytest_llmeval.judges._processes.process_name`), its leases end with that process.
     """
 
     def lease(self, key: str, owner: str, ttl: float, *, inherit: bool = True) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ThisThread,
         awaited_anywhere,
         awaited_for_user,
+        calls_that_fit,
         caught,
         in_thread,
         running_loop,
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.services._git import GitError, run_git
     from pytest_llmeval.services._http import Exchange, NoReplyError, Reply
-    from pytest_llmeval.services._machine import (
-        calls_that_fit,
-    )
     from pytest_llmeval.services._media_parts import MEDIA_FORMS
     from pytest_llmeval.services._processes import CHUNK, EndedError, Program
     from pytest_llmeval.services._retrying import (
@@ -61,6 +59,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_background": (
+        "calls_that_fit",
         "Activity",
         "Background",
         "LOOP",
@@ -87,7 +86,6 @@ _HOMES = {
         "GitError",
         "run_git",
     ),
-    "_machine": ("calls_that_fit",),
     "_media_parts": ("MEDIA_FORMS",),
     "_processes": (
         "CHUNK",

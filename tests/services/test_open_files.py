@@ -7,7 +7,7 @@ import pytest
 
 _FITTING = """
 import resource, sys
-from pytest_llmeval.services._machine import calls_that_fit
+from pytest_llmeval.services import calls_that_fit
 soft, hard, calls = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 print(calls_that_fit(calls), *resource.getrlimit(resource.RLIMIT_NOFILE))
