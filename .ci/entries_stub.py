@@ -14,7 +14,7 @@ from typing import Any
 from pytest_llmeval.suites import KEYS, default_registry
 from pytest_llmeval.suites import _entries as entries
 from pytest_llmeval.suites._entries import EntryFunction
-from pytest_llmeval.workbench._authoring import described, suite_schema
+from pytest_llmeval.suites._schema import described, suite_schema
 
 STUB = Path(__file__).parents[1] / "pytest_llmeval/suites/_entries.pyi"
 

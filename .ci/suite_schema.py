@@ -14,7 +14,7 @@ from pathlib import Path
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.gates._rules import RULES
 from pytest_llmeval.suites import KEYS, default_registry
-from pytest_llmeval.workbench._authoring import SCHEMA_URL, suite_schema
+from pytest_llmeval.suites._schema import SCHEMA_URL, suite_schema
 
 DOCS = Path(__file__).parents[1] / "docs"
 PUBLISHED = DOCS / "suite.schema.json"

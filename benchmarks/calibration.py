@@ -23,9 +23,10 @@ from tables import SEED, Row, mean, rows, share, table
 
 from pytest_llmeval.core import Metric
 from pytest_llmeval.evaluators import Margins
-from pytest_llmeval.numbers import Estimate, detectable_shift, resampled_totals, wilson_interval
+from pytest_llmeval.numbers import Estimate, detectable_shift, wilson_interval
 from pytest_llmeval.numbers._inference import adjusted_gates, held_tails, witnessed_tail
 from pytest_llmeval.numbers._intervals import Resampled, Tails, expanded, nominal, value_interval
+from pytest_llmeval.numbers._resample import resampled_totals
 from pytest_llmeval.numbers._significance import mcnemar_tails, sign_tails, two_sided
 
 SIZES = (20, 50, 200, 1000)

@@ -14,7 +14,7 @@ from statistics import median
 
 from pytest_llmeval.cli import open_suite
 from pytest_llmeval.core import Case
-from pytest_llmeval.run import execute
+from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.suites import LoadedSuite, default_registry
 from pytest_llmeval.workbench.mutation._mutants import mutation_of

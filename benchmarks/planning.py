@@ -11,8 +11,9 @@ from pytest_llmeval.core import CaseRecord
 from pytest_llmeval.evaluators.judge._human_labels import corrected_mean, excess_counts
 from pytest_llmeval.gates import DropGate, judge_together
 from pytest_llmeval.gates._drop import SafeGate
-from pytest_llmeval.numbers import CaseStatistics, RunPairing, Shift, WatchedRun, differences, resampled_totals, watch
+from pytest_llmeval.numbers import CaseStatistics, RunPairing, Shift, WatchedRun, differences, watch
 from pytest_llmeval.numbers._anytime import Watch
+from pytest_llmeval.numbers._resample import resampled_totals
 from pytest_llmeval.workbench._migration import measured_on
 from pytest_llmeval.workbench.plan._spread import Plan, ScoreSpread, measured_spread
 

@@ -14,8 +14,9 @@ import numpy as np
 from pytest_llmeval import Case, compare, get_evaluator, score
 from pytest_llmeval.core import GateResult, Result
 from pytest_llmeval.gates import ChangeGate, DropGate, judge_together
-from pytest_llmeval.numbers import CaseStatistics, RunPairing, resample_count, resampled_totals
+from pytest_llmeval.numbers import CaseStatistics, RunPairing
 from pytest_llmeval.numbers._intervals import Resampled, resampled_interval
+from pytest_llmeval.numbers._resample import resample_count, resampled_totals
 
 CASES, COUNTS, GATES, ROUNDS = 10_000, 12, 100, 5
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")

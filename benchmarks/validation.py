@@ -12,8 +12,8 @@ import numpy as np
 from tables import Row, mean, rows, share, table
 
 from pytest_llmeval.core import Sums
+from pytest_llmeval.evaluators.judge._agreement import rates_basis
 from pytest_llmeval.evaluators.measures._confusion import share_basis, share_by_rates
-from pytest_llmeval.workbench.reviews._agreement import rates_basis
 
 _CASES = 200
 _SHARES = (0.3, 0.8)

@@ -50,10 +50,10 @@ from pytest_llmeval.run import (
     RunTerms,
     Shard,
     SuitePart,
-    execute,
     finish_run,
 )
 from pytest_llmeval.run._checkout import print_suite, versions
+from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.run._shards import Origin, SuiteVariant
 from pytest_llmeval.suites import LoadedSuite, SuiteKey

@@ -21,7 +21,7 @@ from pytest_llmeval.evaluators.checks._texts import Text
 from pytest_llmeval.judges import JudgeRequest, Verdict
 from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.reports import CasePlace, explain
-from pytest_llmeval.run import execute
+from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.tasks.grounding._evaluators import ClaimMetric

@@ -21,6 +21,7 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.judges import (
     AsyncJudge,
+    Judgements,
     JudgeOptions,
     JudgePanel,
     JudgeReply,
@@ -36,7 +37,6 @@ from pytest_llmeval.judges import (
     Usage,
     Verdict,
     judgements_of,
-    write_judgements,
 )
 from pytest_llmeval.run import (
     CaseRunner,
@@ -439,7 +439,7 @@ class Suites:
         judged = judge(collect(scope), scope)
         if update:
             keeper.settle(judged.suites, whole=True)
-            write_judgements(judgements_of(self.path), [entry for each in done for entry in each.entries])
+            Judgements(judgements_of(self.path), [entry for each in done for entry in each.entries]).write()
         return judged
 
     def verdicts(self, run: JudgedRun) -> dict[str, tuple[str, str]]:

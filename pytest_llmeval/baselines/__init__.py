@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         RESULTS,
         SCORES,
         ApprovedAnswers,
-        approved_scores,
+        PendingFile,
         inputs_file,
         read_if_there,
         score_file,
@@ -37,14 +37,13 @@ if TYPE_CHECKING:
     from pytest_llmeval.baselines._python_scores import AssertedScores, pending_tests
     from pytest_llmeval.baselines._runs import (
         SELECTING,
-        FailuresFile,
+        ApprovedCases,
         Keeper,
         KnownFailures,
         RunWatch,
         SnapshotJudgement,
         SnapshotMode,
         SuiteRun,
-        approved_statistics,
         contents_of,
     )
     from pytest_llmeval.baselines._scores import ApprovedScore, Bridge, SuiteScores, TestScores, parse, render, rounded
@@ -76,7 +75,6 @@ _HOMES = {
         "ApprovedAnswers",
         "RESULTS",
         "SCORES",
-        "approved_scores",
         "inputs_file",
         "read_if_there",
         "score_file",
@@ -97,7 +95,7 @@ _HOMES = {
         "SnapshotJudgement",
         "SnapshotMode",
         "SuiteRun",
-        "approved_statistics",
+        "ApprovedCases",
         "contents_of",
     ),
     "_scores": (

@@ -181,6 +181,33 @@ class SnapshotJudgement:
     pending: "PendingFile | None" = field(default=None, compare=False)
 
 
+class ApprovedCases(NamedTuple):
+    """What was approved last of a suite.
+
+    Attributes:
+        scores: Its scores.
+        statistics: Counts of its cases.
+    """
+
+    scores: "SuiteScores"
+    statistics: "CaseStatistics"
+
+    @classmethod
+    def read(cls, key: SuiteKey) -> "ApprovedCases | None":
+        """Read the files of a suite's approval; ``None`` if nothing is approved.
+
+        Raises:
+            OSError: The file of its cases cannot be read.
+            UnicodeDecodeError: As above.
+            SuiteError: Its files are not what was approved.
+        """
+        from pytest_llmeval.baselines._files import approved_scores, score_file
+
+        path = score_file(key)
+        scores = approved_scores(path, shown_beside(key, path))
+        return None if scores is None else cls(scores, approved_statistics(key, scores))
+
+
 def approved_statistics(key: SuiteKey, scores: "SuiteScores") -> "CaseStatistics":
     """Return the counts of the cases of an approved run.
 

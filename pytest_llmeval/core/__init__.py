@@ -107,7 +107,6 @@ if TYPE_CHECKING:
         with_media,
     )
     from pytest_llmeval.core._media_forms import (
-        MediaForm,
         MediaLimits,
         MediaText,
         begin_media,
@@ -361,7 +360,6 @@ _HOMES = {
         "with_media",
     ),
     "_media_forms": (
-        "MediaForm",
         "described_media",
         "MediaLimits",
         "MediaText",

@@ -475,6 +475,11 @@ class Case(Generic[Input_co, Expected_co]):
         """All parts of the prediction by name, with ``latency_s`` and ``cost_usd``, whichever `prediction` is."""
         return PredictionParts(prediction=self.prediction) if self.origin is None else self.origin
 
+    @property
+    def part_paths(self) -> Parts:
+        """Where the parts of the prediction are."""
+        return Parts() if self.origin is None else self.origin.parts
+
     def answered(self, prediction: Any) -> "Case[Input_co, Expected_co]":
         """Return this case with a prediction."""
         return self if prediction is self.prediction else replace(self, prediction=prediction)

@@ -6,41 +6,25 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators._answers import (
-        ChangeablePart,
         NoJsonError,
-        PatternError,
-        answer_part,
-        answer_text,
         as_references,
         as_text,
-        compiled,
         describe_found,
-        found_by,
         has_cjk,
         json_in,
-        parts_of,
         read_json,
         reference_fault,
         references,
-        replaced_at,
-        schema_errors,
-        schema_validator,
         spoken_answer,
-        steps_of,
         word_lines,
     )
     from pytest_llmeval.evaluators._calls import (
         MessageStep,
         MissingTraceError,
-        Order,
         ToolCall,
-        follows,
-        messages_of,
-        read_expected,
-        read_steps,
-        read_trace,
         read_transcript,
     )
+    from pytest_llmeval.evaluators._changes import ChangeablePart
     from pytest_llmeval.evaluators._classification import Classification
     from pytest_llmeval.evaluators._functions import (
         ABSTAINED,
@@ -54,30 +38,26 @@ if TYPE_CHECKING:
         reads_objects,
         recorded_scores,
     )
+    from pytest_llmeval.evaluators._patterns import TimedPattern
+    from pytest_llmeval.evaluators._schemas import JsonSchema
     from pytest_llmeval.evaluators._text import TextEvaluator
     from pytest_llmeval.evaluators.checks._check import Check, CheckKind, composed, quoted
     from pytest_llmeval.evaluators.checks._evaluator import Checks, checks_evaluator
     from pytest_llmeval.evaluators.checks._kinds import SHIPPED, kind_of_function
     from pytest_llmeval.evaluators.checks._reading import CheckReader, Unlocated
+    from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement, judge_rates
     from pytest_llmeval.evaluators.judge._evaluator import Judge
     from pytest_llmeval.evaluators.judge._human_labels import (
-        OTHER_ANSWER,
         SCALES,
         HumanLabel,
         HumanLabels,
         LabelScale,
-        PeopleScores,
     )
     from pytest_llmeval.evaluators.judge._judged_case import (
         CaseTexts,
         EvidenceSource,
-        JudgedCase,
-        as_sources,
-        case_texts,
         defect_counts,
         defect_rates,
-        listed_sources,
-        reason_lines,
         unnamed_defects,
     )
     from pytest_llmeval.evaluators.judge._verdict_metrics import (
@@ -88,24 +68,12 @@ if TYPE_CHECKING:
         with_audit,
     )
     from pytest_llmeval.evaluators.measures._confusion import (
-        SIDES,
         Margins,
-        f1,
-        krippendorff_alpha,
-        labels_worth,
+        agreement_alpha,
         precision,
-        precision_recall_f1,
-        rate_counts,
-        rates,
         ratio,
-        recall,
-        spread_of,
-        unit_moments,
-        unseen_error,
-        weighted_kappa,
     )
-    from pytest_llmeval.evaluators.measures._locomo import CATEGORY_NAMES
-    from pytest_llmeval.evaluators.measures._overlap import best_pairs, first_pairs, harmonic_mean
+    from pytest_llmeval.evaluators.measures._overlap import harmonic_mean
     from pytest_llmeval.evaluators.measures._tokens import (
         add_tokenizer,
         cited_by,
@@ -117,41 +85,27 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_classification": ("Classification",),
+    "_changes": ("ChangeablePart",),
+    "_patterns": ("TimedPattern",),
+    "_schemas": ("JsonSchema",),
     "_text": ("TextEvaluator",),
     "_answers": (
         "spoken_answer",
-        "ChangeablePart",
         "NoJsonError",
-        "PatternError",
-        "answer_part",
-        "answer_text",
         "as_references",
         "as_text",
-        "compiled",
         "describe_found",
-        "found_by",
         "has_cjk",
         "json_in",
-        "parts_of",
         "read_json",
         "reference_fault",
         "references",
-        "replaced_at",
-        "schema_errors",
-        "schema_validator",
-        "steps_of",
         "word_lines",
     ),
     "_calls": (
         "MessageStep",
         "MissingTraceError",
-        "Order",
         "ToolCall",
-        "follows",
-        "messages_of",
-        "read_expected",
-        "read_steps",
-        "read_trace",
         "read_transcript",
     ),
     "_functions": (
@@ -184,25 +138,22 @@ _HOMES = {
         "CheckReader",
         "Unlocated",
     ),
+    "judge._agreement": (
+        "JudgeAgreement",
+        "judge_rates",
+    ),
     "judge._evaluator": ("Judge",),
     "judge._human_labels": (
         "HumanLabel",
         "HumanLabels",
         "LabelScale",
-        "OTHER_ANSWER",
-        "PeopleScores",
         "SCALES",
     ),
     "judge._judged_case": (
         "CaseTexts",
         "EvidenceSource",
-        "JudgedCase",
-        "as_sources",
-        "case_texts",
         "defect_counts",
         "defect_rates",
-        "listed_sources",
-        "reason_lines",
         "unnamed_defects",
     ),
     "judge._verdict_metrics": (
@@ -214,27 +165,11 @@ _HOMES = {
     ),
     "measures._confusion": (
         "Margins",
-        "SIDES",
-        "f1",
-        "krippendorff_alpha",
-        "labels_worth",
+        "agreement_alpha",
         "precision",
-        "precision_recall_f1",
-        "rate_counts",
-        "rates",
         "ratio",
-        "recall",
-        "spread_of",
-        "unit_moments",
-        "unseen_error",
-        "weighted_kappa",
     ),
-    "measures._locomo": ("CATEGORY_NAMES",),
-    "measures._overlap": (
-        "best_pairs",
-        "first_pairs",
-        "harmonic_mean",
-    ),
+    "measures._overlap": ("harmonic_mean",),
     "measures._tokens": (
         "add_tokenizer",
         "cited_by",

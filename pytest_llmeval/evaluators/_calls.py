@@ -1,9 +1,8 @@
 """Tool calls, read from the forms of services, libraries and agents, and sequences of them, compared."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple
 
 from pytest_llmeval.core import Case, call_text
 from pytest_llmeval.evaluators._answers import NoJsonError, describe_found, read_json
@@ -82,6 +81,45 @@ class ToolCall(NamedTuple):
     def __str__(self) -> str:
         return call_text(self.name, self.arguments)
 
+    @classmethod
+    def read_trace(cls, trace: Any) -> "list[ToolCall]":
+        """Return the calls of a trace, in order.
+
+        Args:
+            trace: A list of calls, or of messages of OpenAI, Anthropic, Gemini, LangChain, pydantic-ai or
+                OpenTelemetry; or an object with ``tool_calls`` or ``messages``. What is no call, or whose arguments
+                are no object, has a `ToolCall.fault`.
+
+        Raises:
+            MissingTraceError: It is none of these, or a message has a part of another form, which may be a call.
+        """
+        if isinstance(trace, dict):
+            for part in ("tool_calls", "messages"):
+                if isinstance(trace.get(part), list | tuple):
+                    return cls.read_trace(trace[part])
+            keys = ", ".join(map(str, trace)) or "no keys"
+            raise MissingTraceError(
+                f"found an object with {keys}, expected a list of tool calls, or tool_calls or messages"
+            )
+        if not isinstance(trace, list | tuple):
+            raise MissingTraceError(f"found {describe_found(trace)}, expected a list of tool calls or messages")
+        if any(is_message(item) for item in trace):
+            trace = [item for number, message in enumerate(trace) for item in _items(message, f"messages[{number}]")]
+        return _joined(trace)
+
+    @classmethod
+    def read_expected(cls, expected: Any) -> "list[ToolCall] | None":
+        """Return the expected calls; ``None`` where nothing is said of calls.
+
+        Args:
+            expected: A list of calls, each as in a trace or the name of a tool; or an object with ``tool_calls``.
+        """
+        if isinstance(expected, dict):
+            expected = expected.get("tool_calls")
+        if not isinstance(expected, list | tuple):
+            return None
+        return [_expected_call(call, index) for index, call in enumerate(expected)]
+
     def placed(self, line: str) -> str:
         """Return a line about the call with the turn in which it was made."""
         return f"turn {self.turn}: {line}" if self.turn else line
@@ -100,39 +138,40 @@ class MessageStep(NamedTuple):
     text: str
     calls: Sequence[ToolCall]
 
+    @classmethod
+    def read_messages(cls, messages: Sequence[Any]) -> "list[MessageStep]":
+        """The text and the tool calls of each message of a conversation, in order.
 
-def messages_of(case: Case) -> Sequence[Any] | None:
-    """Return the messages of a prediction, or of the part of it that is viewed; ``None`` where it has none.
+        Args:
+            messages: In one of the forms of `ToolCall.read_trace`; the calls are the same.
 
-    Raises:
-        PredictionError: The part cannot be looked up.
-    """
-    trace = case.prediction
-    if isinstance(trace, list | tuple) and any(map(is_message, trace)):
-        return trace
-    messages = case.parts.get("messages")
-    return messages if isinstance(messages, list | tuple) else None
+        Raises:
+            MissingTraceError: A message has a part of another form, which may be a call.
+        """
+        items = [list(_items(message, f"messages[{number}]")) for number, message in enumerate(messages)]
+        calls = iter(_joined(item for own in items for item in own))
+        steps = []
+        for message, own in zip(messages, items, strict=True):
+            own_calls = [next(calls) for item in own if _is_call(item)]
+            role, text = _trace_message_author(message), _text(message)
+            if role == "user" and not text and own:  # Anthropic's results stand in messages of the user
+                role = None
+            steps.append(cls(role, text, own_calls))
+        return steps
 
+    @classmethod
+    def read_case(cls, case: Case) -> "list[MessageStep] | None":
+        """Return the steps of a prediction, or of the part of it that is viewed; ``None`` where it has no messages.
 
-def read_steps(messages: Sequence[Any]) -> list[MessageStep]:
-    """The text and the tool calls of each message of a conversation, in order.
-
-    Args:
-        messages: In one of the forms of `read_trace`; the calls are the same.
-
-    Raises:
-        MissingTraceError: A message has a part of another form, which may be a call.
-    """
-    items = [list(_items(message, f"messages[{number}]")) for number, message in enumerate(messages)]
-    calls = iter(_joined(item for each in items for item in each))
-    steps = []
-    for message, own in zip(messages, items, strict=True):
-        own_calls = [next(calls) for item in own if _is_call(item)]
-        role, text = _trace_message_author(message), _text(message)
-        if role == "user" and not text and own:  # Anthropic's results stand in messages of the user
-            role = None
-        steps.append(MessageStep(role, text, own_calls))
-    return steps
+        Raises:
+            MissingTraceError: A message has a part of another form, which may be a call.
+            PredictionError: The part with the messages cannot be looked up.
+        """
+        trace = case.prediction
+        if isinstance(trace, list | tuple) and any(map(is_message, trace)):
+            return cls.read_messages(trace)
+        messages = case.parts.get("messages")
+        return cls.read_messages(messages) if isinstance(messages, list | tuple) else None
 
 
 def _trace_message_author(message: Any) -> Literal["user", "assistant"] | None:
@@ -160,45 +199,6 @@ def _text(message: Any) -> str:
     parts = [part for part in _message_parts(message) if isinstance(part, dict) and _part_type(part) in _TEXTS]
     texts = [part.get("text", part.get("content")) for part in parts]
     return "\n".join(text for text in texts if isinstance(text, str))
-
-
-def read_trace(trace: Any) -> list[ToolCall]:
-    """Return the calls of a trace, in order.
-
-    Args:
-        trace: A list of calls, or of messages of OpenAI, Anthropic, Gemini, LangChain, pydantic-ai or OpenTelemetry; or
-            an object with ``tool_calls`` or ``messages``. What is no call, or whose arguments are no object, has a
-            `ToolCall.fault`.
-
-    Raises:
-        MissingTraceError: It is none of these, or a message has a part of another form, which may be a call.
-    """
-    if isinstance(trace, dict):
-        for part in ("tool_calls", "messages"):
-            if isinstance(trace.get(part), list | tuple):
-                return read_trace(trace[part])
-        keys = ", ".join(map(str, trace)) or "no keys"
-        raise MissingTraceError(
-            f"found an object with {keys}, expected a list of tool calls, or tool_calls or messages"
-        )
-    if not isinstance(trace, list | tuple):
-        raise MissingTraceError(f"found {describe_found(trace)}, expected a list of tool calls or messages")
-    if any(is_message(each) for each in trace):
-        trace = [item for number, message in enumerate(trace) for item in _items(message, f"messages[{number}]")]
-    return _joined(trace)
-
-
-def read_expected(expected: Any) -> list[ToolCall] | None:
-    """Return the expected calls; ``None`` where nothing is said of calls.
-
-    Args:
-        expected: A list of calls, each as in a trace or the name of a tool; or an object with ``tool_calls``.
-    """
-    if isinstance(expected, dict):
-        expected = expected.get("tool_calls")
-    if not isinstance(expected, list | tuple):
-        return None
-    return [_expected_call(each, index) for index, each in enumerate(expected)]
 
 
 def _expected_call(value: Any, index: int) -> ToolCall:
@@ -353,37 +353,6 @@ def _call(item: Any, index: int) -> ToolCall:
         fault = f"[{index}].arguments: found {describe_found(arguments)}, expected an object"
         arguments = {}
     return ToolCall(name, arguments, _is_failed_call(item), fault)
-
-
-Order: TypeAlias = Literal["exact", "in_order", "any_order", "superset", "subset"]
-"""The comparison of the names of calls."""
-
-
-def follows(expected: Sequence[str], called: Sequence[str], order: Order) -> bool:
-    """Whether calls follow the expected trajectory.
-
-    Args:
-        expected: The names of the expected calls.
-        called: The names of the calls.
-        order: ``exact``: the same sequence. ``in_order``: the expected sequence is a subsequence of the calls.
-            ``any_order``: the same names, equally often. ``superset``: each expected name at least as often as
-            expected. ``subset``: no name more often than expected.
-
-    Example:
-        >>> follows(["search", "book"], ["search", "look", "book"], "in_order")
-        True
-        >>> follows(["search", "book"], ["book", "search"], "any_order")
-        True
-    """
-    if order == "exact":
-        return list(expected) == list(called)
-    if order == "in_order":
-        remaining = iter(called)
-        return all(name in remaining for name in expected)
-    right, actual = Counter(expected), Counter(called)
-    if order == "any_order":
-        return right == actual
-    return right <= actual if order == "superset" else actual <= right
 
 
 def read_transcript(text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec import UNSET, structs
 
-from pytest_llmeval.baselines import RESULTS, approved_scores, approved_statistics, score_file
+from pytest_llmeval.baselines import RESULTS, ApprovedCases
 from pytest_llmeval.core import MISSING, PASS_RATE, Case, CaseRecord, Fault, SuiteError, grouped, listed, unknown_name
 from pytest_llmeval.data import CaseFile, Document, FileSource, Source
 from pytest_llmeval.evaluators import ABSTAINED, ERROR, RUNS, recorded_scores
@@ -217,12 +217,11 @@ def approved_rows(name: str, systems: Sequence[str], root: Path) -> list[ResultR
     for system in systems if len(systems) > 1 else [""]:
         key = key_of(name, system, root)
         try:
-            scores = approved_scores(score_file(key), key.display_path)
-            records = () if scores is None else approved_statistics(key, scores).records
+            approval = ApprovedCases.read(key)
         except (OSError, UnicodeDecodeError, SuiteError):
             continue
         own = systems[0] if len(systems) == 1 else system
-        for record in records:
+        for record in approval.statistics.records if approval is not None else ():
             for observation in record.observations.values():
                 for metric, score in recorded_scores(observation).items():
                     rows.append(ResultRow(record.id, metric, score, suite=name, system=own))

@@ -52,16 +52,12 @@ if TYPE_CHECKING:
         Written,
         judgements_of,
         record_used,
-        score_key,
-        scored_ids,
-        write_judgements,
     )
     from pytest_llmeval.judges._reduction import (
         CascadeVerdict,
         PanelError,
         PanelVerdict,
         Votes,
-        case_repeat,
         is_unsure,
         juror_lines,
     )
@@ -80,13 +76,11 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement
     from pytest_llmeval.judges.clients import as_client, connect, connect_own, key_variable
-    from pytest_llmeval.judges.clients._base import AsyncJudge, Patience, count
-    from pytest_llmeval.judges.clients._http import HttpJudge, OpenAI
+    from pytest_llmeval.judges.clients._base import AsyncJudge, Patience
+    from pytest_llmeval.judges.clients._embeddings import connect_embeddings
     from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
     from pytest_llmeval.judges.questions._modes import (
         ADVERSARIAL,
-        DATA_CLOSE,
-        DATA_OPEN,
         MODE_OF_TYPE,
         SIMULATED_USER,
         USER_ROLE,
@@ -184,7 +178,6 @@ _HOMES = {
         "PanelError",
         "PanelVerdict",
         "Votes",
-        "case_repeat",
         "is_unsure",
         "juror_lines",
     ),
@@ -195,9 +188,6 @@ _HOMES = {
         "Written",
         "judgements_of",
         "record_used",
-        "score_key",
-        "scored_ids",
-        "write_judgements",
     ),
     "_run_store": ("RunStore",),
     "_service": (
@@ -232,20 +222,14 @@ _HOMES = {
     "clients._base": (
         "AsyncJudge",
         "Patience",
-        "count",
     ),
-    "clients._http": (
-        "HttpJudge",
-        "OpenAI",
-    ),
+    "clients._embeddings": ("connect_embeddings",),
     "questions._forms": (
         "ReplyField",
         "ReplyForm",
     ),
     "questions._modes": (
         "ADVERSARIAL",
-        "DATA_CLOSE",
-        "DATA_OPEN",
         "MODE_OF_TYPE",
         "SIMULATED_USER",
         "USER_ROLE",

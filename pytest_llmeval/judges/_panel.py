@@ -1,6 +1,9 @@
 """The judges that a question is put to."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +22,7 @@ from pytest_llmeval.judges._protocol import (
     UnaskedError,
     Verdict,
 )
-from pytest_llmeval.judges._reduction import candidates, cascaded, opinions, reduced, unanswered
+from pytest_llmeval.judges._reduction import candidates, cascaded, case_repeat, is_unsure, opinions, reduced, unanswered
 from pytest_llmeval.judges._spec import (
     CascadeRule,
     JudgeSpec,
@@ -33,6 +36,7 @@ from pytest_llmeval.judges._spec import (
 )
 from pytest_llmeval.judges._stored_judgement import StoredJudgement, components, judgement_key
 from pytest_llmeval.judges.questions._modes import render
+from pytest_llmeval.judges.questions._replies import read_text
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._recordings import Judgements
@@ -351,6 +355,26 @@ class PanelQuestion:
         if self.cascade is not None:
             return every if self.audited else every[:-1]
         return every[: 1 if self.asks_one else None]
+
+    def unsure_share(self, entries: Iterable[StoredJudgement]) -> float | None:
+        """Return the share of stored verdicts of which the small judge of a cascade is unsure; ``None`` without any.
+
+        Args:
+            entries: Stored judgements of the mode, each once.
+        """
+        rule, mode = self.cascade, self.question.mode
+        small = next(iter(self.jurors.values())).juror.model
+        groups: dict[str, list[Verdict]] = defaultdict(list)
+        for entry in entries:
+            made_of = entry.components
+            if made_of["model"] == small:
+                place = {**made_of, "repeat": case_repeat(made_of["repeat"])}
+                with suppress(JudgeError):
+                    groups[json.dumps(place, sort_keys=True)].append(read_text(mode, entry.reply))
+        asked_enough = [opinions for opinions in groups.values() if rule is not None and len(opinions) == rule.opinions]
+        if rule is None or not asked_enough:
+            return None
+        return sum(is_unsure(rule, mode, opinions) for opinions in asked_enough) / len(asked_enough)
 
     def unanswered(self, answers: Mapping[str, JurorVerdict]) -> Sequence[str]:
         """The jurors to ask next, all at a time; none once there is enough for a verdict.

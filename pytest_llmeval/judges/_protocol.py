@@ -1,8 +1,9 @@
 """The protocol of judges: questions, requests, replies and verdicts, without I/O."""
 
+import json
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field
 
@@ -91,6 +92,10 @@ def _of_anthropic(width: int, height: int) -> int:
     return math.ceil(width * scale * height * scale / _PIXELS_OF_TOKEN)
 
 
+DATA_OPEN: Final = "<data>"
+DATA_CLOSE: Final = "</data>"
+
+
 class JudgeRequest(Struct, frozen=True):
     """One call of a model, for any provider.
 
@@ -110,6 +115,10 @@ class JudgeRequest(Struct, frozen=True):
 
     def __str__(self) -> str:
         return "\n\n".join(message.content for message in self.messages)
+
+    def data(self) -> Any:
+        """Return the texts that the question is about: the JSON object in the last message."""
+        return json.loads(self.messages[-1].content.removeprefix(DATA_OPEN).removesuffix(DATA_CLOSE))
 
 
 class Usage(Struct, frozen=True):

@@ -55,6 +55,17 @@ class Judgements:
         """
         return cls(path, _read_recordings(path, display_path or str(path)) if path.exists() else ())
 
+    def write(self) -> bool:
+        """Write the file in one step, sorted by case, mode, repeat and key.
+
+        Returns:
+            Whether the file had to change; no file is made for no judgement.
+
+        Raises:
+            LlmevalError: The file cannot be written.
+        """
+        return _rewrite_recordings(self.path, self.entries.values)
+
     def get(self, key: str) -> "StoredJudgement | None":
         """Return the judgement recorded under a key."""
         return self.entries.get(key)
@@ -111,19 +122,6 @@ def merge_judgements(
         same = before is not None and (before.reply, before.case) == (entry.reply, entry.case)
         merged[entry.key] = before if before is not None and same else entry
     return list(merged.values())
-
-
-def write_judgements(path: Path, entries: "Iterable[StoredJudgement]") -> bool:
-    """Write a file in one step, sorted by case, mode, repeat and key; of two judgements of a key the later is written.
-
-    Returns:
-        Whether the file had to change; no file is made for no judgement.
-
-    Raises:
-        LlmevalError: The file cannot be written.
-    """
-    fixed = list(entries)
-    return _rewrite_recordings(path, lambda: fixed)
 
 
 def _rewrite_recordings(path: Path, entries: "Callable[[], Iterable[StoredJudgement]]") -> bool:
@@ -251,28 +249,6 @@ _DIGITS = 16
 _KEY = re.compile(rf"(.*)/([^/]*)#[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
 
 
-def score_key(sample: str, question: str, parts: Sequence[str]) -> str:
-    """The key of a score: another answer, or the same id in another conversation, has another key.
-
-    Args:
-        sample: Id of the conversation.
-        question: Id of the question in it.
-        parts: Everything that the score depends on but the judge.
-    """
-    digest = sha256(json.dumps(list(map(str, parts))).encode()).hexdigest()[:_DIGITS]
-    return f"{sample}/{question}#{digest}"
-
-
-def scored_ids(key: str) -> list[str]:
-    """Return the ids of the case that a key may be about, the fullest first; a plain id is its own.
-
-    >>> scored_ids("conv-1/q7#0123456789abcdef"), scored_ids("q7")
-    (['conv-1/q7', 'q7'], ['q7'])
-    """
-    match = _KEY.fullmatch(key)
-    return [f"{match[1]}/{match[2]}", match[2]] if match is not None else [key]
-
-
 @dataclass
 class ScoreFile:
     """The file and its scores.
@@ -297,6 +273,28 @@ class ScoreFile:
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         return cls(path, _read_scores(path))
+
+    @staticmethod
+    def key_of(sample: str, question: str, parts: Sequence[str]) -> str:
+        """Return what a score is kept under: another answer, or the id in another conversation, is another key.
+
+        Args:
+            sample: Id of the conversation.
+            question: Id of the question in it.
+            parts: Everything that the score depends on but the judge.
+        """
+        digest = sha256(json.dumps(list(map(str, parts))).encode()).hexdigest()[:_DIGITS]
+        return f"{sample}/{question}#{digest}"
+
+    @staticmethod
+    def case_ids(key: str) -> list[str]:
+        """Return the ids of the case that a key may be about, the fullest first; a plain id is its own.
+
+        >>> ScoreFile.case_ids("conv-1/q7#0123456789abcdef"), ScoreFile.case_ids("q7")
+        (['conv-1/q7', 'q7'], ['q7'])
+        """
+        match = _KEY.fullmatch(key)
+        return [f"{match[1]}/{match[2]}", match[2]] if match is not None else [key]
 
     def add(self, key: str, score: float) -> None:
         """Remember a score until `save`."""

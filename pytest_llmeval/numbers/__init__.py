@@ -55,10 +55,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.numbers._repeats import RELIABILITY, Reduced, Reliability, Repeats, passing, repeat_summary
     from pytest_llmeval.numbers._resample import (
         IntArray,
-        by_unit,
+        cluster_totals,
         draw_ahead,
-        resample_count,
-        resampled_totals,
     )
     from pytest_llmeval.numbers._significance import POWER, ChangedShares, detectable_shift
     from pytest_llmeval.numbers._table import OUTCOME_EVALUATOR, Table, outcome_of, summarize, unit_numbers
@@ -148,10 +146,8 @@ _HOMES = {
     ),
     "_resample": (
         "IntArray",
-        "by_unit",
+        "cluster_totals",
         "draw_ahead",
-        "resample_count",
-        "resampled_totals",
     ),
     "_significance": (
         "POWER",

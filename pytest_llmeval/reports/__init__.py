@@ -7,14 +7,11 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.reports._failures import (
         FEW_FAILURES,
-        MOST,
         CasePlace,
-        SuiteCase,
         cause_of,
         count_failing,
         explain,
         returned_modes,
-        said_text,
         shared_reason,
     )
     from pytest_llmeval.reports._files import (
@@ -26,8 +23,8 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.reports._form import (
         EXCUSED,
+        MOST,
         NO_CASE,
-        OUTCOMES,
         POWER,
         SHOWN_FROM,
         UNKNOWN,
@@ -42,11 +39,9 @@ if TYPE_CHECKING:
         StopReport,
         SuiteReport,
         Survival,
-        count_text,
         gate_verdicts,
-        past_limits,
     )
-    from pytest_llmeval.reports._headline import Headline, headline_of, undecided_text
+    from pytest_llmeval.reports._headline import Headline, undecided_text
     from pytest_llmeval.reports._json import (
         SCHEMA_VERSION,
         published,
@@ -61,10 +56,10 @@ if TYPE_CHECKING:
         fill_tables,
         systems_report,
     )
-    from pytest_llmeval.reports._markdown import MOST_ROWS, VERDICTS, fall_reason, gate_reason, text
+    from pytest_llmeval.reports._markdown import MOST_ROWS, VERDICTS, text, verdict_reason
     from pytest_llmeval.reports._media_paths import begin_media_of, media_paths
     from pytest_llmeval.reports._mutation import survival_lines
-    from pytest_llmeval.reports._overview import MOST_LINES, affected_text, calls_line, run_outcome, uncalibrated_text
+    from pytest_llmeval.reports._overview import MOST_LINES, calls_line, run_notes
     from pytest_llmeval.reports._tables import Line, Point, SystemsReport, TextTable, Timeline
     from pytest_llmeval.reports._terminal import agent_lines, gate_line, render
     from pytest_llmeval.reports.html._data import PageRun
@@ -74,20 +69,16 @@ if TYPE_CHECKING:
 _HOMES = {
     "_headline": (
         "Headline",
-        "headline_of",
         "undecided_text",
     ),
     "_failures": (
         "CasePlace",
         "FEW_FAILURES",
-        "MOST",
-        "SuiteCase",
         "cause_of",
         "explain",
         "count_failing",
         "shared_reason",
         "returned_modes",
-        "said_text",
     ),
     "_files": (
         "FORMATS",
@@ -101,10 +92,9 @@ _HOMES = {
         "Changes",
         "Conclusion",
         "EXCUSED",
+        "MOST",
         "NO_CASE",
         "UNKNOWN",
-        "past_limits",
-        "OUTCOMES",
         "RunReport",
         "GateNotice",
         "KindOutcome",
@@ -115,7 +105,6 @@ _HOMES = {
         "SampleReport",
         "StopReport",
         "SuiteReport",
-        "count_text",
         "gate_verdicts",
     ),
     "_json": (
@@ -134,9 +123,8 @@ _HOMES = {
     ),
     "_markdown": (
         "MOST_ROWS",
+        "verdict_reason",
         "VERDICTS",
-        "fall_reason",
-        "gate_reason",
         "text",
     ),
     "_media_paths": (
@@ -146,10 +134,8 @@ _HOMES = {
     "_mutation": ("survival_lines",),
     "_overview": (
         "MOST_LINES",
-        "affected_text",
+        "run_notes",
         "calls_line",
-        "run_outcome",
-        "uncalibrated_text",
     ),
     "_tables": (
         "Line",

@@ -24,7 +24,7 @@ from pytest_llmeval.core import (
     printable,
     width_of,
 )
-from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport
+from pytest_llmeval.reports._form import MOST, CaseReport, RunReport, SuiteReport
 
 _NAMED = re.compile(r"turn (\d+)\b:? ?")
 _DIFFERENCE = re.compile("found (.+), expected (.+)")
@@ -402,12 +402,8 @@ def repeats_line(repeats: Mapping[str, Any]) -> str:
     return f"{went}; they part in {place}: {listed}"
 
 
-SuiteCase: TypeAlias = tuple[SuiteReport, CaseReport]
 CaseEnd: TypeAlias = CaseReport | CaseRecord
 _NOT_RUN = ("skipped", "not_run")
-_TEXTS = ("answer", "question", "text")
-MOST = 10**12
-"""Largest count to display: a forged one can have thousands of digits."""
 
 
 class FailureCause(NamedTuple):
@@ -455,7 +451,7 @@ def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterato
             yield f"{mode}: back in {len(failing)} of {len(some)}"
 
 
-def cause_of(suites: Sequence[SuiteReport], failing: Sequence[SuiteCase]) -> FailureCause:
+def cause_of(suites: Sequence[SuiteReport], failing: Sequence[tuple[SuiteReport, CaseReport]]) -> FailureCause:
     """The property that failing cases share beyond chance.
 
     Args:
@@ -473,19 +469,6 @@ def cause_of(suites: Sequence[SuiteReport], failing: Sequence[SuiteCase]) -> Fai
     shared = sum(labels[each].get(label) == value for each in chosen) if label else 0
     size = min(sum(suite.total for suite in suites) // systems, MOST)
     return FailureCause(len(chosen), size, systems, shared, f"{label}={value}" if label else "")
-
-
-def said_text(value: Any) -> str:
-    """Return a question or an answer as one line; of an object its text, where it has one.
-
-    >>> said_text({"question": "How long?", "customer": 7})
-    'How long?'
-    """
-    if isinstance(value, Mapping):
-        texts = [each for each in value.values() if isinstance(each, str)]
-        named = [value[name] for name in _TEXTS if isinstance(value.get(name), str)]
-        value = next(iter(named or (texts if len(texts) == 1 else [])), value)
-    return as_line(value, most=10**9)
 
 
 FEW_FAILURES = 10

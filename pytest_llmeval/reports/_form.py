@@ -25,6 +25,7 @@ from pytest_llmeval.core import (
     MetricValue,
     SnapshotVerdict,
     WrittenField,
+    as_line,
 )
 from pytest_llmeval.numbers import Money, UsageReport
 from pytest_llmeval.reports._tables import FilledTable, SystemsReport, Timeline
@@ -86,6 +87,25 @@ UNKNOWN = MetricValue(None, None, None, None, 0, 0, 0, 0)
 """A metric of which nothing is known."""
 
 
+MOST = 10**12
+"""Largest count to display: a forged one can have thousands of digits."""
+
+_TEXT_KEYS = ("answer", "question", "text")
+
+
+def _said_text(value: Any) -> str:
+    """Return a question or an answer as one line; of an object its text, where it has one.
+
+    >>> _said_text({"question": "How long?", "customer": 7})
+    'How long?'
+    """
+    if isinstance(value, Mapping):
+        texts = [text for text in value.values() if isinstance(text, str)]
+        named = [value[name] for name in _TEXT_KEYS if isinstance(value.get(name), str)]
+        value = next(iter(named or (texts if len(texts) == 1 else [])), value)
+    return as_line(value, most=10**9)
+
+
 class AnswerReport(Struct, frozen=True, omit_defaults=True):
     """An answer to a case.
 
@@ -103,6 +123,11 @@ class AnswerReport(Struct, frozen=True, omit_defaults=True):
     def failed(self) -> int:
         """How many of the repeats that gave it did not pass, as far as known."""
         return self.times - (self.passed or 0)
+
+    @property
+    def text(self) -> str:
+        """The answer as one line; of an object its text, if it has one."""
+        return _said_text(self.value)
 
 
 class JudgingReport(Struct, frozen=True, omit_defaults=True):
@@ -219,6 +244,16 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
             for repeat, each in enumerate([value, *spread.get(metric, {}).get("scores", ())]):
                 row = {"case": self.id, "outcome": self.outcome, "repeat": repeat, "metric": metric, "value": each}
                 yield {**row, "reason": None if each is not None else absent.get(metric, self.reason), **labels}
+
+    @property
+    def question_text(self) -> str | None:
+        """The input as one line; ``None`` if the report does not show it."""
+        return None if self.input is None else _said_text(self.input)
+
+    @property
+    def expected_text(self) -> str | None:
+        """The ground truth as one line; ``None`` if the report does not show it."""
+        return None if self.expected is None else _said_text(self.expected)
 
     def place(self, suite_file: str) -> str:
         """Return file and line in the form that editors and terminals link."""
@@ -531,6 +566,11 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return [name for name in gated_metrics(gate.gate for gate in self.gates) if self.find(name) is not None]
 
     @property
+    def past_limits(self) -> list[str]:
+        """A sentence for each gate that passed past its limit."""
+        return past_limits(self.gates)
+
+    @property
     def broken_scores(self) -> list[SnapshotVerdict]:
         """Approved scores that were not kept, without those that the gate of their metric tells of."""
         lowered = {metric for gate in self.gates if gate.fallen for metric in gated_metrics([gate.gate])}
@@ -791,6 +831,24 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         if self.faults:
             return "failed"
         return min((suite.verdict for suite in self.suites), key=get_args(RunVerdict).index, default="incomplete")
+
+    @property
+    def verdict_text(self) -> str:
+        """The verdict, or that no suite ran."""
+        return self.verdict if self.suites or self.faults else "no suite ran"
+
+    @property
+    def total(self) -> int:
+        """The number of cases of all suites, at most `MOST`."""
+        return self._count("total")
+
+    @property
+    def outcome_counts(self) -> list[str]:
+        """The number of cases with each outcome, such as ``2 not run``, for the outcomes that occur."""
+        return [count_text(count, name) for name in OUTCOMES if (count := self._count(name))]
+
+    def _count(self, outcome: str) -> int:
+        return min(MOST, sum(suite.counts.get(outcome, 0) for suite in self.suites))
 
     @property
     def money(self) -> Money | None:

@@ -32,40 +32,40 @@ class Headline(NamedTuple):
         start = f"start with {excerpt(self.case, _LONGEST)}" if self.case else ""
         return "; ".join(filter(None, [excerpt(self.cause, _LONGEST), self.shared, start]))
 
+    @classmethod
+    def of_run(cls, run: RunReport, before: Sequence[Mapping[str, CaseReport]]) -> "Headline | None":
+        """Return the headline of a run that failed; ``None`` for any other run.
 
-def headline_of(run: RunReport, before: Sequence[Mapping[str, CaseReport]]) -> Headline | None:
-    """Return the headline of a run that failed; ``None`` for any other run.
-
-    Args:
-        run: The run.
-        before: Cases of each suite in the approved run or baseline, by id; empty if it is not there.
-    """
-    if run.verdict != "failed":
-        return None
-    for path, faults in run.faults.items():
-        return Headline(faults[0] if faults and faults[0].startswith(path) else f"{path}: {next(iter(faults), '')}")
-    gates = [
-        (place, gate) for place, suite in enumerate(run.suites) for gate in suite.gates if gate.outcome == "failed"
-    ]
-    for place, gate in sorted(gates, key=lambda judged: not judged[1].fallen):
-        return _headline_of_gate(run, place, gate, before[place])
-    for place, suite in enumerate(run.suites):
-        for score in suite.snapshot:
-            if score.outcome == "failed":
-                metric = "" if score.metric == EVERYTHING else f"{score.metric} "
-                worse = fallen_cases(suite, before[place], score.metric)
-                return _headline(run, place, f"{metric}{score.reason.partition(';')[0]}", worse, "worse case")
-    failing = [_failing(suite, before[place]) for place, suite in enumerate(run.suites)]
-    place = max(range(len(failing)), key=lambda at: len(failing[at]), default=0)
-    if not failing or not failing[place]:
-        return None
-    suite = run.suites[place]
-    metric = next(iter((*failing[place][0].unmet, *suite.gated)), "")
-    worse = _worst_first(suite, failing[place], before[place], metric)
-    alike = sum(case.reason == worse[0].reason for case in worse)
-    which = f", {alike} with" if alike < len(worse) else ":"
-    reason = f"{which} {worse[0].reason}" if worse[0].reason else ""
-    return _headline(run, place, f"{len(worse)} of {counted(suite.total, 'case')} failed{reason}", worse, "failure")
+        Args:
+            run: The run.
+            before: Cases of each suite in the approved run or baseline, by id; empty if it is not there.
+        """
+        if run.verdict != "failed":
+            return None
+        for path, faults in run.faults.items():
+            return cls(faults[0] if faults and faults[0].startswith(path) else f"{path}: {next(iter(faults), '')}")
+        gates = [
+            (place, gate) for place, suite in enumerate(run.suites) for gate in suite.gates if gate.outcome == "failed"
+        ]
+        for place, gate in sorted(gates, key=lambda judged: not judged[1].fallen):
+            return _headline_of_gate(run, place, gate, before[place])
+        for place, suite in enumerate(run.suites):
+            for score in suite.snapshot:
+                if score.outcome == "failed":
+                    metric = "" if score.metric == EVERYTHING else f"{score.metric} "
+                    worse = fallen_cases(suite, before[place], score.metric)
+                    return _headline(run, place, f"{metric}{score.reason.partition(';')[0]}", worse, "worse case")
+        failing = [_failing(suite, before[place]) for place, suite in enumerate(run.suites)]
+        place = max(range(len(failing)), key=lambda at: len(failing[at]), default=0)
+        if not failing or not failing[place]:
+            return None
+        suite = run.suites[place]
+        metric = next(iter((*failing[place][0].unmet, *suite.gated)), "")
+        worse = _worst_first(suite, failing[place], before[place], metric)
+        alike = sum(case.reason == worse[0].reason for case in worse)
+        which = f", {alike} with" if alike < len(worse) else ":"
+        reason = f"{which} {worse[0].reason}" if worse[0].reason else ""
+        return _headline(run, place, f"{len(worse)} of {counted(suite.total, 'case')} failed{reason}", worse, "failure")
 
 
 def undecided_text(run: RunReport) -> str:

@@ -11,7 +11,7 @@ from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, as_line, count
 from pytest_llmeval.data import append_text, write_text
 from pytest_llmeval.reports._failures import repeats_line
 from pytest_llmeval.reports._form import SHOWN_FROM, CaseReport, RunReport, SuiteReport, Survival, count_text
-from pytest_llmeval.reports._headline import headline_of, undecided_text
+from pytest_llmeval.reports._headline import Headline, undecided_text
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
     OverviewRow,
@@ -138,7 +138,7 @@ def _verdict(report: RunReport) -> list[str]:
     counts = totals(report.suites)
     word = "FAILED" if report.verdict == "failed" else report.verdict.capitalize()
     faults = [f"{counted(len(report.faults), 'faulty file')}"] if report.faults else []
-    headline = headline_of(report, report.approved_cases())
+    headline = Headline.of_run(report, report.approved_cases())
     cause = [f"**{word}**: {text(str(headline), cell=False)}", ""] if headline is not None else []
     start = "" if cause else f"**{undecided_text(report) or word}**: "
     return [*cause, f"{start}{'; '.join([*faults, *([counts.text] if report.suites else [])])}", ""]
@@ -181,22 +181,22 @@ def _systems(systems: SystemsReport, failures: Iterable[bool]) -> list[str]:
     return [f"## {text(systems.title)}", "", *lines] if any(failures) else _folded(systems.title, "", lines)
 
 
-def gate_reason(suite: SuiteReport, gate: GateResult) -> str:
-    """The reason for a gate's verdict, with the worst cases if it failed and does not name any."""
-    return "; ".join(
-        [suite.gate_cause(gate), *map(str.strip, cause_lines(suite, gate) if gate.outcome == "failed" else ())]
-    )
-
-
-def fall_reason(suite: SuiteReport, verdict: SnapshotVerdict, before: Mapping[str, CaseReport] | None = None) -> str:
-    """The reason for a score's verdict, with the cases that fell most if it failed.
+def verdict_reason(
+    suite: SuiteReport, verdict: GateResult | SnapshotVerdict, before: Mapping[str, CaseReport] | None = None
+) -> str:
+    """The reason for the verdict on a gate or an approved score, with the worst cases if it failed.
 
     Args:
         suite: The suite.
-        verdict: On the score.
-        before: Cases of an earlier run by id; default: the approved ones, if the report has them.
+        verdict: On the gate, which may name cases itself, or on the score.
+        before: Cases of an earlier run by id, for a score; default: the approved ones, if the report has them.
     """
-    return "; ".join([verdict.reason, *map(str.strip, fall_lines(suite, verdict, before))])
+    if isinstance(verdict, SnapshotVerdict):
+        reason, cases = verdict.reason, list(fall_lines(suite, verdict, before))
+    else:
+        reason = suite.gate_cause(verdict)
+        cases = list(cause_lines(suite, verdict)) if verdict.outcome == "failed" else []
+    return "; ".join([reason, *map(str.strip, cases)])
 
 
 def _suite(suite: SuiteReport) -> list[str]:
@@ -207,13 +207,14 @@ def _suite(suite: SuiteReport) -> list[str]:
         lines += [text(line), ""]
     gates = sorted(suite.gates, key=lambda each: each.outcome == "passed")
     if gates:
-        rows = [(VERDICTS[gate.outcome], text(gate.gate), text(gate_reason(suite, gate))) for gate in gates]
+        rows = [(VERDICTS[gate.outcome], text(gate.gate), text(verdict_reason(suite, gate))) for gate in gates]
         lines += ["### Gates", "", _table(rows, ("verdict", "gate", "reason")), ""]
     moved = (verdict for verdict in suite.snapshot if verdict.kind != "unchanged" and verdict.outcome != "failed")
     changed = [*suite.broken_scores, *moved]
     if changed:
         changes = [
-            (VERDICTS[verdict.outcome], text(verdict.metric), text(fall_reason(suite, verdict))) for verdict in changed
+            (VERDICTS[verdict.outcome], text(verdict.metric), text(verdict_reason(suite, verdict)))
+            for verdict in changed
         ]
         lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]
     lines += _failing(suite) + _notes(suite)

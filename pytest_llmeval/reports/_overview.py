@@ -379,9 +379,9 @@ def affected_text(suites: Sequence[SuiteReport]) -> str:
 _CENT = 0.01
 
 
-def run_outcome(run: RunReport) -> str:
-    """Return the verdict on a run in words."""
-    return run.verdict if run.suites or run.faults else "no suite ran"
+def run_notes(run: RunReport) -> list[str]:
+    """The notes on all suites: judges that no human labels confirm, and what ran because of a change."""
+    return list(filter(None, [uncalibrated_text(run.suites), affected_text(run.suites)]))
 
 
 def totals(suites: Sequence[SuiteReport]) -> Line:

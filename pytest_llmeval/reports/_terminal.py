@@ -31,7 +31,6 @@ from pytest_llmeval.reports._overview import (
     not_judged,
     overview,
     rate_text,
-    run_outcome,
     totals,
     uncalibrated_text,
     warnings,
@@ -426,7 +425,7 @@ def agent_lines(report: RunReport, notes: Sequence[str] = ()) -> list[str]:
         notes: What could not be judged or written.
     """
     counts = f"; {totals(report.suites).text}" if report.suites else ""
-    first = f"llmeval {run_outcome(report)}{counts}"
+    first = f"llmeval {report.verdict_text}{counts}"
     broken = [
         excerpt(" ".join(each.split()), _WIDTH) for each in (*_broken(report), *(f"note: {note}" for note in notes))
     ]

@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run._answering import Answering, with_others
+    from pytest_llmeval.run._answering import Answering
+    from pytest_llmeval.run._call_counts import CallCounter, CallTally, count_calls
     from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures, Signals
     from pytest_llmeval.run._checkout import Checkout, describe_origin, file_of_suite
-    from pytest_llmeval.run._conversation import beginning, user_questions
     from pytest_llmeval.run._declared import Suite, cases, declared_suite, suite
     from pytest_llmeval.run._execute import (
         Execution,
-        execute,
+        answered_with,
         is_skipped,
         json_like,
         measure_returned,
-        unjudged_answer,
         unmet_by_expected,
     )
     from pytest_llmeval.run._finishing import finish_run, with_past, write_run
@@ -27,16 +26,14 @@ if TYPE_CHECKING:
         LoadedCase,
         Next,
         begin_run,
-        usage_of_target,
-        with_figures,
+        with_parts,
     )
-    from pytest_llmeval.run._judging import qualified, variants_of
-    from pytest_llmeval.run._measuring import MeasuredBlocks, SharedRecords
+    from pytest_llmeval.run._judging import variants_of
     from pytest_llmeval.run._merging import merge_shards
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
     from pytest_llmeval.run._score import score
-    from pytest_llmeval.run._scripts import SuiteResult, run_judged, run_predicted
+    from pytest_llmeval.run._scripts import SuiteResult, run_judged, run_predicted, score_unjudged
     from pytest_llmeval.run._shards import (
         ResultOptions,
         Shard,
@@ -51,23 +48,23 @@ if TYPE_CHECKING:
         CollectedSuite,
         EarlyStop,
         JudgedSuite,
-        MeasuredSuite,
         PlanReport,
         Reported,
         RunScope,
         RunTerms,
         RunWatcher,
         Suites,
-        collected_records,
         judges_of,
-        rows_of,
     )
     from pytest_llmeval.run._stream import score_stream
+    from pytest_llmeval.run._suite_questions import SuiteQuestion, SuiteQuestions
 
 _HOMES = {
-    "_answering": (
-        "Answering",
-        "with_others",
+    "_answering": ("Answering",),
+    "_call_counts": (
+        "CallCounter",
+        "CallTally",
+        "count_calls",
     ),
     "_case_runner": (
         "CaseRunner",
@@ -79,10 +76,6 @@ _HOMES = {
         "Checkout",
         "file_of_suite",
     ),
-    "_conversation": (
-        "beginning",
-        "user_questions",
-    ),
     "_declared": (
         "Suite",
         "suite",
@@ -92,10 +85,8 @@ _HOMES = {
     "_execute": (
         "measure_returned",
         "Execution",
-        "execute",
         "is_skipped",
         "json_like",
-        "unjudged_answer",
         "unmet_by_expected",
     ),
     "_finishing": (
@@ -110,17 +101,9 @@ _HOMES = {
         "Job",
         "LoadedCase",
         "Next",
-        "usage_of_target",
-        "with_figures",
+        "with_parts",
     ),
-    "_judging": (
-        "qualified",
-        "variants_of",
-    ),
-    "_measuring": (
-        "MeasuredBlocks",
-        "SharedRecords",
-    ),
+    "_judging": ("variants_of",),
     "_merging": ("merge_shards",),
     "_partial": ("PartialResult",),
     "_run_record": (
@@ -134,6 +117,7 @@ _HOMES = {
         "SuiteResult",
         "run_judged",
         "run_predicted",
+        "score_unjudged",
     ),
     "_shards": (
         "Shard",
@@ -142,6 +126,10 @@ _HOMES = {
         "read_shard",
     ),
     "_stream": ("score_stream",),
+    "_suite_questions": (
+        "SuiteQuestion",
+        "SuiteQuestions",
+    ),
     "_stages": (
         "CaseChoice",
         "CaseChooser",
@@ -150,16 +138,13 @@ _HOMES = {
         "CollectedSuite",
         "EarlyStop",
         "JudgedSuite",
-        "MeasuredSuite",
         "PlanReport",
         "Reported",
         "RunScope",
         "RunTerms",
         "RunWatcher",
         "Suites",
-        "collected_records",
         "judges_of",
-        "rows_of",
     ),
 }
 """Module to the names that other packages use of it."""

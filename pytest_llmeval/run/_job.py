@@ -236,6 +236,14 @@ def with_figures(case: Case, parts: Parts, recorded: Mapping[str, float] = {}) -
     return replace(case, origin=PredictionParts(parts, case.prediction, figures)) if figures else case
 
 
+def with_parts(case: Case, parts: Parts) -> Case:
+    """Return an answered case that knows where its parts are, also if they do not say what the answer took."""
+    known = with_figures(case, parts)
+    if known.origin is not None or parts == Parts():
+        return known
+    return replace(case, origin=PredictionParts(parts, case.prediction))
+
+
 def usage_of_target(parts: Parts, prediction: Any, cost_usd: float | None = None) -> TargetUsage | None:
     """The usage that a prediction states; ``None`` where it states none.
 

@@ -28,7 +28,6 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.gates import ScoreGate, waiting_cases
 from pytest_llmeval.numbers import TARGET_FIGURES, UsageEvaluator, summarize
-from pytest_llmeval.run._execute import is_skipped
 from pytest_llmeval.run._stages import (
     Collected,
     CollectedSuite,
@@ -274,7 +273,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
         why = unjudged if name in off else ""
         return gate.judge(measured.result, judged.incomplete, why, _counted_as(gate.metric, suite))
 
-    gates = [qualified(collected, gate.max_skipped, judge_gate(gate)) for gate in suite.score_gates]
+    gates = [collected.qualify(judge_gate(gate), gate.max_skipped) for gate in suite.score_gates]
     judged = structs.replace(judged, snapshot=snapshot, gates=gates)
     if not suite.regressions:
         return judged, []
@@ -288,7 +287,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
             moved = snapshot.moved_limits.get(each.gate.metric)
             change = f"; limits changed since the approval: {moved}" if moved else ""
             marked = replace(verdict, reason=f"{verdict.reason}{change}")
-            yield collected.key, qualified(collected, each.gate.max_skipped, marked)
+            yield collected.key, collected.qualify(marked, each.gate.max_skipped)
 
     return structs.replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
 
@@ -511,7 +510,7 @@ def _claims_between(variants: Mapping[str, JudgedSuite]) -> Iterator[_Claims]:
             verdict = replace(result, gate=text)
             for each in (name, evidence.gate.against):
                 if each in variants:
-                    verdict = qualified(variants[each].collected, evidence.gate.max_skipped, verdict)
+                    verdict = variants[each].collected.qualify(verdict, evidence.gate.max_skipped)
             yield variants[name].key, verdict
 
     yield _Claims(first.key, [each for *_, each in compared], settled)
@@ -537,31 +536,6 @@ def _compared(variants: Mapping[str, JudgedSuite]) -> "Iterator[tuple[str, str, 
             for each in named:
                 if each in variants:
                     yield each, str(gate), _evidence_between(gate, variants[each], variants)
-
-
-def qualified(run: CollectedSuite, most_skipped: int, verdict: GateResult) -> GateResult:
-    """Return the verdict on a gate with what it rests on: cases that were skipped, or ran until they passed.
-
-    A target that skips what it cannot answer would pass, so the gate fails if more cases than it allows were skipped
-    at run time. Cases with the tag ``skip`` are declared, and free.
-    """
-    if verdict.outcome == "not_judged":
-        return verdict
-    reasons = [verdict.reason]
-    if run.suite.sample is not None:
-        reasons.append(str(run.suite.sample.report))
-    if carried := sum(bool(record.carried) for record in run.records):
-        reasons.append(f"{carried} of {counted(len(run.records), 'case')} carried")
-    if run.reruns:
-        reasons.append(f"{counted(run.reruns, 'case')} failed and ran again, and only the last result counts")
-    verdict = replace(verdict, reason="; ".join(reasons))
-    declared = {case.id for case in run.suite.cases if is_skipped(case)}
-    skipped = sum(record.outcome == "skipped" and record.id not in declared for record in run.records)
-    if skipped <= most_skipped:
-        return verdict
-    allowed = f"{most_skipped} allowed" if most_skipped else "none allowed"
-    reason = f"{counted(skipped, 'case')} skipped at run time, {allowed} (max_skipped); {verdict.reason}"
-    return replace(verdict, outcome="failed", reason=reason, undecided=False)
 
 
 def _evidence_between(gate: "ChangeGate", system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> "GateEvidence":

@@ -23,7 +23,6 @@ from pytest_llmeval.run._checkout import (
 )
 from pytest_llmeval.run._run_record import Item, RunRecord
 from pytest_llmeval.run._shards import ResultOptions, Shard, ShardFile, SuitePrint
-from pytest_llmeval.run._stages import collected_records
 from pytest_llmeval.services import GitError, run_git
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
@@ -225,7 +224,7 @@ def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[s
             learned[str(suites.root / name)] = known
     values: dict[tuple[str, str, str], dict[Path, Any]] = {}
     for shard in shards if learned else ():
-        for key, records in sorted(collected_records(shard.run).items()):
+        for key, records in sorted(shard.run.case_records().items()):
             for label, name in learned.get(key.path, ()):
                 for record in records.values():
                     details = record.observations[label].details if label in record.observations else {}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_llmeval.core import MISSING, Case, PredictionError, grouped
-from pytest_llmeval.evaluators import MessageStep, MissingTraceError, ToolCall, messages_of, read_steps, read_trace
+from pytest_llmeval.evaluators import MessageStep, MissingTraceError, ToolCall
 
 
 class _Action(NamedTuple):
@@ -88,13 +88,12 @@ class _Read(NamedTuple):
             MissingTraceError: It has neither messages nor calls of tools, or some that cannot be read.
             PredictionError: A part cannot be looked up.
         """
-        messages, listed = messages_of(case), case.parts.get("tool_calls")
-        if messages is not None:
-            steps = read_steps(messages)
+        steps, listed = MessageStep.read_case(case), case.parts.get("tool_calls")
+        if steps is not None:
             calls = [call for step in steps for call in step.calls]
             if calls or not listed:
                 return cls(steps, calls)
-        return cls(None, read_trace(listed))
+        return cls(None, ToolCall.read_trace(listed))
 
     def steps(self, *, texts: bool) -> Iterator[_Action]:
         """Yield what was done, in order."""

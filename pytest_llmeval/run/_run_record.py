@@ -157,6 +157,24 @@ def _joined(before: tuple[str, float] | None, report: ItemReport) -> tuple[str, 
     return ("failed" if before is not None and before[0] == "failed" else outcome), report.duration
 
 
+def _settled(record: CaseRecord, result: ItemResult) -> CaseRecord:
+    """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
+    if not record.duration_s:
+        record = structs.replace(record, duration_s=result.duration)
+    if result.outcome == "xfailed" and record.outcome != "not_run":
+        # One that was not scored, as with `pytest.xfail()` in a target, must not leave the denominators.
+        errors = record.errors if record.ran else {"": record.reason or "not scored, and expected to fail"}
+        return structs.replace(record, outcome="xfailed", errors=errors)
+    if result.outcome == "skipped" and record.outcome != "not_run":
+        # What was scored on the way counts nowhere; gates limit how many cases are skipped.
+        return structs.replace(record, outcome="skipped", observations={}, errors={})
+    if result.outcome == "error" and record.outcome == "passed":
+        return structs.replace(record, outcome="errored", reason="teardown failed")
+    if result.outcome == "failed" and record.outcome == "passed":
+        return structs.replace(record, outcome="failed", reason="the test failed after scoring")
+    return record
+
+
 class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
     """All that the main process has learned of a run. A shard file keeps it, and shards merge to the record of one run.
 
@@ -234,6 +252,16 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
         """Keep the results of cases that ran outside pytest, where no item reports them."""
         item = Item(part.key.display_path, f"{part.key.variant}::{len(self.items)}")
         self.items[item] = ItemResult(part, "passed", 0.0)
+
+    def case_records(self) -> dict[SuiteKey, dict[str, CaseRecord]]:
+        """Return suite to case to record; of a case that ran again, the last record counts."""
+        records: dict[SuiteKey, dict[str, CaseRecord]] = {}
+        for result in self.items.values():
+            of_suite = records.setdefault(result.part.key, {})
+            single = len(result.part.records) == 1
+            for record in result.part.records:
+                of_suite[record.id] = _settled(record, result) if single else record
+        return records
 
     def has(self, report: ItemReport) -> bool:
         """Whether the item of a report has a result."""

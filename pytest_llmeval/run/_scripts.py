@@ -33,9 +33,10 @@ from pytest_llmeval.data import display_path, own_file
 from pytest_llmeval.judges import JudgeOptions, judgements_of
 from pytest_llmeval.numbers import draw_ahead, summarize
 from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
-from pytest_llmeval.run._execute import CutShortError, Execution, is_skipped
+from pytest_llmeval.run._execute import CutShortError, Execution, execute, is_skipped, unjudged_answer
 from pytest_llmeval.run._job import EarlyCalls, LoadedCase, begin_run
 from pytest_llmeval.run._judging import judge
+from pytest_llmeval.run._measuring import MeasuredBlocks
 from pytest_llmeval.run._run_record import RunRecord, SuitePart
 from pytest_llmeval.run._stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, default_registry
@@ -398,6 +399,13 @@ def run_predicted(
         for block in _whole_blocks(suite)
     )
     return in_order(_SuiteBlock(bare, key, suite.total, explains_all), blocks, executor, _IN_FLIGHT)
+
+
+def score_unjudged(suite: LoadedSuite, cases: Sequence[Case]) -> list[Execution]:
+    """Score answers without a judge: what one would say is undefined."""
+    scored = structs.replace(suite, cases=tuple(cases))
+    measure = MeasuredBlocks().measure if any(evaluator.batch > 1 for evaluator in suite.evaluators.values()) else None
+    return [execute(scored, unjudged_answer(scored, case), measure, explains_all=False) for case in cases]
 
 
 def run_judged(suite: LoadedSuite, key: SuiteKey, runner: CaseRunner, run: RunRecord) -> None:

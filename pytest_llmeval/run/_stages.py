@@ -4,6 +4,7 @@ A stage is frozen, and made by a function from the stage before: `collect`, `jud
 registered for a stage (`Registry.extend`) map it to another of its kind before the next stage is made.
 """
 
+import dataclasses
 import json
 import shlex
 from collections import Counter
@@ -41,10 +42,10 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import OWN_FOLDER, WORKING_FOLDER, display_path, remove_leftovers
 from pytest_llmeval.judges import JudgeMode
-from pytest_llmeval.numbers import claim_calls
+from pytest_llmeval.numbers import claim_calls, summarize
 from pytest_llmeval.reports import Line, ReportedTexts, RunReport
-from pytest_llmeval.run._execute import as_approved
-from pytest_llmeval.run._run_record import ItemResult, RunRecord
+from pytest_llmeval.run._execute import as_approved, is_skipped
+from pytest_llmeval.run._run_record import RunRecord
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, extensions_of
 
 if TYPE_CHECKING:
@@ -99,6 +100,46 @@ class CollectedSuite(Struct, frozen=True):
     reruns: int = 0
     stop: EarlyStop | None = None
     baseline: Sequence[CaseRecord] | None = None
+
+    @classmethod
+    def from_records(
+        cls,
+        key: SuiteKey,
+        suite: LoadedSuite,
+        records: Mapping[str, CaseRecord],
+        judges: Mapping[str, Mapping[str, str]],
+    ) -> "CollectedSuite":
+        """Return a suite with these records of its cases, by id; a case without one did not run."""
+        return cls(key, suite, _rows_of(suite, records, ""), suite.total, judges)
+
+    def run_of(self, records: Sequence[CaseRecord]) -> SuiteRun:
+        """Return the run of other records, beside the approved one; its metrics have no intervals."""
+        result = summarize(self.suite.metrics, records, confidence=None)
+        return SuiteRun(self.key, self.suite, records, result, self.judges, self.baseline)
+
+    def qualify(self, verdict: GateResult, most_skipped: int) -> GateResult:
+        """Return the verdict on a gate with what it rests on: cases that were skipped, or ran until they passed.
+
+        A target that skips what it cannot answer would pass, so the gate fails if more cases than it allows were
+        skipped at run time. Cases with the tag ``skip`` are declared, and free.
+        """
+        if verdict.outcome == "not_judged":
+            return verdict
+        reasons = [verdict.reason]
+        if self.suite.sample is not None:
+            reasons.append(str(self.suite.sample.report))
+        if carried := sum(bool(record.carried) for record in self.records):
+            reasons.append(f"{carried} of {counted(len(self.records), 'case')} carried")
+        if self.reruns:
+            reasons.append(f"{counted(self.reruns, 'case')} failed and ran again, and only the last result counts")
+        verdict = dataclasses.replace(verdict, reason="; ".join(reasons))
+        declared = {case.id for case in self.suite.cases if is_skipped(case)}
+        skipped = sum(record.outcome == "skipped" and record.id not in declared for record in self.records)
+        if skipped <= most_skipped:
+            return verdict
+        allowed = f"{most_skipped} allowed" if most_skipped else "none allowed"
+        reason = f"{counted(skipped, 'case')} skipped at run time, {allowed} (max_skipped); {verdict.reason}"
+        return dataclasses.replace(verdict, outcome="failed", reason=reason, undecided=False)
 
 
 class MeasuredSuite(Struct, frozen=True, dict=True):
@@ -407,7 +448,7 @@ def collect(scope: RunScope) -> Collected:
 def _gather_suites(scope: RunScope) -> Collected:
     run, suites = scope.run, scope.suites
     approves = scope.keeper.mode.update
-    records = collected_records(run)
+    records = run.case_records()
     totals = {item.part.key: item.part.total for item in reversed(run.items.values())}
     reruns = Counter(result.part.key for item, result in run.items.items() if item in run.reruns)
     reported = {key.path for key in totals}
@@ -425,7 +466,7 @@ def _gather_suites(scope: RunScope) -> Collected:
         except Exception as error:  # noqa: BLE001 (a file that changed, or a user's hook, costs its own suite only)
             faults[key] = fault_of(error)
         else:
-            rows = rows_of(suite, records.get(key, {}), run.broken)
+            rows = _rows_of(suite, records.get(key, {}), run.broken)
             if known or (approves and suite.approve.failures):
                 every = approves and suite.approve.failures
                 rows = [as_approved(row, row.unmet if every else known.get(row.id, ())) for row in rows]
@@ -444,36 +485,7 @@ def _gather_suites(scope: RunScope) -> Collected:
     return Collected(collected, faults)
 
 
-def collected_records(run: RunRecord) -> dict[SuiteKey, dict[str, CaseRecord]]:
-    """Return suite to case to record; of a case that ran again, the last record counts."""
-    records: dict[SuiteKey, dict[str, CaseRecord]] = {}
-    for result in run.items.values():
-        of_suite = records.setdefault(result.part.key, {})
-        single = len(result.part.records) == 1
-        for record in result.part.records:
-            of_suite[record.id] = _settled(record, result) if single else record
-    return records
-
-
-def _settled(record: CaseRecord, result: ItemResult) -> CaseRecord:
-    """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
-    if not record.duration_s:
-        record = structs.replace(record, duration_s=result.duration)
-    if result.outcome == "xfailed" and record.outcome != "not_run":
-        # One that was not scored, as with `pytest.xfail()` in a target, must not leave the denominators.
-        errors = record.errors if record.ran else {"": record.reason or "not scored, and expected to fail"}
-        return structs.replace(record, outcome="xfailed", errors=errors)
-    if result.outcome == "skipped" and record.outcome != "not_run":
-        # What was scored on the way counts nowhere; gates limit how many cases are skipped.
-        return structs.replace(record, outcome="skipped", observations={}, errors={})
-    if result.outcome == "error" and record.outcome == "passed":
-        return structs.replace(record, outcome="errored", reason="teardown failed")
-    if result.outcome == "failed" and record.outcome == "passed":
-        return structs.replace(record, outcome="failed", reason="the test failed after scoring")
-    return record
-
-
-def rows_of(suite: LoadedSuite, records: Mapping[str, CaseRecord], broken: str) -> list[CaseRecord]:
+def _rows_of(suite: LoadedSuite, records: Mapping[str, CaseRecord], broken: str) -> list[CaseRecord]:
     """Return a record for every case of a suite; one that has none did not run.
 
     Args:
@@ -608,7 +620,7 @@ def record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings |
     """Write the predictions of a run to its file, if any; yield what failed, or nothing, and a note."""
     if recordings is None:
         return
-    records = (record for of_suite in collected_records(run).values() for record in of_suite.values())
+    records = (record for of_suite in run.case_records().values() for record in of_suite.values())
     try:
         left_out = recordings.update([row for record in records for row in record.recordings], _complete(judged))
     except OSError as error:

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
         listed,
     )
     from pytest_llmeval.suites._evaluator_settings import widest
-    from pytest_llmeval.suites._keys import KEYS, keys_of, suite_entry
-    from pytest_llmeval.suites._loading import ENTRIES, ForeignFileError, SuiteMemo, is_foreign, load_suite
+    from pytest_llmeval.suites._keys import KEYS
+    from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, is_foreign, load_suite
     from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
     from pytest_llmeval.suites._registry import (
         Command,
         Key,
         Registry,
-        build,
         default_registry,
         extensions_of,
         get_evaluator,
         register_tokenizer,
         shipped_registry,
     )
+    from pytest_llmeval.suites._schema import suite_schema
     from pytest_llmeval.suites._settings import (
         NOT_NEEDED,
         CaseOrder,
@@ -86,13 +86,8 @@ _HOMES = {
         "get_checks",
         "listed",
     ),
-    "_keys": (
-        "KEYS",
-        "keys_of",
-        "suite_entry",
-    ),
+    "_keys": ("KEYS",),
     "_loading": (
-        "ENTRIES",
         "SuiteMemo",
         "ForeignFileError",
         "is_foreign",
@@ -102,13 +97,13 @@ _HOMES = {
         "Command",
         "Key",
         "Registry",
-        "build",
         "default_registry",
         "extensions_of",
         "get_evaluator",
         "register_tokenizer",
         "shipped_registry",
     ),
+    "_schema": ("suite_schema",),
     "_settings": (
         "ConversationSpec",
         "SimulatedUser",

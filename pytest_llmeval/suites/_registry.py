@@ -41,6 +41,7 @@ PLUGINS_GROUP = "pytest_llmeval.plugins"
 _SHIPPED = {
     "classification": "pytest_llmeval.evaluators:Classification",
     "judge": "pytest_llmeval.evaluators:Judge",
+    "judge_agreement": "pytest_llmeval.evaluators:JudgeAgreement",
     "recorded": "pytest_llmeval.evaluators:RecordedScores",
     "text": "pytest_llmeval.evaluators:TextEvaluator",
 }

@@ -60,11 +60,10 @@ _GROUPS = {
 
 
 def register(registry: "Registry") -> None:
-    """Add commands, early stopping, plans, mutants of a run, mutators that know no task, and agreement with people."""
+    """Add commands, early stopping, plans, mutants of a run, and mutators that know no task."""
     for name, text in COMMANDS.items():
         place = _PLACES.get(name, f"_{name}:add_arguments")
         registry.register_command(name, f"{__name__}.{place}", text, _GROUPS.get(name, "advanced"))
-    registry.register(f"{__name__}.reviews._agreement:JudgeAgreement", name="judge_agreement")
     registry.extend("chosen", f"{__name__}._affected:choose_affected")
     registry.extend("reported", f"{__name__}._affected:keep_inputs", _keeps)
     registry.extend("collected", f"{__name__}.early._stopping:stop_early", _has_order)

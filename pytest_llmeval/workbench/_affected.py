@@ -31,7 +31,6 @@ from pytest_llmeval.run import (
     RunScope,
     ShardFile,
     Suites,
-    collected_records,
     read_shard,
 )
 from pytest_llmeval.services import LOST, WATCHED, GitError, run_git, watched
@@ -221,7 +220,7 @@ class AffectedCases:
 
     @cached_property
     def _reported(self) -> Mapping[SuiteKey, Mapping[str, CaseRecord]]:
-        return {} if self.report is None else collected_records(self.report.run)
+        return {} if self.report is None else self.report.run.case_records()
 
     def _chosen(self, key: SuiteKey, suite: LoadedSuite) -> Iterator[tuple[str, CaseChoice]]:
         compared = self.compare(key, suite)

@@ -4,39 +4,16 @@ import json
 import math
 from argparse import ArgumentParser, Namespace
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli import CommandResult, add_options, amount, say
-from pytest_llmeval.core import MISSING, Case, ComparingEvaluator, JudgeError, LlmevalError, counted, printable
-from pytest_llmeval.judges import (
-    OWN_JUDGE,
-    Asking,
-    Judgement,
-    Judgements,
-    JudgeOptions,
-    JudgePanel,
-    JudgeSpec,
-    Juror,
-    JurorQuestion,
-    JurorVerdict,
-    Mode,
-    PanelQuestion,
-    PanelSpec,
-    ReplyStore,
-    ScoreFile,
-    StoredJudgement,
-    Verdict,
-    judgements_of,
-    jurors_of,
-    read_text,
-    scored_ids,
-    write_judgements,
-)
-from pytest_llmeval.suites import LoadedSuite
+from pytest_llmeval.core import JudgeError, LlmevalError, counted, printable
+from pytest_llmeval.judges import Judgements, Mode, ReplyStore, ScoreFile, StoredJudgement
+from pytest_llmeval.run import SuiteQuestion, SuiteQuestions
 from pytest_llmeval.workbench._console import open_noted, table_lines
 
 if TYPE_CHECKING:
@@ -158,7 +135,7 @@ def _export(options: Namespace) -> CommandResult:
         raise LlmevalError(f"found the cache {options.file} as output file, expected another file")
     with _opened(options) as cache:
         entries = list(cache.entries())
-    write_judgements(options.file, entries)
+    Judgements(options.file, entries).write()
     data = {"written": [str(options.file)], "verdicts": len(entries)}
     return CommandResult(0, data, [f"{options.file}: {counted(len(entries), 'verdict')}"])
 
@@ -289,105 +266,9 @@ def _place(case: str, system: str) -> str:
     return f"{case}[{system}]" if system else case
 
 
-_Stored: TypeAlias = Callable[[str], StoredJudgement | None]
-"""Key to the verdict that is stored under it."""
-
-
-@dataclass(frozen=True)
-class SuiteQuestion:
-    """One question.
-
-    Attributes:
-        case: That it is about.
-        system: Whose answer it is; nothing where the suite has no systems.
-        evaluator: Label of the evaluator that asks.
-        question: The question, its key included.
-    """
-
-    case: Case
-    system: str
-    evaluator: str
-    question: JurorQuestion
-
-
-@dataclass(frozen=True)
-class SuiteQuestions:
-    """All questions of a suite, as far as known: later ones may depend on replies that are not stored.
-
-    Attributes:
-        suite: The suite.
-        recordings: Its recorded judgements.
-        models: Of its judge, or of the jurors of its panel.
-        questions: In file order, with one entry per juror and repeat.
-        unknown: Case id and system to the reason why their questions are known only in a run.
-        later: Case id, system and label of an evaluator to how many questions may follow, once others have a verdict.
-    """
-
-    suite: LoadedSuite
-    recordings: Judgements
-    models: list[str] = field(default_factory=list)
-    questions: list[SuiteQuestion] = field(default_factory=list)
-    unknown: dict[tuple[str, str], str] = field(default_factory=dict)
-    later: dict[tuple[str, str, str], int] = field(default_factory=dict)
-
-    def add(self, way: LoadedSuite, case: Case, panel: JudgePanel, stored: _Stored) -> None:
-        """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
-        place = (case.id, way.system)
-        for label, evaluator in way.asking.items():
-            if case.prediction is MISSING:
-                self.unknown[place] = "its prediction is made during a run"
-            elif isinstance(evaluator, ComparingEvaluator) and evaluator.opponents:
-                self.unknown[place] = f"the answers that {label!r} compares with are there during a run"
-            else:
-                own = evaluator.own_model
-                jurors = panel if own is None else JudgePanel.of_one(_juror(own, self.recordings))
-                for repeat in range(way.repeats.times):
-                    asking = Asking.about(evaluator, case, way.readings[label], jurors, repeat)
-                    self._add_rounds((*place, label), case, asking, stored)
-                    if asking.error is not None:
-                        self.unknown[place] = str(asking.error)
-
-    def _add_rounds(self, place: tuple[str, str, str], case: Case, asking: Asking, stored: _Stored) -> None:
-        """Add questions round by round, up to the first reply that is not stored."""
-        sizes = []
-        while put := asking.next():
-            sizes.append(len(put))
-            single = (each for question in put for each in _askable(question))
-            self.questions.extend(SuiteQuestion(case, *place[1:], question) for question in single)
-            known = [judgement for question in put if (judgement := _known(question, stored)) is not None]
-            if len(known) < len(put):
-                most = sum(map(asking.evaluator.most_follow_ups, asking.views)) - sum(sizes[1:])
-                self.later.update({place: most} if most > 0 else {})
-                return
-            asking.add(known)
-
-
-def _known(panel: PanelQuestion, stored: _Stored) -> Judgement | None:
-    """The verdicts of stored replies to a question; ``None`` where one is missing."""
-    verdicts: dict[str, JurorVerdict] = {}
-    while names := panel.unanswered(verdicts):
-        for name in names:
-            each = panel.jurors[name]
-            entry = each.juror.recordings.get(each.key) or stored(each.key)
-            if entry is None:
-                return None
-            verdicts[name] = JurorVerdict(_read(panel.question.mode, entry.reply))
-    return panel.judgement(verdicts)
-
-
-def _askable(panel: PanelQuestion) -> Collection[JurorQuestion]:
-    """Return the question to each juror that may get it; the large judge of a cascade may."""
-    return panel.expected if panel.cascade is None else panel.jurors.values()
-
-
-def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
-    try:
-        return read_text(mode, reply)
-    except JudgeError as error:
-        return error
-
-
-def suite_questions(path: Path, model: str | None = None, stored: _Stored = lambda _: None) -> SuiteQuestions:
+def suite_questions(
+    path: Path, model: str | None = None, stored: Callable[[str], StoredJudgement | None] = lambda _: None
+) -> SuiteQuestions:
     """Read a suite file and work out what it asks.
 
     Args:
@@ -399,23 +280,7 @@ def suite_questions(path: Path, model: str | None = None, stored: _Stored = lamb
         SuiteError: The suite, or its recorded judgements, have faults.
         LlmevalError: The model is none.
     """
-    suite = open_noted(path)
-    try:
-        chosen = JudgeOptions(model=model).chosen(suite.judge)
-    except ValueError as error:
-        raise LlmevalError(str(error)) from None
-    recordings = Judgements.read(judgements_of(path))
-    jurors = [_juror(spec, recordings) for spec in jurors_of(chosen)]
-    questions = SuiteQuestions(suite, recordings, [juror.model for juror in jurors])
-    panel = JudgePanel.from_spec(chosen, jurors) if isinstance(chosen, PanelSpec) else JudgePanel.of_one(jurors[0])
-    for way in map(suite.for_variant, suite.systems or [""]):
-        for case in way.cases:
-            questions.add(way, case, panel, stored)
-    return questions
-
-
-def _juror(spec: JudgeSpec, recordings: Judgements) -> Juror:
-    return Juror(spec.model or OWN_JUDGE, spec.request_parameters(), recordings)
+    return SuiteQuestions.of_suite(open_noted(path), model, stored)
 
 
 @dataclass
@@ -460,7 +325,7 @@ def import_scores(known: SuiteQuestions, scores: Mapping[str, float], source: st
     unknown = later | {case: why for (case, _), why in known.unknown.items()}
     used = set()
     for name, share in sorted(scores.items()):
-        ids = next((cases[id_] for id_ in scored_ids(name) if id_ in cases), [])
+        ids = next((cases[each] for each in ScoreFile.case_ids(name) if each in cases), [])
         if len(ids) != 1:
             imported.faults.append(_unmatched(name, ids))
             continue

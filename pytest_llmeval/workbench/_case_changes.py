@@ -16,10 +16,8 @@ from pytest_llmeval.reports import (
     CaseReport,
     Changes,
     RunReport,
-    SuiteCase,
     SuiteReport,
     returned_modes,
-    said_text,
     shared_reason,
     text,
 )
@@ -51,10 +49,10 @@ class CaseFates(NamedTuple):
         mended: Pass, and did not in the baseline.
     """
 
-    new: Sequence[SuiteCase] = ()
-    still: Sequence[SuiteCase] = ()
-    known: Sequence[SuiteCase] = ()
-    mended: Sequence[SuiteCase] = ()
+    new: Sequence[tuple[SuiteReport, CaseReport]] = ()
+    still: Sequence[tuple[SuiteReport, CaseReport]] = ()
+    known: Sequence[tuple[SuiteReport, CaseReport]] = ()
+    mended: Sequence[tuple[SuiteReport, CaseReport]] = ()
 
 
 @dataclass(frozen=True)
@@ -212,12 +210,12 @@ def question_and_answers(now: CaseReport, before: CaseReport | None = None) -> I
         before: What the baseline shows of it; ``None`` if there is no baseline.
     """
     notes = [NO_CASE if before is None else before, now]
-    question = next((note.input for note in reversed(notes) if note.input is not None), None)
+    question = next((note.question_text for note in reversed(notes) if note.input is not None), None)
     if question is not None:
-        yield f"asked: {_beginning(said_text(question))}"
-    old, new = (said_text(note.answers[0].value) if note.answers else None for note in notes)
-    if old is None and new is not None and now.expected is not None:
-        yield from _compared(said_text(now.expected), new, ("expected", "answered"))
+        yield f"asked: {_beginning(question)}"
+    old, new = (note.answers[0].text if note.answers else None for note in notes)
+    if old is None and new is not None and now.expected_text is not None:
+        yield from _compared(now.expected_text, new, ("expected", "answered"))
     elif old is None or new is None:
         named = (("before", old), ("now" if before is not None else "answered", new))
         yield from (f"{name}: {_beginning(each)}" for name, each in named if each is not None)

@@ -19,25 +19,18 @@ from pytest_llmeval.gates import split_statistic
 from pytest_llmeval.reports import (
     MOST,
     MOST_ROWS,
-    OUTCOMES,
     VERDICTS,
     CaseReport,
     Headline,
     RunReport,
     SuiteReport,
-    affected_text,
     cause_of,
     count_failing,
-    count_text,
-    fall_reason,
-    gate_reason,
-    headline_of,
-    past_limits,
     read_report,
-    run_outcome,
+    run_notes,
     text,
-    uncalibrated_text,
     undecided_text,
+    verdict_reason,
 )
 from pytest_llmeval.workbench._case_changes import (
     CaseFates,
@@ -190,16 +183,14 @@ def comment_text(
     fates = case_fates(pair)
     earlier = {id(suite): cases for suite, cases in pair.earlier_cases}
     sheet, failing = _Sheet(), count_failing(run)
-    headline = headline_of(run, _before(run, earlier))
+    headline = Headline.of_run(run, _before(run, earlier))
     sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, changes, headline)}")
     sheet.add(f"{_failures(run, fates, compared=baseline is not None)}{_summary(run, comparison, changes, fates)}")
     if run.conclusion is not None and run.conclusion.verdict != "passed":
         sheet.items("Why", [*run.conclusion.why, f"next: {run.conclusion.next_step}"], _item, _GATES)
     sheet.items("Past their limits", _past_limits(run), _item, _GATES)
-    if uncalibrated := uncalibrated_text(run.suites):
-        sheet.add(text(uncalibrated[0].upper() + uncalibrated[1:]) + ".")
-    if chosen := affected_text(run.suites):
-        sheet.add(text(chosen[0].upper() + chosen[1:]) + ".")
+    for note in run_notes(run):
+        sheet.add(text(note[0].upper() + note[1:]) + ".")
     sheet.add(" ".join([*_costs(run, baseline), _origin(run, baseline, absent, links)]))
     verdicts = sorted(_verdicts(run.suites, earlier), key=lambda verdict: verdict.outcome != "failed")
     open_gates = [verdict for verdict in verdicts if verdict.outcome != "passed"]
@@ -410,7 +401,7 @@ def _past_limits(run: RunReport) -> list[str]:
     """Return a sentence for each gate that passed past its limit, unless the reasons of the verdict have it."""
     if run.conclusion is not None and run.conclusion.verdict != "passed":
         return []
-    return [f"{suite.suite}: {limit}" for suite in run.suites for limit in past_limits(suite.gates)]
+    return [f"{suite.suite}: {limit}" for suite in run.suites for limit in suite.past_limits]
 
 
 def _before(run: RunReport, earlier: _Earlier) -> list[Mapping[str, CaseReport]]:
@@ -448,12 +439,8 @@ def _failures(run: RunReport, fates: CaseFates, *, compared: bool) -> str:
 
 def _outcome(run: RunReport) -> str:
     """Return the verdict on the run, in bold unless it passed."""
-    outcome = run_outcome(run)
+    outcome = run.verdict_text
     return outcome if outcome == "passed" else f"**{outcome}**"
-
-
-def _count(suites: Iterable[SuiteReport], outcome: str) -> int:
-    return min(MOST, sum(suite.counts.get(outcome, 0) for suite in suites))
 
 
 def _gates(run: RunReport) -> list[str]:
@@ -463,8 +450,7 @@ def _gates(run: RunReport) -> list[str]:
 def _summary(
     run: RunReport, comparison: ReportComparison | None, changes: ReportComparison | None, fates: CaseFates
 ) -> str:
-    counts = [count_text(count, name) for name in OUTCOMES if (count := _count(run.suites, name))]
-    parts = [f"{counted(_count(run.suites, 'total'), 'case')}: {', '.join(counts)}"]
+    parts = [f"{counted(run.total, 'case')}: {', '.join(run.outcome_counts)}"]
     if gates := _gates(run):
         named = {each: each for each in ("passed", "failed", "undecided")} | {"not_judged": VERDICTS["not_judged"]}
         tally = ", ".join(f"{gates.count(each)} {name}" for each, name in named.items() if each in gates)
@@ -573,10 +559,8 @@ class _Verdict(NamedTuple):
 
     def cells(self) -> Sequence[str]:
         """Return the row."""
-        if isinstance(self.judged, GateResult):
-            name, reason = self.judged.gate, gate_reason(self.suite, self.judged)
-        else:
-            name, reason = f"snapshot {self.judged.metric}", fall_reason(self.suite, self.judged, self.before or None)
+        name = self.judged.gate if isinstance(self.judged, GateResult) else f"snapshot {self.judged.metric}"
+        reason = verdict_reason(self.suite, self.judged, self.before or None)
         return (VERDICTS[self.outcome], text(self.suite.suite), text(name), text(reason))
 
 

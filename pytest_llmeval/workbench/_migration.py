@@ -10,11 +10,10 @@ from pathlib import Path
 from msgspec import structs
 
 from pytest_llmeval.baselines import (
+    ApprovedCases,
     Bridge,
     Stamp,
     SuiteScores,
-    approved_scores,
-    approved_statistics,
     deciding_labels,
     digests_of,
     render,
@@ -34,12 +33,10 @@ from pytest_llmeval.core import (
     MetricValue,
     Result,
     Statistic,
-    SuiteError,
-    Sums,
     counted,
 )
 from pytest_llmeval.data import rewrite
-from pytest_llmeval.evaluators import VerdictStatistics, krippendorff_alpha, unit_moments
+from pytest_llmeval.evaluators import VerdictStatistics, agreement_alpha
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, PanelSpec
 from pytest_llmeval.numbers import (
     CONFIDENCE,
@@ -394,10 +391,7 @@ def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterat
 def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement:
     import numpy as np
 
-    moments = [unit_moments(pair) for pair in pairs]
-    sums = Sums({name: np.array([float(sum(moment[name] for moment in moments))]) for name in moments[0]}, 1)
-    with np.errstate(all="ignore"):
-        alpha = float(krippendorff_alpha(sums)[0])
+    alpha = agreement_alpha(pairs)
     old, new = (float(np.mean(column)) for column in zip(*pairs, strict=True))
     equal = sum(first == other for first, other in pairs)
     return ModeAgreement(mode, len(pairs), equal, old, new, alpha if np.isfinite(alpha) else None)
@@ -420,14 +414,14 @@ def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str
     notes: list[str] = []
 
     def bridged() -> str:
-        scores = approved_scores(path, display_path)
-        if scores is None:
-            raise LlmevalError(f"no approved scores at {display_path}, where a bridge begins: approve a run first")
         try:
-            approved = approved_statistics(key, scores)
-        except (OSError, UnicodeDecodeError, SuiteError) as error:
+            approval = ApprovedCases.read(key)
+        except (OSError, UnicodeDecodeError) as error:
             name = statistics_file(path).name
             raise LlmevalError(f"{name}: cannot be read ({error}), expected the cases of the approved run") from None
+        if approval is None:
+            raise LlmevalError(f"no approved scores at {display_path}, where a bridge begins: approve a run first")
+        scores, approved = approval
         bridges = [_bridge(migration, label, scores, approved, stamp) for label in migration.shifts]
         notes[:] = _notes(migration, approved, bridges)
         ways = [(bridge.label, bridge.old, bridge.new) for bridge in bridges]

@@ -17,8 +17,6 @@ from pytest_llmeval.cli import CommandResult, add_options, say, write_text
 from pytest_llmeval.core import (
     JudgeError,
     LlmevalError,
-    Observation,
-    Totals,
     counted,
     excerpt,
     grouped,
@@ -26,7 +24,7 @@ from pytest_llmeval.core import (
     listed,
     number,
 )
-from pytest_llmeval.evaluators import krippendorff_alpha, unit_moments
+from pytest_llmeval.evaluators import agreement_alpha
 from pytest_llmeval.judges import (
     JudgeOptions,
     JudgeSpec,
@@ -279,9 +277,7 @@ def mode_agreements(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator
             both, either = sum(min(pair) > 0 for pair in pairs), sum(max(pair) > 0 for pair in pairs)
             if not either:
                 continue
-            sums = Totals.add_up(Observation(unit_moments(pair)) for pair in pairs).sums()
-            alpha = float(krippendorff_alpha(sums)[0])
-            yield AgreementOnMode((left, right), mode, both, either - both, len(pairs), alpha)
+            yield AgreementOnMode((left, right), mode, both, either - both, len(pairs), agreement_alpha(pairs))
 
 
 class ModeReport(NamedTuple):

@@ -7,9 +7,11 @@ import pytest
 from builders import Answers, KnownSuites, key_of, recorded
 
 from pytest_llmeval import Case
-from pytest_llmeval.baselines import SnapshotMode, approved_scores, score_file
+from pytest_llmeval.baselines import SnapshotMode, score_file
+from pytest_llmeval.baselines._files import approved_scores
 from pytest_llmeval.gates import DropGate
-from pytest_llmeval.run import Reported, RunTerms, execute, finish_run
+from pytest_llmeval.run import Reported, RunTerms, finish_run
+from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings
 

@@ -17,7 +17,6 @@ from pytest_llmeval.baselines import (
     Stamp,
     SuiteScores,
     TestScores,
-    approved_scores,
     fingerprint,
     parse,
     read_if_there,
@@ -30,6 +29,7 @@ from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines._files import (
     PendingFile,
     approve,
+    approved_scores,
     baseline_fault,
     is_orphan,
     python_score_file,

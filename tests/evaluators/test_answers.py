@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import MISSING
-from pytest_llmeval.evaluators import as_references, as_text, describe_found, json_in, schema_errors, schema_validator
-from pytest_llmeval.evaluators._answers import PatternError, SlowSchemaError, compiled
+from pytest_llmeval.evaluators import as_references, as_text, describe_found, json_in
+from pytest_llmeval.evaluators._patterns import PatternError, TimedPattern
+from pytest_llmeval.evaluators._schemas import JsonSchema, SlowSchemaError
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_a_schema_that_doubles_its_work_at_each_level_is_given_up() -> None:
     levels = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}, {"$ref": f"#/$defs/l{n + 1}"}]} for n in range(30)}
     schema = {"$ref": "#/$defs/l0", "$defs": {**levels, "l30": {"type": "string"}}}
     with pytest.raises(SlowSchemaError, match=r"longer than 1 s"):
-        schema_errors(schema_validator(schema), 1)
+        JsonSchema.compile(schema).errors(1)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_json_is_found_bare_or_in_one_fence(text: str, data: Any) -> None:
 )
 def test_a_pattern_that_is_large_when_it_is_written_out_is_refused(pattern: str) -> None:
     with pytest.raises(PatternError, match=r"repeats too much|groups, expected at most"):
-        compiled(pattern)
+        TimedPattern.compile(pattern)
 
 
 @pytest.mark.parametrize(
@@ -90,4 +91,4 @@ def test_a_pattern_that_is_large_when_it_is_written_out_is_refused(pattern: str)
     ],
 )
 def test_a_pattern_of_usual_size_compiles(pattern: str, text: str) -> None:
-    assert compiled(pattern).fullmatch(text)
+    assert TimedPattern.compile(pattern).expression.fullmatch(text)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import Case
-from pytest_llmeval.evaluators import MissingTraceError, ToolCall, read_trace, read_transcript
+from pytest_llmeval.evaluators import MissingTraceError, ToolCall, read_transcript
 from pytest_llmeval.suites import get_evaluator
 
 OPENAI = [
@@ -81,12 +81,12 @@ def pydantic_ai_messages() -> Any:
     ids=["openai", "responses", "anthropic", "pydantic-ai"],
 )
 def test_calls_arguments_and_failures_are_read_from_messages(messages: Any) -> None:
-    calls = read_trace(messages)
+    calls = ToolCall.read_trace(messages)
     assert [(call.name, call.arguments, call.failed) for call in calls] == [
         ("lookup", {"topic": "refunds"}, False),
         ("now", {}, True),
     ]
-    assert read_trace({"messages": messages}) == calls
+    assert ToolCall.read_trace({"messages": messages}) == calls
 
 
 def test_a_retry_prompt_of_older_pydantic_ai_says_that_the_call_failed() -> None:
@@ -97,15 +97,15 @@ def test_a_retry_prompt_of_older_pydantic_ai_says_that_the_call_failed() -> None
         },
         {"kind": "request", "parts": [{"part_kind": "retry-prompt", "tool_name": "now", "tool_call_id": "2"}]},
     ]
-    assert [(call.name, call.failed) for call in read_trace(older)] == [("now", True)]
+    assert [(call.name, call.failed) for call in ToolCall.read_trace(older)] == [("now", True)]
 
 
 def test_messages_without_calls_are_a_trace_without_calls() -> None:
-    assert read_trace([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]) == []
+    assert ToolCall.read_trace([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]) == []
 
 
 def test_calls_are_read_from_a_list_of_calls_of_any_form() -> None:
-    calls = read_trace(
+    calls = ToolCall.read_trace(
         [
             {"name": "a", "arguments": {"x": 1}, "result": 3, "status": "ok"},
             {"name": "a", "arguments": None},
@@ -120,7 +120,7 @@ def test_calls_are_read_from_a_list_of_calls_of_any_form() -> None:
 
 
 def test_a_result_belongs_to_the_last_call_with_its_id() -> None:
-    calls = read_trace(
+    calls = ToolCall.read_trace(
         [
             {"type": "function_call", "call_id": "1", "name": "a", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "1", "output": "x"},
@@ -175,8 +175,8 @@ LANGCHAIN = [
     ids=["opentelemetry", "gemini", "langchain", "no role"],
 )
 def test_calls_are_read_from_other_messages(trace: Any) -> None:
-    assert read_trace(trace) == [ToolCall("lookup", {"topic": "refunds"}), ToolCall("now", {})]
-    assert read_trace({"messages": trace}) == read_trace(trace)
+    assert ToolCall.read_trace(trace) == [ToolCall("lookup", {"topic": "refunds"}), ToolCall("now", {})]
+    assert ToolCall.read_trace({"messages": trace}) == ToolCall.read_trace(trace)
 
 
 def test_calls_that_openai_runs_itself_are_named_by_their_type() -> None:
@@ -186,7 +186,7 @@ def test_calls_that_openai_runs_itself_are_named_by_their_type() -> None:
         {"type": "custom_tool_call", "call_id": "2", "name": "grep", "input": "refund.*"},
         {"role": "assistant", "function_call": {"name": "old", "arguments": '{"a": 1}'}, "content": None},
     ]
-    assert read_trace(items) == [
+    assert ToolCall.read_trace(items) == [
         ToolCall("web_search", {}),
         ToolCall("grep", {"input": "refund.*"}),
         ToolCall("old", {"a": 1}),
@@ -205,7 +205,7 @@ def test_calls_that_openai_runs_itself_are_named_by_their_type() -> None:
 )
 def test_a_part_of_another_form_is_no_trace_without_calls(message: Any, found: str) -> None:
     with pytest.raises(MissingTraceError) as caught:
-        read_trace([message])
+        ToolCall.read_trace([message])
     assert found in str(caught.value)
     measured = get_evaluator("tools").measure(Case("a", expected=["lookup"]).answered({"messages": [message]}))
     assert measured.counts == {}

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from pytest_llmeval.evaluators import compiled
+from pytest_llmeval.evaluators import TimedPattern
 from pytest_llmeval.exchange._ledger import LeftOutError
 from pytest_llmeval.exchange._patterns import RefusedPatternError, python_pattern
 
@@ -66,7 +66,7 @@ NEAR = (".{3}", "a.c", "[^a][^b]", "[😀]", "😀+", r"(?:(a)|b)*\1", r"\ud83d"
 )
 def test_flags_mean_what_they_mean_in_javascript(pattern: str, flags: str, texts: dict[str, bool]) -> None:
     text, _ = python_pattern(pattern, flags=flags)
-    assert {each: bool(compiled(text).search(each)) for each in texts} == texts
+    assert {each: bool(TimedPattern.compile(text).search(each)) for each in texts} == texts
 
 
 def test_a_flag_that_is_not_known_is_refused() -> None:
@@ -77,7 +77,7 @@ def test_a_flag_that_is_not_known_is_refused() -> None:
 @pytest.mark.parametrize(("pattern", "texts"), FACTS)
 def test_a_pattern_means_what_it_means_in_javascript(pattern: str, texts: dict[str, bool]) -> None:
     text, _ = python_pattern(pattern)
-    assert {each: bool(compiled(text).search(each)) for each in texts} == texts
+    assert {each: bool(TimedPattern.compile(text).search(each)) for each in texts} == texts
 
 
 @pytest.mark.parametrize("pattern", [r"\bok\b.*\d+$", r"(a)?\1b", r"^\S+@\S+$", r"[^a]*x[^a]+", r"(?=.*\d)[a-z]+"])
@@ -155,5 +155,5 @@ def test_translated_patterns_match_what_node_matches() -> None:
             assert expected is not None, pattern
             if not differs:
                 same += 1
-                assert [bool(compiled(text).search(each)) for each in texts] == expected, (pattern, text)
+                assert [bool(TimedPattern.compile(text).search(each)) for each in texts] == expected, (pattern, text)
     assert same > len(patterns) / 5, sys.version

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import LlmevalError, SuiteError
 from pytest_llmeval.data import own_file
-from pytest_llmeval.judges import Judgements, StoredJudgement, Usage, write_judgements
+from pytest_llmeval.judges import Judgements, StoredJudgement, Usage
 from pytest_llmeval.judges._recordings import merge_judgements, recorded_line
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)
@@ -62,7 +62,7 @@ def test_an_entry_survives_json(one: StoredJudgement) -> None:
 
 def test_what_is_written_reads_back_whatever_the_judge_said(path: Path) -> None:
     odd = entry(reply='half \ud800, line\u2028break, bidi \u202e, 東京 🎉, nul \0, quote "', case="odd")
-    assert write_judgements(path, [odd, entry("Rome")])
+    assert Judgements(path, [odd, entry("Rome")]).write()
     read = Judgements.read(path)
     assert read.get(odd.key) == odd
     assert read.get("0" * 32) is None
@@ -83,7 +83,7 @@ def test_lines_are_sorted_by_case_mode_and_repeat_whatever_the_order(path: Path)
         entry("Rome", case="a"),
         entry(case="a", asked=question(name="lenient")),
     ]
-    assert write_judgements(path, entries)
+    assert Judgements(path, entries).write()
     before = path.read_bytes()
     rows = [json.loads(line) for line in before.splitlines()]
     assert [(row["case"], row["mode"], row["repeat"]) for row in rows] == [
@@ -92,22 +92,22 @@ def test_lines_are_sorted_by_case_mode_and_repeat_whatever_the_order(path: Path)
         ("a", "strict", 1),
         ("b", "strict", 0),
     ]
-    assert not write_judgements(path, reversed(entries))
+    assert not Judgements(path, reversed(entries)).write()
     assert path.read_bytes() == before
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
 def test_of_two_judgements_of_a_key_the_later_is_written(path: Path) -> None:
     later = replace(entry(), reply="1")
-    assert write_judgements(path, [entry(), later])
+    assert Judgements(path, [entry(), later]).write()
     assert list(Judgements.read(path).entries.values()) == [later]
 
 
 def test_nothing_to_record_makes_no_file_and_empties_an_existing_one(path: Path) -> None:
-    assert not write_judgements(path, [])
+    assert not Judgements(path, []).write()
     assert not path.parent.exists()
-    write_judgements(path, [entry()])
-    assert write_judgements(path, [])
+    Judgements(path, [entry()]).write()
+    assert Judgements(path, []).write()
     assert Judgements.read(path).entries == {}
 
 
@@ -118,7 +118,7 @@ def test_an_absent_file_is_empty(path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(LlmevalError, match=r"x\.jsonl: the judgements cannot be written"):
-        write_judgements(tmp_path / "file" / "x.jsonl", [entry()])
+        Judgements(tmp_path / "file" / "x.jsonl", [entry()]).write()
 
 
 def test_a_new_judgement_replaces_the_old_one_of_its_key() -> None:

@@ -246,6 +246,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "data.files._json.JsonParser": lambda kind: kind(FaultLog("file")),
     "data.files._writing._Echo": lambda kind: kind(),
     "evaluators._calls.ToolCall": lambda kind: kind("find", {}),
+    "evaluators._patterns.TimedPattern": lambda kind: kind.compile("(a|b)+c"),
     "evaluators._text.TextEvaluator": lambda kind: kind(ignore=("citations",)),
     "evaluators.measures._tokens._RougeTable": lambda kind: kind(lambda text, _: text.split()),
     "exchange._media.ImportedMedia": lambda kind: kind(None),

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case
-from pytest_llmeval.evaluators import best_pairs
-from pytest_llmeval.evaluators.measures._overlap import Edges
+from pytest_llmeval.tasks._matching import Edges, best_pairs
 from pytest_llmeval.tasks.narrative._composite import Narrative
 
 Story = dict[str, Any]

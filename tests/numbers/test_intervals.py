@@ -14,7 +14,7 @@ from scipy import stats
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, get_evaluator, score
 from pytest_llmeval.core import CaseRecord, FloatArray, Sums
-from pytest_llmeval.numbers import cases_for_bound, resample_count, resampled_totals, summarize, wilson_interval
+from pytest_llmeval.numbers import cases_for_bound, summarize, wilson_interval
 from pytest_llmeval.numbers._intervals import (
     CountedMetric,
     Resampled,
@@ -23,6 +23,7 @@ from pytest_llmeval.numbers._intervals import (
     resampled_interval,
     value_interval,
 )
+from pytest_llmeval.numbers._resample import resample_count, resampled_totals
 
 SHARE = Metric("share")
 confidences = st.sampled_from([0.5, 0.9, 0.95, 0.999])

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval.numbers import _resample as resample
-from pytest_llmeval.numbers import resample_count, resampled_totals
-from pytest_llmeval.numbers._resample import SEED, swapped_totals
+from pytest_llmeval.numbers._resample import SEED, resample_count, resampled_totals, swapped_totals
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pages import case, report, suite, suite_report
 
 from pytest_llmeval.core import SnapshotVerdict
 from pytest_llmeval.reports import RunReport
-from pytest_llmeval.reports._headline import fallen_cases, headline_of
+from pytest_llmeval.reports._headline import Headline, fallen_cases
 from pytest_llmeval.reports._json import completed
 from pytest_llmeval.reports._overview import fall_lines
 
@@ -37,7 +37,7 @@ ERRORED = [case("a", "errored", None, reason="TimeoutError: 30 s"), case("b")]
 def headline(*suites: dict[str, Any], **more: Any) -> str:
     run = completed(convert(report(*suites, **more), RunReport))
     before = {each.id: each for each in suite_report(suite([case("a"), case("b")])).cases}
-    return str(headline_of(run, [before for _ in suites]))
+    return str(Headline.of_run(run, [before for _ in suites]))
 
 
 @pytest.mark.parametrize(

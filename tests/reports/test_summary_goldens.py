@@ -17,7 +17,8 @@ from pytest_llmeval.core import MISSING, Case, width_of
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.reports import RunReport, RunStart, render
 from pytest_llmeval.reports._markdown import to_markdown
-from pytest_llmeval.run import Collected, CollectedSuite, RunRecord, RunScope, RunTerms, execute
+from pytest_llmeval.run import Collected, CollectedSuite, RunRecord, RunScope, RunTerms
+from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._finishing import report as report_of
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.run._judging import judge

@@ -10,9 +10,10 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import GateResult, MetricIndex
 from pytest_llmeval.gates import ChangeGate, judge_together
 from pytest_llmeval.numbers import CaseStatistics, RunPairing
-from pytest_llmeval.run import CollectedSuite, JudgedSuite, MeasuredSuite, variants_of
+from pytest_llmeval.run import CollectedSuite, JudgedSuite, variants_of
 from pytest_llmeval.run._finishing import compare_variants
 from pytest_llmeval.run._judging import _claims_between, _judge_claims
+from pytest_llmeval.run._stages import MeasuredSuite
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 TEXT = get_evaluator("text", metrics=["exact_match"])

@@ -8,9 +8,8 @@ from project import load_text
 
 from pytest_llmeval.core import Case, Parts, SuiteError, TargetUsage
 from pytest_llmeval.judges import model_cost_usd
-from pytest_llmeval.run import execute, usage_of_target, with_figures
-from pytest_llmeval.run._execute import execute_repeats
-from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.run._execute import execute, execute_repeats
+from pytest_llmeval.run._job import CaseAnswer, usage_of_target, with_figures
 from pytest_llmeval.targets import Recordings, recording
 
 USED = {"answer": "x", "usage": {"input_tokens": 10, "output_tokens": 5, "cost_usd": 0.25}}

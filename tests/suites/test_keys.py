@@ -12,7 +12,7 @@ from pytest_llmeval import SuiteError
 from pytest_llmeval.core import unknown_name
 from pytest_llmeval.suites import KEYS, Key, LoadedSuite, default_registry, load_suite
 from pytest_llmeval.suites import _entries as entries
-from pytest_llmeval.workbench._authoring import GRAMMARS, described, suite_schema
+from pytest_llmeval.suites._schema import GRAMMARS, described, suite_schema
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = suite_schema(default_registry())["properties"]

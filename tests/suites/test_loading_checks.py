@@ -15,7 +15,7 @@ from pytest_llmeval.baselines._comparable import comparable_of, digests_of
 from pytest_llmeval.evaluators import Checks
 from pytest_llmeval.evaluators.checks._evaluator import JudgedChecks
 from pytest_llmeval.suites import LoadedSuite, Registry, default_registry
-from pytest_llmeval.workbench._authoring import suite_schema
+from pytest_llmeval.suites._schema import suite_schema
 
 CASES = "cases: [{id: a, prediction: x}]\n"
 

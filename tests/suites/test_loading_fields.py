@@ -9,10 +9,10 @@ from project import ROOT, load_text
 
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.data import read_document
-from pytest_llmeval.run import execute
+from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.suites import default_registry, load_suite
-from pytest_llmeval.workbench._authoring import suite_schema
+from pytest_llmeval.suites._schema import suite_schema
 
 GOOD = """\
 evaluators:

@@ -13,7 +13,7 @@ from pytest_llmeval import SuiteError
 from pytest_llmeval.judges import CascadeRule, JudgeOptions, JudgeSpec, PanelSpec
 from pytest_llmeval.judges._spec import Doubt
 from pytest_llmeval.suites import default_registry
-from pytest_llmeval.workbench._authoring import suite_schema
+from pytest_llmeval.suites._schema import suite_schema
 
 BODY = "evaluators: [{judge: {mode: preference}}]\ncases: [{id: a, input: x, expected: x, prediction: x}]\n"
 THREE = 'judges: ["openai:a", {model: "openai:b", temperature: 0}, "anthropic:c"]\n'

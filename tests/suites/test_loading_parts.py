@@ -6,7 +6,7 @@ import pytest
 from project import load_text
 
 from pytest_llmeval.core import Parts, SuiteError
-from pytest_llmeval.run import execute
+from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
 
 SUITE = """\

@@ -11,7 +11,7 @@ from pytest_llmeval.core import SuiteError
 from pytest_llmeval.data import read_document
 from pytest_llmeval.gates import DropGate
 from pytest_llmeval.suites import LoadedSuite, default_registry
-from pytest_llmeval.workbench._authoring import suite_schema
+from pytest_llmeval.suites._schema import suite_schema
 
 Load = Callable[[str], LoadedSuite]
 

@@ -15,7 +15,7 @@ from pytest_llmeval.baselines._comparable import Comparable, comparable_of
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings, Tolerance, default_registry, load_suite
-from pytest_llmeval.workbench._authoring import suite_schema
+from pytest_llmeval.suites._schema import suite_schema
 
 
 def load(folder: Path, snapshot: str) -> LoadedSuite:

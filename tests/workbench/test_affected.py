@@ -13,8 +13,8 @@ from builders import Answers, key_of
 from ways import ALONE, VARIABLES, WAYS, change_of, files_of
 
 from pytest_llmeval.core import Case, CaseRecord, Observation, Selection
-from pytest_llmeval.numbers import CaseStatistics, summarize
-from pytest_llmeval.run import CollectedSuite, MeasuredSuite
+from pytest_llmeval.numbers import CaseStatistics
+from pytest_llmeval.run import CollectedSuite
 from pytest_llmeval.suites import LoadedSuite
 
 CASES, MUTATIONS = 4, 10
@@ -200,9 +200,7 @@ def alarms(rng: "np.random.Generator", *, fell: float, others_fell: float) -> di
             mixed = np.where(is_affected, now, before) if scores is None else scores
             chosen_as = None if name == ALL else Selection("abc", carried=True, replayed=name == ZEROS)
             collected = CollectedSuite(key_of(suite), suite, records(mixed, chosen_as))
-            pairing = MeasuredSuite(collected, summarize(suite.metrics, collected.records, confidence=None)).run.pair(
-                baseline
-            )
+            pairing = collected.run_of(collected.records).pair(baseline)
             rows, column = pairing.everything(), pairing.table.scores["score"]
             drops = column[rows.baseline] - column[rows.current]
             error = drops.std(ddof=1) / len(drops) ** 0.5

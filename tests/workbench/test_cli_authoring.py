@@ -8,8 +8,8 @@ import pytest
 from pytest_llmeval import Metric, get_evaluator
 from pytest_llmeval.cli import main
 from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites._schema import suite_schema
 from pytest_llmeval.workbench import _authoring as authoring
-from pytest_llmeval.workbench._authoring import suite_schema
 
 
 def test_schema_prints_the_schema_of_suite_files(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from project import write
 from servers import PATIENCE
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.judges import StoredJudgement, Usage, write_judgements
+from pytest_llmeval.judges import Judgements, StoredJudgement, Usage
 from pytest_llmeval.judges.replies._sqlite import SqliteReplies
 from pytest_llmeval.workbench._cache import suite_questions
 
@@ -206,7 +206,7 @@ def test_an_export_overwrites_neither_a_folder_nor_the_cache(name: Path | str, s
 
 def test_what_is_imported_replaces_nothing(run: Run) -> None:
     keep(entry())
-    write_judgements(Path("x.jsonl"), [replace(entry(), reply="0.9"), entry("b", case="b")])
+    Judgements(Path("x.jsonl"), [replace(entry(), reply="0.9"), entry("b", case="b")]).write()
     assert run("import", "x.jsonl")[1] == f"{CACHE}: 1 verdict added, 1 there already\n"
     assert [each.reply for each in kept()] == ["0.5", "0.5"]
 
@@ -332,7 +332,7 @@ def test_explain_shows_what_a_key_is_made_of(run: Run) -> None:
 
 
 def test_explain_shows_recordings(run: Run) -> None:
-    write_judgements(Path("x.jsonl"), [entry(), entry("b", case="b")])
+    Judgements(Path("x.jsonl"), [entry(), entry("b", case="b")]).write()
     code, out, _ = run("explain", "x.jsonl")
     assert code == 0
     assert [line[0] for line in cells(out) if "case" in line] == [f"{entry('b').key},", f"{entry().key},"]
@@ -362,11 +362,11 @@ def test_explain_shows_what_of_a_suite_is_stored_and_why_not(run: Run) -> None:
         ["lyon", "judge", "default_binary", "0", lyon.key, "to be asked"],
     ]
     keep(paris, lyon)
-    write_judgements(Path("__llmeval__/qa.judgements.jsonl"), [paris])
+    Judgements(Path("__llmeval__/qa.judgements.jsonl"), [paris]).write()
     other = StoredJudgement(
         entry().key, "lyon", {**lyon.components, "model": "openai:x"}, "yes", 1.0, Usage(), 0.0, None
     )
-    write_judgements(Path("__llmeval__/qa.judgements.jsonl"), [paris, other])
+    Judgements(Path("__llmeval__/qa.judgements.jsonl"), [paris, other]).write()
     _, out, _ = run("explain", "qa.eval.yaml")
     assert [" ".join(line[5:]) for line in cells(out)[2:4]] == ["recorded, cached", "cached"]
     assert out.splitlines()[4:] == [

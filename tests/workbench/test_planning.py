@@ -35,7 +35,6 @@ from pytest_llmeval.judges import (
     StoredJudgement,
     Usage,
     Verdict,
-    write_judgements,
 )
 from pytest_llmeval.judges.replies._sqlite import SqliteReplies
 from pytest_llmeval.run import CaseRunner, LoadedCase
@@ -178,7 +177,7 @@ def test_the_cost_of_a_model_without_a_price_is_unknown_though_its_tokens_are_no
 def test_what_a_run_reads_needs_no_call(planned: Planned, mode: JudgeMode, calls: int, stored: int, noted: str) -> None:
     suite = planned.suite(answered("a", "b"))
     written = planned.folder / "__llmeval__" / "s.judgements.jsonl"
-    write_judgements(written, [_judgement_of(suite, "a")])
+    Judgements(written, [_judgement_of(suite, "a")]).write()
     plan = planned.plan(suite, mode=mode)
     assert (plan.judge.calls, plan.judge.stored) == (calls, stored)
     assert [each.partition(" not recorded")[0] for each in plan.notes if "verdict " in each] == [noted] * bool(noted)

@@ -278,7 +278,7 @@ class View:
 
     @property
     def _parts(self) -> Parts:
-        return _DEFAULT if self.case.origin is None else self.case.origin.parts
+        return self.case.part_paths
 
 
 _OUTCOME = re.compile(r"""outcome\.(?:files\.(?P<quote>["']?)(?P<file>[^"']+)(?P=quote)$)?""")

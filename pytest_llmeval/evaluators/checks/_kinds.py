@@ -19,7 +19,8 @@ from pytest_llmeval.core import (
     text_with_media,
 )
 from pytest_llmeval.data import json_text
-from pytest_llmeval.evaluators._answers import describe_found, schema_errors, schema_validator
+from pytest_llmeval.evaluators._answers import describe_found
+from pytest_llmeval.evaluators._schemas import JsonSchema
 from pytest_llmeval.evaluators.checks._check import (
     CheckError,
     CheckKind,
@@ -116,7 +117,7 @@ def _schema_test(schema: Any) -> Complaint:
     try:
         from jsonschema import SchemaError
 
-        validator = schema_validator(schema)
+        compiled = JsonSchema.compile(schema)
     except ImportError as error:
         raise MissingExtraError("a check by JSON Schema", "schema", error) from error
     except SchemaError as error:
@@ -125,7 +126,7 @@ def _schema_test(schema: Any) -> Complaint:
 
     def complaint(value: Any) -> str | None:
         try:
-            errors = sorted(schema_errors(validator, value), key=lambda each: each.json_path)
+            errors = sorted(compiled.errors(value), key=lambda each: each.json_path)
         except EvaluatorError as error:
             raise CheckError(str(error)) from None
         if not errors:

@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     unregistered,
 )
 from pytest_llmeval.data import NotPlainError, adapter, describe, option_fault, plain, render_path
-from pytest_llmeval.evaluators._answers import PatternError
+from pytest_llmeval.evaluators._patterns import PatternError
 from pytest_llmeval.evaluators.checks._check import (
     Check,
     CheckKind,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from pytest_llmeval.core import WHOLE, PredictionParts, counted, limit, printable
 from pytest_llmeval.data import STRICT
-from pytest_llmeval.evaluators._answers import SlowPatternError, as_text, compiled, found_by
-from pytest_llmeval.evaluators._calls import MissingTraceError, ToolCall, read_trace
+from pytest_llmeval.evaluators._answers import as_text
+from pytest_llmeval.evaluators._calls import MissingTraceError, ToolCall
+from pytest_llmeval.evaluators._patterns import SlowPatternError, TimedPattern
 from pytest_llmeval.evaluators.checks._check import (
     CheckError,
     CheckKind,
@@ -23,7 +24,7 @@ from pytest_llmeval.evaluators.checks._check import (
 from pytest_llmeval.evaluators.measures._tokens import split_sentences
 
 if TYPE_CHECKING:
-    import regex
+    pass
 
 Text: TypeAlias = str | int | float | bool
 """Texts; numbers and booleans are read as their JSON text, as YAML tells them from texts by their looks."""
@@ -147,11 +148,11 @@ def _first(needles: Sequence[str], text: str) -> str:
 
 
 def _regex_check(pattern: str) -> CheckTest:
-    expression = compiled(composed(pattern))
+    expression = TimedPattern.compile(composed(pattern))
 
     def test(subject: Subject) -> CheckOutcome:
         try:
-            match = found_by(expression, subject.text)
+            match = expression.search(subject.text)
         except SlowPatternError as error:
             raise CheckError(str(error)) from None
         return (
@@ -356,8 +357,8 @@ class CallPattern:
     arguments: str | None = None
 
     @cached_property
-    def _expression(self) -> "regex.Pattern[str] | None":
-        return None if self.arguments is None else compiled(self.arguments)
+    def _expression(self) -> TimedPattern | None:
+        return None if self.arguments is None else TimedPattern.compile(self.arguments)
 
     def among(self, calls: Sequence[ToolCall]) -> list[int]:
         """Return the places of the matching calls.
@@ -371,7 +372,7 @@ class CallPattern:
         if not fnmatchcase(call.name, self.name):
             return False
         written = json.dumps(call.arguments or {}, ensure_ascii=False, separators=(",", ":"))
-        return self._expression is None or found_by(self._expression, written) is not None
+        return self._expression is None or self._expression.search(written) is not None
 
 
 @dataclass(frozen=True)
@@ -396,7 +397,7 @@ def _tool_call(pattern: str | CountedCalls) -> CheckTest:
         raise ValueError(f"found min {meant.min} and max {meant.max}, expected 0 <= min <= max")
     for each in (meant, later):
         if each is not None and each.arguments is not None:
-            compiled(each.arguments)
+            TimedPattern.compile(each.arguments)
 
     def test(subject: Subject) -> CheckOutcome:
         calls = _calls(subject)
@@ -432,7 +433,7 @@ def _calls(subject: Subject) -> list[ToolCall]:
         except CheckError:
             raise error from None
     try:
-        calls = read_trace(trace)
+        calls = ToolCall.read_trace(trace)
     except MissingTraceError as error:
         raise CheckError(str(error)) from None
     if faults := [call.fault for call in calls if call.fault is not None]:

@@ -34,8 +34,8 @@ from pytest_llmeval.evaluators.judge._human_labels import (
 )
 from pytest_llmeval.evaluators.judge._judged_case import (
     GRADES_OF_FIELDS,
+    CaseTexts,
     JudgedCase,
-    case_texts,
     defect_counts,
     defect_rates,
     prompt_texts,
@@ -342,10 +342,14 @@ class Judge(JudgedEvaluator):
             language = self._language(self._prompt.text, None)
         elif self.criteria is not None and mode is not None:
             fields = tuple(each for each in mode.fields if each not in (_CRITERIA, _STEPS))
-            texts = case_texts(case, fields, optional_fields(name))
+            texts = CaseTexts.of_case(case, fields, optional_fields(name))
             language = self._language(self.criteria, None)
         else:
-            texts = case_texts(case, mode.fields, optional_fields(name)) if mode else case_texts(case, _RULE_FIELDS)
+            texts = (
+                CaseTexts.of_case(case, mode.fields, optional_fields(name))
+                if mode
+                else CaseTexts.of_case(case, _RULE_FIELDS)
+            )
             language = self._language(texts.subject, case.labels.get(_LANGUAGE_LABEL))
         if texts.fault:
             raise EvaluatorError(texts.fault)

@@ -50,29 +50,29 @@ class CaseTexts:
         names = ("question", "claim", "goal", "source", "answer")
         return next((text for name in names if (text := self.by_field.get(name))), "")
 
+    @classmethod
+    def of_case(cls, case: Case, fields: tuple[str, ...], optional: Collection[str] = ()) -> "CaseTexts":
+        """The texts of a case that a judge is shown.
 
-def case_texts(case: Case, fields: tuple[str, ...], optional: Collection[str] = ()) -> CaseTexts:
-    """The texts of a case that a judge is shown.
-
-    Args:
-        case: The case.
-        fields: Those of the mode; ``claim`` among them makes the case one of fact checking.
-        optional: Those that a question may lack.
-    """
-    is_claim = "claim" in fields
-    expected, fault = _gold(case.expected) if is_claim else _reference(case.expected)
-    answer, malformed = _explanation(case.prediction) if is_claim else _answer(case.prediction)
-    if "trajectory" in fields:
-        answer, malformed = _trajectory(case)
-    if not is_claim and "reference" not in fields:
-        fault = None
-    subject = next((name for name in _SUBJECTS if name in fields), "question")
-    available = {subject: _subject(case.input, subject), **expected, **answer}
-    texts = {name: text for name in fields if (text := available.get(name)) is not None}
-    lacking = [name for name in fields if name not in texts and name not in optional]
-    if subject in lacking and fault is None:
-        fault = f"found {describe_found(case.input)} as input, expected the {subject} as text"
-    return CaseTexts(texts, malformed, _ABSENT[lacking[0]] if lacking else None, fault)
+        Args:
+            case: The case.
+            fields: Those of the mode; ``claim`` among them makes the case one of fact checking.
+            optional: Those that a question may lack.
+        """
+        is_claim = "claim" in fields
+        expected, fault = _gold(case.expected) if is_claim else _reference(case.expected)
+        answer, malformed = _explanation(case.prediction) if is_claim else _answer(case.prediction)
+        if "trajectory" in fields:
+            answer, malformed = _trajectory(case)
+        if not is_claim and "reference" not in fields:
+            fault = None
+        subject = next((name for name in _SUBJECTS if name in fields), "question")
+        available = {subject: _subject(case.input, subject), **expected, **answer}
+        texts = {name: text for name in fields if (text := available.get(name)) is not None}
+        lacking = [name for name in fields if name not in texts and name not in optional]
+        if subject in lacking and fault is None:
+            fault = f"found {describe_found(case.input)} as input, expected the {subject} as text"
+        return cls(texts, malformed, _ABSENT[lacking[0]] if lacking else None, fault)
 
 
 def _subject(value: Any, key: str) -> str | None:
@@ -148,7 +148,7 @@ def _explanation(prediction: Any) -> tuple[dict[str, str], str | None]:
 
 def _parts(value: Mapping[str, Any]) -> dict[str, str]:
     texts = {name: as_text(value.get(name)) for name in ("verdict", "justification")}
-    texts["sources"] = listed_sources(value.get("evidence_sources")) or None
+    texts["sources"] = EvidenceSource.list_text(value.get("evidence_sources")) or None
     return {name: text for name, text in texts.items() if text is not None}
 
 
@@ -163,33 +163,33 @@ class EvidenceSource(Struct, frozen=True):
     text: str
     urls: tuple[str, ...] = ()
 
+    @classmethod
+    def read_all(cls, entries: Iterable[Any]) -> "list[EvidenceSource]":
+        """Return listed evidence, each text once, sorted.
 
-def as_sources(entries: Iterable[Any]) -> list[EvidenceSource]:
-    """Return listed evidence, each text once, sorted.
+        Args:
+            entries: Texts, sources, or objects with ``content`` and ``url``. Blank ones, and what is none of these,
+                are left out.
+        """
+        urls: dict[str, list[str]] = {}
+        for entry in entries:
+            source = entry if isinstance(entry, cls) else _source(entry)
+            if source is not None:
+                urls.setdefault(source.text, []).extend(source.urls)
+        return [cls(text, tuple(sorted(set(addresses)))) for text, addresses in sorted(urls.items())]
 
-    Args:
-        entries: Texts, sources, or objects with ``content`` and ``url``. Blank ones, and what is none of these, are
-            left out.
-    """
-    urls: dict[str, list[str]] = {}
-    for entry in entries:
-        source = entry if isinstance(entry, EvidenceSource) else _source(entry)
-        if source is not None:
-            urls.setdefault(source.text, []).extend(source.urls)
-    return [EvidenceSource(text, tuple(sorted(set(addresses)))) for text, addresses in sorted(urls.items())]
+    @classmethod
+    def list_text(cls, entries: Any) -> str:
+        r"""Return listed evidence as text: one piece a line, with its addresses; nothing for what is no list.
 
+        >>> EvidenceSource.list_text([{"content": "Bird survey", "url": "https://birds.example"}, "Register of boats"])
+        'Bird survey (https://birds.example)\nRegister of boats'
+        """
+        return "\n".join(map(str, cls.read_all(entries))) if isinstance(entries, list | tuple) else ""
 
-def listed_sources(entries: Any) -> str:
-    r"""Return listed evidence as text: one piece a line, with its addresses; nothing for what is no list.
-
-    >>> listed_sources([{"content": "Bird survey", "url": "https://birds.example"}, "Register of boats"])
-    'Bird survey (https://birds.example)\nRegister of boats'
-    """
-    if not isinstance(entries, list | tuple):
-        return ""
-    sources = as_sources(entries)
-    lines = ((source.text, ", ".join(url for url in source.urls if url != source.text)) for source in sources)
-    return "\n".join(f"{' '.join(text.split())} ({urls})" if urls else " ".join(text.split()) for text, urls in lines)
+    def __str__(self) -> str:
+        text, urls = " ".join(self.text.split()), ", ".join(url for url in self.urls if url != self.text)
+        return f"{text} ({urls})" if urls else text
 
 
 def _source(entry: Any) -> EvidenceSource | None:
@@ -242,7 +242,7 @@ def prompt_texts(case: Case, names: Iterable[str], file: str) -> CaseTexts:
 def _placeholder_value(case: Case, name: str) -> Any:
     root, _, path = name.partition(".")
     if root in ("question", "reference"):
-        return case_texts(case, (root,), (root,)).by_field.get(root)
+        return CaseTexts.of_case(case, (root,), (root,)).by_field.get(root)
     values = {
         "answer": case.prediction,
         "expected": case.expected,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_llmeval.core import NO_LABEL, Basis, FloatArray, Sums, counted, label_name, label_order
+from pytest_llmeval.core import NO_LABEL, Basis, FloatArray, Observation, Sums, Totals, counted, label_name, label_order
 from pytest_llmeval.numbers import normal_quantile
 
 MERGED = "true"
@@ -179,30 +179,6 @@ def matthews(margins: Margins) -> FloatArray:
     return np.where((spread == 0) & (gold != 0), 0.0, ratio(covariance, np.sqrt(spread)))
 
 
-def precision_recall_f1(
-    right: FloatArray, answered: FloatArray, expected: FloatArray, cases: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return precision, recall and F1 of summed counts.
-
-    Where nothing is expected and nothing found, all three are 1; where something is expected and nothing found,
-    precision is 0; where nothing is expected but something found, nothing is missed: recall is 1, the others are 0.
-
-    Args:
-        right: How many are on both sides.
-        answered: How many there are.
-        expected: How many there should be.
-        cases: How many cases were counted; without any, nothing is defined.
-    """
-    import numpy as np
-
-    nothing = (answered + expected == 0) & (cases > 0)
-    with np.errstate(all="ignore"):
-        precision = np.where(nothing, 1.0, np.where((answered == 0) & (expected > 0), 0.0, right / answered))
-        recall = np.where((expected == 0) & (cases > 0), 1.0, right / expected)
-        f1 = np.where(nothing, 1.0, 2 * right / (answered + expected))
-    return precision, recall, f1
-
-
 _ROUNDING = 1e-12
 """Share of a sum of squares that is rounding, not spread."""
 
@@ -238,6 +214,11 @@ def krippendorff_alpha(sums: Sums) -> FloatArray:
     spread = spread_of(count, sums["value"], sums["value_squares"])
     # Expected: 2 spread / (n (n - 1)); observed: within / n.
     return 1.0 - ratio(sums["within"] * (count - 1), 2 * spread)
+
+
+def agreement_alpha(units: Iterable[Sequence[float]]) -> float:
+    """Return Krippendorff's alpha of the scores that two or more raters gave to each unit; NaN if all are the same."""
+    return float(krippendorff_alpha(Totals.add_up(Observation(unit_moments(scores)) for scores in units).sums())[0])
 
 
 def weighted_kappa(cells: Mapping[tuple[float, float], FloatArray], length: int) -> FloatArray:

@@ -2,8 +2,6 @@
 
 import re
 import string
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from pytest_llmeval.evaluators.measures._overlap import token_f1
@@ -11,11 +9,6 @@ from pytest_llmeval.evaluators.measures._tokens import stem
 
 ADVERSARIAL: Final = "5"
 """The category of questions that the conversation does not answer."""
-
-CATEGORY_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {"1": "multi_hop", "2": "temporal", "3": "open_domain", "4": "single_hop", ADVERSARIAL: "adversarial"}
-)
-"""The categories under the names that LoCoMo's scorer gives to them."""
 
 _SEVERAL: Final = "1"
 """The category of answers with several parts."""

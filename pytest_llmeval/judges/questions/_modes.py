@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core import unknown_name
 from pytest_llmeval.data import read_document
-from pytest_llmeval.judges._protocol import Message, Mode, Question, ShownMedium
+from pytest_llmeval.judges._protocol import DATA_CLOSE, DATA_OPEN, Message, Mode, Question, ShownMedium
 from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
 from pytest_llmeval.judges.questions._replies import (
     EXPLANATION_SCHEMA,
@@ -231,9 +231,6 @@ def is_unanswerable(text: str, *, original: bool = False) -> bool:
         text = text.replace(exception, " ")
     return text in values or any(phrase in text for phrase in phrases)
 
-
-DATA_OPEN: Final = "<data>"
-DATA_CLOSE: Final = "</data>"
 
 _NOTICE: Final = {
     "en": (

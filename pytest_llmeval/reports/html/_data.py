@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import BAD, PASS_RATE, GateResult, MetricChange, MetricValue, excerpt
 from pytest_llmeval.gates import ChangeGate, LimitGate, rule_of_text
-from pytest_llmeval.reports._failures import SuiteCase, cause_of, shared_reason
+from pytest_llmeval.reports._failures import cause_of, shared_reason
 from pytest_llmeval.reports._form import (
     NO_CASE,
     CaseReport,
@@ -18,7 +18,7 @@ from pytest_llmeval.reports._form import (
     gated_metrics,
     is_past_limit,
 )
-from pytest_llmeval.reports._headline import headline_of
+from pytest_llmeval.reports._headline import Headline
 from pytest_llmeval.reports._json import published, published_without
 from pytest_llmeval.reports._tables import Timeline
 
@@ -349,12 +349,12 @@ def reasons_json(run: RunReport, before: Sequence[SuiteReport | None]) -> dict[s
         run: The run.
         before: Each suite in the approved run or baseline, if it is there.
     """
-    failing: list[SuiteCase] = []
+    failing: list[tuple[SuiteReport, CaseReport]] = []
     for suite, other in zip(run.suites, before, strict=True):
         was_bad = {case.id for case in other.cases if case.outcome in BAD} if other else set()
         failing += [(suite, case) for case in suite.cases if case.outcome in BAD and case.id not in was_bad]
     cause = {**cause_of(run.suites, failing)._asdict(), "compared": any(before)} if failing else {}
-    headline = headline_of(run, [{case.id: case for case in other.cases} if other else {} for other in before])
+    headline = Headline.of_run(run, [{case.id: case for case in other.cases} if other else {} for other in before])
     if headline is not None:  # a cause may quote what a judge replied
         headline = headline._replace(cause=excerpt(headline.cause, _LONGEST_REASON))
     return {"cause": cause, "headline": None if headline is None else headline._asdict()}

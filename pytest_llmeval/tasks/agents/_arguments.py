@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core import EvaluatorError
-from pytest_llmeval.evaluators import ToolCall, first_pairs
+from pytest_llmeval.evaluators import ToolCall
+from pytest_llmeval.tasks._matching import first_pairs
 from pytest_llmeval.tasks.extraction import Comparator, FieldsOutcome, FieldValue, Record, assign, build_record, compare
 
 _MOST_PAIRS = 250_000

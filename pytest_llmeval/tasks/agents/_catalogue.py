@@ -6,17 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from msgspec import Struct
 
 from pytest_llmeval.core import EvaluatorError, Fault, PredictionError, SuiteError, excerpt, unknown_name
 from pytest_llmeval.data import kind, read_document, read_front_matter, read_jsonl, rewrite
-from pytest_llmeval.evaluators import ToolCall, describe_found, schema_errors, schema_validator
+from pytest_llmeval.evaluators import JsonSchema, ToolCall, describe_found
 from pytest_llmeval.services import secret_values, without
-
-if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
 
 _PARAMETERS: Final = ("parameters", "input_schema", "inputSchema")
 """Where definitions of tools have the schema of the arguments: OpenAI, Anthropic, MCP."""
@@ -145,25 +142,25 @@ class ToolSchemas:
     schemas: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        _ = self._validators
+        _ = self._compiled
 
     def __reduce__(self) -> tuple[type["ToolSchemas"], tuple[Mapping[str, Any]]]:
-        """Leave out the validators, which cannot be pickled."""
+        """Leave out the compiled schemas, which cannot be pickled."""
         return ToolSchemas, (self.schemas,)
 
     @cached_property
-    def _validators(self) -> "Mapping[str, Validator]":
+    def _compiled(self) -> Mapping[str, JsonSchema]:
         from jsonschema import SchemaError
 
-        validators: dict[str, Validator] = {}
+        compiled: dict[str, JsonSchema] = {}
         for name, schema in self.schemas.items():
             if not isinstance(schema, dict | bool):
                 raise ValueError(f"{name}: found {describe_found(schema)}, expected a JSON Schema")  # noqa: TRY004 (a fault)
             try:
-                validators[name] = schema_validator(schema)
+                compiled[name] = JsonSchema.compile(schema)
             except SchemaError as error:
                 raise ValueError(f"{name}{error.json_path[1:]}: {error.message}, expected a JSON Schema") from None
-        return validators
+        return compiled
 
     def fault(self, call: ToolCall) -> str | None:
         """Say why a call is not valid; ``None`` if it is."""
@@ -171,11 +168,11 @@ class ToolSchemas:
 
         if call.fault is not None:
             return call.fault
-        validator = self._validators.get(call.name)
-        if validator is None:
-            return unknown_name("tool", call.name, self._validators)
+        compiled = self._compiled.get(call.name)
+        if compiled is None:
+            return unknown_name("tool", call.name, self._compiled)
         try:
-            error = best_match(schema_errors(validator, call.arguments or {}))
+            error = best_match(compiled.errors(call.arguments or {}))
         except EvaluatorError as why:
             raise EvaluatorError(f"schema of {call.name!r}: {why}") from None
         return None if error is None else f"{call.name}{error.json_path[1:]}: {error.message}"

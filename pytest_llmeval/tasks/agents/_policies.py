@@ -9,18 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 from pydantic import Discriminator, Tag
 
 from pytest_llmeval.core import Case, FieldsError, counted
-from pytest_llmeval.evaluators import (
-    MessageStep,
-    MissingTraceError,
-    PatternError,
-    ToolCall,
-    compiled,
-    composed,
-    found_by,
-    messages_of,
-    quoted,
-    read_steps,
-)
+from pytest_llmeval.evaluators import MessageStep, MissingTraceError, TimedPattern, ToolCall, composed, quoted
 
 
 @dataclass(frozen=True)
@@ -172,29 +161,29 @@ class ToolPolicies:
 
 def _pattern_fault(pattern: str) -> str | None:
     try:
-        compiled(composed(pattern), ignore_case=True)
-    except PatternError as error:
+        TimedPattern.compile(composed(pattern), ignore_case=True)
+    except ValueError as error:
         return str(error)
     return None
 
 
 def _timeline(case: Case, calls: Sequence[ToolCall]) -> _Timeline:
     """The events in order; where messages do not say when tools were called, the calls and then the answer."""
-    messages = messages_of(case)
-    lacks = "the prediction has no messages"
-    if messages is not None:
-        try:
-            steps = read_steps(messages)
-        except MissingTraceError as error:
-            lacks = str(error)
-        else:
-            message_calls = [call for step in steps for call in step.calls]
-            if Counter(call.name for call in message_calls) == Counter(call.name for call in calls):
-                return _Timeline(list(_events(steps)), "", hears=True)
+    has_messages, lacks = True, "the prediction has no messages"
+    try:
+        steps = MessageStep.read_case(case)
+    except MissingTraceError as error:
+        lacks = str(error)
+    else:
+        has_messages = steps is not None
+        message_calls = [call for step in steps or () for call in step.calls]
+        if steps is not None and Counter(call.name for call in message_calls) == Counter(call.name for call in calls):
+            return _Timeline(list(_events(steps)), "", hears=True)
+        if steps is not None:
             lacks = f"the messages have {len(message_calls)} of {len(calls)} tool calls"
     events = [_Event("call", call=call, place=f"call {number}") for number, call in enumerate(calls, 1)]
     answer = case.parts.get("answer")
-    has_answer = isinstance(answer, str) and messages is None
+    has_answer = isinstance(answer, str) and not has_messages
     if isinstance(answer, str):
         events.append(_Event("said", composed(answer), place="answer"))
     return _Timeline(events, lacks, hears=has_answer)
@@ -245,7 +234,7 @@ def _without_approval(tool: str, pattern: str, events: Sequence[_Event]) -> _Bro
     The user approves what the assistant said last: with the first message after it, or with one that follows at once.
     A call that fails leaves the approval to the next one.
     """
-    expression = compiled(composed(pattern), ignore_case=True)
+    expression = TimedPattern.compile(composed(pattern), ignore_case=True)
     proposed = spoke = False
     approval: _Event | None = None
     used: _Event | None = None
@@ -256,7 +245,7 @@ def _without_approval(tool: str, pattern: str, events: Sequence[_Event]) -> _Bro
             if spoke:
                 approval = used = None
                 spoke = False
-            if proposed and used is None and found_by(expression, event.text):
+            if proposed and used is None and expression.search(event.text):
                 approval = event
         elif event.call is not None and fnmatchcase(event.call.name, tool):
             if approval is None:
@@ -268,14 +257,14 @@ def _without_approval(tool: str, pattern: str, events: Sequence[_Event]) -> _Bro
 
 def _claims(tool: str, pattern: str, events: Sequence[_Event]) -> _Broken:
     """Yield messages that claim a call before any has succeeded."""
-    expression = compiled(composed(pattern), ignore_case=True)
+    expression = TimedPattern.compile(composed(pattern), ignore_case=True)
     tried = ""
     for event in events:
         if event.call is not None and fnmatchcase(event.call.name, tool):
             if not event.call.failed:
                 return
             tried = ": an earlier call failed"
-        elif event.kind == "said" and (match := found_by(expression, event.text)):
+        elif event.kind == "said" and (match := expression.search(event.text)):
             yield event, f"the claim {quoted(match[0])} without an earlier successful {tool}{tried}"
 
 

@@ -32,15 +32,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.data import CaseFile, DataRow, FileSource, case_id, kind, read_document, read_jsonl
-from pytest_llmeval.evaluators import (
-    MissingTraceError,
-    NoJsonError,
-    ToolCall,
-    describe_found,
-    ratio,
-    read_json,
-    read_trace,
-)
+from pytest_llmeval.evaluators import MissingTraceError, NoJsonError, ToolCall, describe_found, ratio, read_json
 from pytest_llmeval.tasks.agents._arguments import ArgumentRules, pair_calls
 from pytest_llmeval.tasks.agents._catalogue import ListedTool, ToolSchemas, read_catalogue
 
@@ -399,7 +391,7 @@ def _calls(prediction: Any) -> list[ToolCall]:
         MissingTraceError: It is neither.
     """
     if not isinstance(prediction, str):
-        return read_trace(prediction)
+        return ToolCall.read_trace(prediction)
     try:
         reply = None if prediction.strip().strip('"').lower() in ("none", "null") else read_json(prediction)
     except NoJsonError as error:
@@ -412,4 +404,4 @@ def _calls(prediction: Any) -> list[ToolCall]:
             calls.append({"name": name, "arguments": {} if arguments is None else arguments})
         elif (name is not None and name != "none") or (isinstance(each, Mapping) and not {"tool", "name"} & set(each)):
             raise MissingTraceError(f"found {describe_found(each)}, expected an object with tool and arguments")
-    return read_trace(calls)
+    return ToolCall.read_trace(calls)

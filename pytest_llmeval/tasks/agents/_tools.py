@@ -1,5 +1,6 @@
 """Evaluator ``tools``: tool calls and trajectories compared with the expected ones."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -7,7 +8,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from pytest_llmeval.core import (
     Case,
@@ -24,17 +25,8 @@ from pytest_llmeval.core import (
     ReportTable,
     Sums,
 )
-from pytest_llmeval.evaluators import (
-    MissingTraceError,
-    Order,
-    ToolCall,
-    follows,
-    messages_of,
-    precision_recall_f1,
-    read_expected,
-    read_steps,
-    read_trace,
-)
+from pytest_llmeval.evaluators import MessageStep, MissingTraceError, ToolCall
+from pytest_llmeval.tasks._rates import precision_recall_f1
 from pytest_llmeval.tasks.agents._arguments import ArgumentRules, CallPairing, pair_calls
 from pytest_llmeval.tasks.agents._catalogue import ToolSchemas, read_schemas
 from pytest_llmeval.tasks.agents._policies import ApprovalRule, ApprovalRules, CallLimits, PolicyVerdict, ToolPolicies
@@ -46,6 +38,10 @@ _ACCURACY = "argument_accuracy"
 _COUNTS = ("tool_calls", "tool_errors", "loops")
 _LIMITS = "tool_limits"
 _VALID = "tools_valid"
+
+
+TrajectoryOrder: TypeAlias = Literal["exact", "in_order", "any_order", "superset", "subset"]
+"""The comparison of the names of calls."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ class Tools(Evaluator):
     name = "tools"
     reads: ClassVar[Reads] = Reads("tool_calls", second_part="messages", lists=True)
 
-    order: Order = "exact"
+    order: TrajectoryOrder = "exact"
     arguments: Literal["exact", "partial", "ignore"] = "exact"
     ignore_arguments: tuple[str, ...] = ()
     null_arguments: Literal["absent", "value"] = "absent"
@@ -183,7 +179,7 @@ class Tools(Evaluator):
             _ = self._schemas
         except (EvaluatorError, ValueError) as error:
             yield f"schemas: {error}"
-        yield from (f"tool_calls{call.fault}" for call in read_expected(case.expected) or () if call.fault)
+        yield from (f"tool_calls{call.fault}" for call in ToolCall.read_expected(case.expected) or () if call.fault)
 
     def measure(self, case: Case) -> Observation:
         """Compare the calls of one case; a missing trace is an error of all metrics.
@@ -192,7 +188,7 @@ class Tools(Evaluator):
             EvaluatorError: There are too many calls of one tool to compare.
         """
         try:
-            calls = [call for call in in_turns(case, read_trace(case.prediction)) if not self._ignores(call)]
+            calls = [call for call in in_turns(case, ToolCall.read_trace(case.prediction)) if not self._ignores(call)]
         except MissingTraceError as error:
             return Observation({}, errored=dict.fromkeys(sorted(self._reported), str(error)))
         considered = calls if self.include_failed else [call for call in calls if not call.failed]
@@ -247,7 +243,7 @@ class Tools(Evaluator):
         return any(fnmatchcase(call.name, pattern) for pattern in self.ignore)
 
     def _expected(self, case: Case) -> list[ToolCall] | None:
-        calls = read_expected(case.expected)
+        calls = ToolCall.read_expected(case.expected)
         return None if calls is None else [call for call in calls if not self._ignores(call)]
 
     @cached_property
@@ -290,7 +286,7 @@ class Tools(Evaluator):
 def in_turns(case: Case, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
     """Return the calls of a conversation, each with its turn; unchanged where the messages do not say it."""
     try:
-        steps = read_steps(messages_of(case) or ())
+        steps = MessageStep.read_case(case) or []
     except (MissingTraceError, PredictionError):
         return calls
     turns, turn = [], 0
@@ -318,7 +314,7 @@ def _scalars(arguments: Mapping[str, Any]) -> frozenset[Any]:
 
 
 def _compared(
-    expected: Sequence[ToolCall], calls: Sequence[ToolCall], pairing: CallPairing, order: Order
+    expected: Sequence[ToolCall], calls: Sequence[ToolCall], pairing: CallPairing, order: TrajectoryOrder
 ) -> dict[str, float]:
     names = [call.name for call in expected]
     called = [call.name for call in calls]
@@ -332,6 +328,33 @@ def _compared(
         "arguments.stated": pairing.stated,
         "arguments.agreeing": pairing.agreeing,
     }
+
+
+def follows(expected: Sequence[str], called: Sequence[str], order: TrajectoryOrder) -> bool:
+    """Whether calls follow the expected trajectory.
+
+    Args:
+        expected: The names of the expected calls.
+        called: The names of the calls.
+        order: ``exact``: the same sequence. ``in_order``: the expected sequence is a subsequence of the calls.
+            ``any_order``: the same names, equally often. ``superset``: each expected name at least as often as
+            expected. ``subset``: no name more often than expected.
+
+    Example:
+        >>> follows(["search", "book"], ["search", "look", "book"], "in_order")
+        True
+        >>> follows(["search", "book"], ["book", "search"], "any_order")
+        True
+    """
+    if order == "exact":
+        return list(expected) == list(called)
+    if order == "in_order":
+        remaining = iter(called)
+        return all(name in remaining for name in expected)
+    right, actual = Counter(expected), Counter(called)
+    if order == "any_order":
+        return right == actual
+    return right <= actual if order == "superset" else actual <= right
 
 
 def _joined_lines(lines: Iterable[str]) -> Iterator[str]:

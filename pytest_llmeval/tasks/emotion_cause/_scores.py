@@ -11,7 +11,7 @@ from itertools import compress
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import FloatArray, grouped
-from pytest_llmeval.evaluators import best_pairs
+from pytest_llmeval.tasks._matching import best_pairs
 
 SpanTuple: TypeAlias = tuple[int, int, int, int, str]
 UtteranceTuple: TypeAlias = tuple[int, int, str]

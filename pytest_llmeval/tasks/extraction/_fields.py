@@ -23,7 +23,8 @@ from pytest_llmeval.core import (
     Sums,
     printable,
 )
-from pytest_llmeval.evaluators import NoJsonError, describe_found, precision_recall_f1, read_json
+from pytest_llmeval.evaluators import NoJsonError, describe_found, read_json
+from pytest_llmeval.tasks._rates import precision_recall_f1
 from pytest_llmeval.tasks.extraction._nodes import AnyValue, Elements, FieldNode, FieldsOutcome, Record, Whole, compare
 from pytest_llmeval.tasks.extraction._values import EXACT, Day, Folded, Members, Numeral, ValueComparator
 

@@ -31,7 +31,7 @@ from pytest_llmeval.core import (
     read_cells,
     unknown_name,
 )
-from pytest_llmeval.evaluators import defect_rates, listed_sources, ratio
+from pytest_llmeval.evaluators import EvidenceSource, defect_rates, ratio
 from pytest_llmeval.judges import FLAGS, JudgedEvaluator, Question, Verdict
 from pytest_llmeval.tasks.fact_check._evidence import EvidenceForm, EvidenceMatch, EvidenceMatcher, EvidenceMatching
 from pytest_llmeval.tasks.fact_check._scores import (
@@ -308,10 +308,10 @@ class FactCheck(JudgedEvaluator):
             "justification": answer.justification,
         }
         perhaps = {
-            "sources": listed_sources(answer.sources),
+            "sources": EvidenceSource.list_text(answer.sources),
             "gold_verdict": claim.verdict,
             "gold_justification": claim.justification,
-            "gold_sources": listed_sources(claim.sources),
+            "gold_sources": EvidenceSource.list_text(claim.sources),
         }
         texts |= {name: text for name, text in perhaps.items() if text}
         return (Question(get_mode(_MODE), texts, instruction_language(claim.text, case.labels.get("language"))),)

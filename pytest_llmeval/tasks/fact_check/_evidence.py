@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 from msgspec import Struct
 
 from pytest_llmeval.data import load_taxonomy
-from pytest_llmeval.evaluators import EvidenceSource, as_sources, is_east_asian, separate_east_asian
+from pytest_llmeval.evaluators import EvidenceSource, is_east_asian, separate_east_asian
 from pytest_llmeval.tasks.fact_check._mentions import (
     Quantity,
     canonical_address,
@@ -460,7 +460,7 @@ class EvidenceMatcher:
 
     def sources(self, justification: str, evidence_sources: Iterable[Any] = ()) -> list[EvidenceSource]:
         """Return the result of `extract`, with the addresses that belong to it."""
-        listed = as_sources(evidence_sources)
+        listed = EvidenceSource.read_all(evidence_sources)
         cite = original_citations if self.matching == "original" else citations_by_kind
         return sorted(
             [*listed, *map(EvidenceSource, sorted(set(cite(justification, listed))))], key=lambda source: source.text
@@ -476,7 +476,8 @@ class EvidenceMatcher:
         """
         known = self._claim_words(claim)
         left, right = (
-            [self._piece(source, known, cited=side is cited) for source in as_sources(side)] for side in (cited, gold)
+            [self._piece(source, known, cited=side is cited) for source in EvidenceSource.read_all(side)]
+            for side in (cited, gold)
         )
         pairs = [pair for citation in left for other in right if (pair := self._pair(citation, other)) is not None]
         return EvidenceMatch(

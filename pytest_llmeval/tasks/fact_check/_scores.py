@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
     label_name,
     read_cells,
 )
-from pytest_llmeval.evaluators import Margins, defect_counts, precision, ratio, recall, unnamed_defects
+from pytest_llmeval.evaluators import Margins, defect_counts, precision, ratio, unnamed_defects
 from pytest_llmeval.judges import FLAGS
 from pytest_llmeval.reports import read_report, to_json
 from pytest_llmeval.tasks.fact_check._evidence import EvidenceMatch, MatchedPair
@@ -62,7 +62,7 @@ def verdict_scores(sums: Sums, verdicts: Sequence[str], *, every: bool = False) 
     }
     for row, key in enumerate(margins.labels):
         if key in keys:
-            scores[f"verdict_accuracy[{label_name(key)}]"] = recall(margins.hits[row], margins.gold[row])
+            scores[f"verdict_accuracy[{label_name(key)}]"] = ratio(margins.hits[row], margins.gold[row])
             for predicted in (*keys, label_key(OTHER) or NO_LABEL):
                 column = cells.get((key, predicted), np.zeros(sums.length))
                 name = f"confusion[{label_name(key)}->{label_name(predicted)}]"
@@ -96,7 +96,7 @@ def evidence_scores(sums: Sums, verdicts: Sequence[str]) -> dict[str, FloatArray
     scores |= {f"evidence_f1[{verdict}]": column for verdict, column in by_verdict.items()}
     cited, gold = sums["cited"], sums["gold"]
     pooled_precision = precision(sums["cited.matched"], cited, gold)
-    pooled_recall = recall(sums["gold.matched"], gold)
+    pooled_recall = ratio(sums["gold.matched"], gold)
     scores["evidence_micro_precision"] = pooled_precision
     scores["evidence_micro_recall"] = pooled_recall
     scores["evidence_micro_f1"] = _harmonic(pooled_precision, np.nan_to_num(pooled_recall))

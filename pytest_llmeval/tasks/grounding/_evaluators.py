@@ -19,7 +19,7 @@ from pytest_llmeval.core import (
     Sums,
     as_line,
 )
-from pytest_llmeval.evaluators import CaseTexts, case_texts, describe_found
+from pytest_llmeval.evaluators import CaseTexts, describe_found
 from pytest_llmeval.judges import JudgedEvaluator, Question, Verdict, instruction_language
 from pytest_llmeval.tasks.grounding._questions import CLAIM_MODES, checklist_mode, claim_mode_version
 from pytest_llmeval.tasks.grounding._steps import (
@@ -350,4 +350,4 @@ def _is_text(value: Any) -> bool:
 
 
 def _texts(case: Case) -> CaseTexts:
-    return case_texts(replace(case, expected=None), ("question", "answer"), ("question",))
+    return CaseTexts.of_case(replace(case, expected=None), ("question", "answer"), ("question",))

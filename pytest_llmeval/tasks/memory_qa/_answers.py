@@ -293,10 +293,10 @@ def _tasks(answered: Sequence[tuple[AnsweredQuestion, str]], mode: str) -> "list
 
 
 def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> list[str]:
-    from pytest_llmeval.judges import score_key
+    from pytest_llmeval.judges import ScoreFile
 
     return [
-        score_key(result.sample_id, result.question_id, task.identity)
+        ScoreFile.key_of(result.sample_id, result.question_id, task.identity)
         for result, task in zip(results, tasks, strict=True)
     ]
 
@@ -448,7 +448,7 @@ def keys_of_ids(questions: Iterable[tuple[str, str, str]]) -> dict[str, set[str]
     """The keys of the questions that an id may mean.
 
     Args:
-        questions: Id of the conversation, id of the question in it, and `score_key` of each.
+        questions: Id of the conversation, id of the question in it, and `ScoreFile.key_of` of each.
     """
     keys: dict[str, set[str]] = defaultdict(set)
     for sample, question, key in questions:

@@ -47,7 +47,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.data import append_text
-from pytest_llmeval.evaluators import answer_text, describe_found, has_cjk, references
+from pytest_llmeval.evaluators import ChangeablePart, describe_found, has_cjk, references
 from pytest_llmeval.judges import is_unanswerable
 from pytest_llmeval.run import score
 from pytest_llmeval.services import presentable
@@ -506,7 +506,7 @@ def _expected(case: Case) -> list[str]:
 
 def _forgotten(case: Case, near: Neighbours) -> Any:
     del near
-    answer, expected = answer_text(case), _expected(case)
+    answer, expected = ChangeablePart.of_text(case), _expected(case)
     if answer is None or not expected or any(map(is_unanswerable, expected)):
         return None
     return answer.put(_FORGOTTEN[has_cjk(answer.value)])
@@ -514,7 +514,7 @@ def _forgotten(case: Case, near: Neighbours) -> Any:
 
 def _made_up(case: Case, near: Neighbours) -> Any:
     """Answer a question that the conversations do not answer."""
-    answer, expected = answer_text(case), _expected(case)
+    answer, expected = ChangeablePart.of_text(case), _expected(case)
     if answer is None or not expected or not all(map(is_unanswerable, expected)):
         return None
     others = [each[0] for other in near.others if (each := references(other)) and not is_unanswerable(each[0])]

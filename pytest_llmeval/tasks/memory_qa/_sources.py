@@ -31,11 +31,18 @@ from pytest_llmeval.data import (
     read_jsonl,
     wrong_values,
 )
-from pytest_llmeval.evaluators import CATEGORY_NAMES
 from pytest_llmeval.services import in_thread
 from pytest_llmeval.tasks.memory_qa._qa import Agent, QAPair, Sample, type_of
 
 _ADVERSARIAL = 5
+_CATEGORY_NAMES: Final[Mapping[str, str]] = {
+    "1": "multi_hop",
+    "2": "temporal",
+    "3": "open_domain",
+    "4": "single_hop",
+    "5": "adversarial",
+}
+"""The categories under the names that LoCoMo's scorer gives to them."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +156,7 @@ class LocomoSource(FileSource):
 
     def _question_type(self, category: int) -> str:
         types = load_taxonomy("question_types")["locomo"]
-        names = CATEGORY_NAMES if self.category_names == "locomo" else types["categories"]
+        names = _CATEGORY_NAMES if self.category_names == "locomo" else types["categories"]
         name: str = names.get(str(category), types["other_category"])
         return name
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 from msgspec import structs
 
 from pytest_llmeval.core import unknown_name
-from pytest_llmeval.evaluators import best_pairs, first_pairs
+from pytest_llmeval.tasks._matching import best_pairs, first_pairs
 from pytest_llmeval.tasks.narrative._document import (
     Character,
     Event,

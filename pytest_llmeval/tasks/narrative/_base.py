@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
     ReportTable,
     listed,
 )
-from pytest_llmeval.evaluators import describe_found, f1, precision, ratio, recall
+from pytest_llmeval.evaluators import describe_found, precision, ratio
 from pytest_llmeval.tasks.narrative._alignment import Alignment, Matching
 from pytest_llmeval.tasks.narrative._document import (
     ACTION_FIELDS,
@@ -499,7 +499,7 @@ def _read_prediction(data: Mapping[str, Any]) -> Story:
 
 def rates(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> tuple[FloatArray, ...]:
     """Return precision, recall and F1 of summed counts."""
-    return precision(hits, predicted, gold), recall(hits, gold), f1(hits, predicted, gold)
+    return precision(hits, predicted, gold), ratio(hits, gold), ratio(2 * hits, predicted + gold)
 
 
 def mean_of_present(columns: Mapping[str, FloatArray], weights: Mapping[str, float] | None = None) -> FloatArray:

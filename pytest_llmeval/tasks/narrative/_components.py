@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_llmeval.core import Case, FloatArray, Metric, Observation, Sums
-from pytest_llmeval.evaluators import f1, precision, ratio, recall
+from pytest_llmeval.evaluators import precision, ratio
 from pytest_llmeval.tasks.narrative._alignment import ALIGN, Alignment, EventPair, NameMatch, Pairing, RelationshipPair
 from pytest_llmeval.tasks.narrative._base import (
     NarrativeEvaluator,
@@ -85,8 +85,9 @@ class Relationships(NarrativeEvaluator):
         metrics: dict[str, FloatArray] = {}
         for names, kind in ((_PAIRED, "paired"), (_LABELLED, "labelled")):
             hits, more = sums[kind], sums[f"{kind}.more"]
-            precise, covered = precision(hits + more, predicted, gold), recall(hits, gold)
-            both = np.where(more == 0, f1(hits, predicted, gold), ratio(2 * precise * covered, precise + covered))
+            precise, covered = precision(hits + more, predicted, gold), ratio(hits, gold)
+            f1 = ratio(2 * hits, predicted + gold)
+            both = np.where(more == 0, f1, ratio(2 * precise * covered, precise + covered))
             metrics |= dict(zip(names, (precise, covered, both), strict=True))
         accuracies = {f"{level}_accuracy": ratio(sums[f"{level}.right"], sums[level]) for level in _LEVELS}
         return metrics | accuracies | {_COVERAGE: metrics["relationship_recall"]}

@@ -32,7 +32,7 @@ from pytest_llmeval.core import (
     excerpt,
     unknown_name,
 )
-from pytest_llmeval.evaluators import CaseTexts, as_references, case_texts, ratio
+from pytest_llmeval.evaluators import CaseTexts, as_references, ratio
 from pytest_llmeval.judges import (
     JudgedEvaluator,
     Mode,
@@ -48,7 +48,7 @@ from pytest_llmeval.judges import (
     unreadable,
     value_fault,
 )
-from pytest_llmeval.numbers import IntArray, by_unit, resample_count, resampled_totals, unit_numbers
+from pytest_llmeval.numbers import IntArray, cluster_totals, unit_numbers
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
 
@@ -247,14 +247,14 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
         return pairwise_mode(self.criteria)
 
     def _texts(self, case: Case) -> CaseTexts:
-        texts = case_texts(case, _FIELDS, _OPTIONAL)
+        texts = CaseTexts.of_case(case, _FIELDS, _OPTIONAL)
         if texts.fault:
             raise EvaluatorError(texts.fault)
         return texts
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what keeps a case from being compared: its question, or the form of its expected answer."""
-        if fault := case_texts(case, _FIELDS, _OPTIONAL).fault:
+        if fault := CaseTexts.of_case(case, _FIELDS, _OPTIONAL).fault:
             yield fault
 
     def _pairs(self, case: Case, texts: CaseTexts) -> Iterator[_Pair]:
@@ -284,7 +284,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
             if isinstance(other, NoAnswer) or other is MISSING:
                 why = other.reason if isinstance(other, NoAnswer) else "its answer is not given"
                 return _Pair(name, missing=f"{name}: {why}")
-            others = [case_texts(replace(case, prediction=other), _FIELDS, _OPTIONAL).by_field["answer"]]
+            others = [CaseTexts.of_case(replace(case, prediction=other), _FIELDS, _OPTIONAL).by_field["answer"]]
         if answer.strip() in {each.strip() for each in others}:
             return _Pair(name)
         label = case.labels.get(_LANGUAGE_LABEL)
@@ -442,12 +442,11 @@ def strengths_of(
     matrix = np.array([[count for pair in pairs for count in _counts(case, *pair)] for case in cases])
     outcomes = _outcomes(names, pairs)
     value, hessian = _fit(matrix.sum(axis=0, keepdims=True), outcomes)
-    drawn = matrix if units is None else by_unit(matrix, units)
+    totals = cluster_totals(matrix, units, _MOST_RESAMPLES)
     low: FloatArray | list[None] = [None] * len(names)
     high: FloatArray | list[None] = [None] * len(names)
-    if len(drawn) > 1:
+    if len(totals):
         tail = (1 - confidence) / 2
-        totals = resampled_totals(drawn, min(_MOST_RESAMPLES, resample_count(len(drawn))))
         resampled, _ = _fit(totals, outcomes, start=value)
         ends = np.quantile(_centred(resampled), [tail, 1 - tail], axis=0)
         reach = NormalDist().inv_cdf(1 - tail) * _errors(hessian[0])

@@ -13,7 +13,6 @@ from pytest_llmeval.core import (
     FloatArray,
     Metric,
     Observation,
-    Parts,
     Reads,
     Sums,
     as_line,
@@ -182,8 +181,7 @@ class DocumentIds(Evaluator):
         sources = prediction.get(_SOURCES)
         if isinstance(sources, list) and (not sources or any(map(self._has_id, sources))):
             return sources, None
-        parts = Parts() if case.origin is None else case.origin.parts
-        contexts = parts.find("contexts", prediction)
+        contexts = case.part_paths.find("contexts", prediction)
         if contexts is not MISSING or sources is not None:
             return sources if contexts is MISSING else contexts, None
         has = describe_prediction(prediction)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import math
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
@@ -13,21 +13,17 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.judges import (
-    DATA_CLOSE,
-    DATA_OPEN,
     AsyncJudge,
-    HttpJudge,
     JudgeReply,
     JudgeRequest,
     JudgeSpec,
     Message,
     Mode,
-    OpenAI,
     Patience,
     Usage,
     Verdict,
     closing_object,
-    count,
+    connect_embeddings,
     unreadable,
 )
 
@@ -38,7 +34,7 @@ _KEY: Final = "similarity"
 
 def similarity_texts(request: JudgeRequest) -> tuple[str, str]:
     """Return the two texts of a request."""
-    data = json.loads(request.messages[-1].content.removeprefix(DATA_OPEN).removesuffix(DATA_CLOSE))
+    data = request.data()
     return data["answer"], data["reference"]
 
 
@@ -76,43 +72,6 @@ _MOST_KEPT: Final = 2048
 """Vectors that are kept: references occur in many cases, and repeats."""
 
 
-class OpenAIEmbeddings(OpenAI):
-    """https://platform.openai.com/docs/api-reference/embeddings; each message of a request is a text."""
-
-    def url(self, base: str, spec: JudgeSpec) -> str:  # noqa: ARG002 (the body names the model)
-        """Return the address to call."""
-        return f"{base}/embeddings"
-
-    def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:  # noqa: ARG002 (no form)
-        """The body to send; `structured` asks for a reply that follows the request's schema."""
-        return {
-            "model": request.model,
-            "input": [message.content for message in request.messages],
-            **request.parameters,
-        }
-
-    def usage(self, data: Mapping[str, Any]) -> Usage:
-        """Return the tokens that an answer reports; none are written."""
-        return Usage(count(data.get("usage"), "prompt_tokens"), 0)
-
-    def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
-        """Return the vectors in the order of the texts, as JSON; ``None`` if the answer has none."""
-        entries = data.get("data")
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            return None
-        vectors = {entry.get("index"): entry.get("embedding") for entry in entries}
-        ordered = [vectors.get(number) for number in range(len(entries))]
-        return JudgeReply(json.dumps(ordered), self.usage(data)) if all(map(_is_vector, ordered)) else None
-
-
-def _is_vector(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(type(each) in (int, float) and math.isfinite(each) for each in value)
-    )
-
-
 class _Embedded(NamedTuple):
     vector: Sequence[float]
     tokens: int | None
@@ -136,7 +95,7 @@ class EmbeddingJudge:
     @classmethod
     def connect(cls, spec: JudgeSpec, patience: Patience) -> "EmbeddingJudge":
         """Return the client of a model of provider ``openai``; nothing is opened before its first call."""
-        return cls(spec, HttpJudge(spec, OpenAIEmbeddings(), patience))
+        return cls(spec, connect_embeddings(spec, patience))
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
         """Return the cosine of the embeddings of both texts; tokens of a text count where it was first needed.

@@ -7,23 +7,19 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines import Keeper, approved_scores, approved_statistics, score_file
+from pytest_llmeval.baselines import ApprovedCases, Keeper
 from pytest_llmeval.core import CaseRecord, GateResult, LlmevalError, Metric, SuiteError, groups_of_case
 from pytest_llmeval.gates import ChangeGate, Gate
-from pytest_llmeval.numbers import Table, claim_calls, summarize
+from pytest_llmeval.numbers import Table, claim_calls
 from pytest_llmeval.reports import StopReport
 from pytest_llmeval.run import (
     Collected,
     CollectedSuite,
     EarlyStop,
-    MeasuredSuite,
     RunRecord,
     RunScope,
     Suites,
-    collected_records,
     judges_of,
-    qualified,
-    rows_of,
 )
 from pytest_llmeval.suites import CaseOrder, LoadedSuite, StopGroup, SuiteKey
 from pytest_llmeval.workbench.early._evidence import EarlyVerdict, PartScores, decide_gate
@@ -76,7 +72,7 @@ def _stopped(variants: Mapping[str, CollectedSuite], decision: StopDecision) -> 
         verdict = result
         for other in (name, gate.against):
             if other == name or (other and other in ended):
-                verdict = qualified(ended[other][0], gate.max_skipped, verdict)
+                verdict = ended[other][0].qualify(verdict, gate.max_skipped)
         gates[name].append(verdict)
     for name, (suite, stop) in ended.items():
         yield structs.replace(suite, stop=structs.replace(stop, gates=gates[name]))
@@ -243,11 +239,7 @@ class _GatesSoFar:
             record if record.id in seen else CaseRecord(record.id, record.labels, "not_run")
             for record in self.run.records
         ]
-        suite = self.run.suite
-        measured = MeasuredSuite(
-            structs.replace(self.run, records=so_far), summarize(suite.metrics, so_far, confidence=None)
-        )
-        for gate, pairing in early_pairings(measured.run, self.keeper):
+        for gate, pairing in early_pairings(self.run.run_of(so_far), self.keeper):
             yield self.paired(gate, pairing)
 
     def paired(self, gate: ChangeGate, pairing: "RunPairing | None") -> _GateQuestion:
@@ -344,8 +336,7 @@ def foresee(
     """
     groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
     for key, suite in suites:
-        records = rows_of(suite, _approved(key), "")
-        collected = CollectedSuite(key, suite, records, suite.total, judges_of(suite, judges, key.display_path))
+        collected = CollectedSuite.from_records(key, suite, _approved(key), judges_of(suite, judges, key.display_path))
         groups.setdefault(key.stop_group(suite), {})[key.variant] = collected
     decisions: dict[SuiteKey, int | None] = {}
     for variants in groups.values():
@@ -358,15 +349,11 @@ def foresee(
 
 def _approved(key: SuiteKey) -> Mapping[str, CaseRecord]:
     """Return the records of the last approved run by case; none where there is no such run."""
-    path = score_file(key)
     try:
-        scores = approved_scores(path, path.name)
-        if scores is None:
-            return {}
-        statistics = approved_statistics(key, scores)
+        approval = ApprovedCases.read(key)
     except (OSError, UnicodeDecodeError, SuiteError):
         return {}  # a run says what is wrong with the files
-    return {record.id: record for record in statistics.records}
+    return {} if approval is None else {record.id: record for record in approval.statistics.records}
 
 
 @dataclass
@@ -451,7 +438,7 @@ class StopWatch:
 
     def _look_again(self, run: RunRecord, group: StopGroup, progress: _Progress) -> None:
         assert progress.end is not None
-        records = collected_records(run)
+        records = run.case_records()
         variants = {key.variant: self._run(key, records.get(key, {})) for key in progress.keys}
         decision = decided(variants, progress.order, progress.end, self.keeper)
         if decision is None:
@@ -462,4 +449,4 @@ class StopWatch:
 
     def _run(self, key: SuiteKey, records: Mapping[str, CaseRecord]) -> CollectedSuite:
         suite = self._suite(key)
-        return CollectedSuite(key, suite, rows_of(suite, records, ""), suite.total, self.suites.judges(key, suite))
+        return CollectedSuite.from_records(key, suite, records, self.suites.judges(key, suite))

@@ -17,8 +17,6 @@ from pytest_llmeval.core import (
     LlmevalError,
     Mutator,
     Neighbours,
-    Parts,
-    PredictionParts,
     counted,
     format_error,
     grouped,
@@ -30,10 +28,8 @@ from pytest_llmeval.run import (
     EarlyCalls,
     Execution,
     LoadedCase,
-    MeasuredBlocks,
-    execute,
-    unjudged_answer,
-    with_figures,
+    score_unjudged,
+    with_parts,
 )
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.workbench.mutation._mutators import normal
@@ -45,13 +41,6 @@ _MOST_NEIGHBOURS: Final = 20
 
 MutantScorer: TypeAlias = Callable[[LoadedSuite, Sequence[Case]], list[Execution]]
 """Scores answered cases of a suite, of which no two have the same id, in order."""
-
-
-def score_unjudged(suite: LoadedSuite, cases: Sequence[Case]) -> list[Execution]:
-    """Score answers without a judge: what one would say is undefined."""
-    scored = structs.replace(suite, cases=tuple(cases))
-    measure = MeasuredBlocks().measure if any(evaluator.batch > 1 for evaluator in suite.evaluators.values()) else None
-    return [execute(scored, unjudged_answer(scored, case), measure, explains_all=False) for case in cases]
 
 
 def score_mutants(score: MutantScorer, suite: LoadedSuite, mutants: Sequence["Mutant"]) -> list[Execution]:
@@ -133,7 +122,7 @@ class Mutation:
             self.left_out.append(
                 f"{len(cases) - len(answered)} of {counted(len(cases), 'case')} without a recorded answer"
             )
-        self.cases = self._sound([_with_parts(case, suite) for case in answered], score_unjudged)
+        self.cases = self._sound([with_parts(case, suite.parts_of(case)) for case in answered], score_unjudged)
 
     def _sound(self, cases: Sequence[Case], score: MutantScorer) -> list[Case]:
         """Score the recorded answers, and return the cases that pass: a wrong answer changed may be right."""
@@ -203,15 +192,6 @@ class Mutation:
         self.cases = [case for case in self.cases if case.id in sound]
         self.mutants = [mutant for mutant in self.mutants if mutant.case.id in sound]
         self.rewrites = [rewrite for rewrite in self.rewrites if rewrite.case.id in sound]
-
-
-def _with_parts(case: Case, suite: LoadedSuite) -> Case:
-    """Return an answered case that knows where its parts are, also if they do not say what the answer took."""
-    parts = suite.parts_of(case)
-    known = with_figures(case, parts)
-    if known.origin is not None or parts == Parts():
-        return known
-    return replace(case, origin=PredictionParts(parts, case.prediction))
 
 
 def _scores_nothing(suite: LoadedSuite, original: Execution) -> bool:

@@ -6,27 +6,12 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core import PARTS, AnswerChange, Case, Mutator, Neighbours, Parts, expectation
-from pytest_llmeval.evaluators import (
-    ChangeablePart,
-    MissingTraceError,
-    ToolCall,
-    answer_part,
-    answer_text,
-    follows,
-    has_cjk,
-    parts_of,
-    read_expected,
-    read_trace,
-    references,
-    replaced_at,
-    split_sentences,
-    steps_of,
-)
+from pytest_llmeval.evaluators import ChangeablePart, MissingTraceError, ToolCall, has_cjk, references, split_sentences
 
 _OPENING_FENCE: Final = re.compile(r"```\w*+[ \t]*+(?=\n)")
 _CLOSING_FENCE: Final = re.compile(r"\n[ \t]*+```")
@@ -58,7 +43,7 @@ def _of_text(change: _TextChange, *, prose: bool = False) -> AnswerChange:
     """
 
     def changed(case: Case, near: Neighbours) -> Any:
-        answer = answer_text(case)
+        answer = ChangeablePart.of_text(case)
         if answer is None or (prose and _is_code(answer.value)):
             return None
         new = change(answer.value, case, near)
@@ -75,9 +60,9 @@ def _structure(case: Case) -> ChangeablePart | None:
     """Return a structured answer: an object, or the object in a text that is JSON or has it in a fence."""
     prediction = case.prediction
     is_whole = isinstance(prediction, Mapping) and not any(part in prediction for part in PARTS)
-    if is_whole and prediction and parts_of(case).answer is None:
+    if is_whole and prediction and case.part_paths.answer is None:
         return ChangeablePart(prediction, lambda new: new)
-    answer = answer_part(case)
+    answer = ChangeablePart.of_answer(case)
     if answer is None:
         return None
     if isinstance(answer.value, Mapping):
@@ -107,7 +92,7 @@ def _passages(case: Case) -> list[str]:
     """Return the texts on which an answer is based: the part ``contexts``."""
     if not isinstance(case.prediction, Mapping):
         return []
-    contexts = parts_of(case).find("contexts", case.prediction)
+    contexts = case.part_paths.find("contexts", case.prediction)
     if not isinstance(contexts, list):
         return []
     texts = (
@@ -139,12 +124,10 @@ def _calls(case: Case) -> ChangeablePart | None:
 
     Put back, they are the part ``tool_calls``, which comes before calls in messages.
     """
-    prediction, path = case.prediction, parts_of(case).tool_calls
+    prediction, path = case.prediction, case.part_paths.tool_calls
     if path is not None:
-        steps, trace = steps_of(path), parts_of(case).find("tool_calls", prediction)
-        if steps is None:
-            return None
-        return _read_calls(trace, lambda new: replaced_at(prediction, steps, new))
+        part = ChangeablePart.at(prediction, path, case.part_paths.find("tool_calls", prediction))
+        return None if part is None else _read_calls(part.value, part.put)
     if isinstance(prediction, Mapping):
         return _read_calls(prediction, lambda new: {**prediction, "tool_calls": new})
     if isinstance(prediction, list) and all(isinstance(each, Mapping) and "name" in each for each in prediction):
@@ -154,7 +137,7 @@ def _calls(case: Case) -> ChangeablePart | None:
 
 def _read_calls(trace: Any, put: Callable[[Any], Any]) -> ChangeablePart | None:
     try:
-        trace_calls = read_trace(trace)
+        trace_calls = ToolCall.read_trace(trace)
     except MissingTraceError:
         return None
     if not trace_calls or any(call.fault for call in trace_calls):
@@ -186,16 +169,15 @@ def _ranking(prediction: Any) -> list[str] | None:
 
 def _ranking_part(case: Case) -> tuple[ChangeablePart, frozenset[str]] | None:
     """Return the ranked results of an answer, which may be its passages, and the ids that it should have."""
-    prediction, path = case.prediction, parts_of(case).contexts
+    prediction, path = case.prediction, case.part_paths.contexts
     if not isinstance(prediction, Mapping):
         return ChangeablePart(prediction, lambda new: new), _relevant_ids(case.expected)
     for name in ("contexts", "sources") if path is None else (path.partition("[")[0],):
-        steps = steps_of(name)
-        results = Parts(contexts=name).find("contexts", prediction)
-        if steps and isinstance(results, list):
+        part = ChangeablePart.at(prediction, name, Parts(contexts=name).find("contexts", prediction))
+        if name and part is not None and isinstance(part.value, list):
             expected = expectation("contexts", path, case.expected)
             relevant = _relevant_ids(expected if isinstance(expected, list) else [expected])
-            return ChangeablePart(results, partial(replaced_at, prediction, steps)), relevant
+            return part, relevant
     return None
 
 
@@ -332,7 +314,7 @@ def _other_answers(text: str, near: Neighbours) -> Iterator[str]:
     """Yield the answers of other cases, from one of them on."""
     start = near.rng.randrange(len(near.others)) if near.others else 0
     for other in (*near.others[start:], *near.others[:start]):
-        part = answer_text(other)
+        part = ChangeablePart.of_text(other)
         if part is not None and part.value != text:
             yield part.value
 
@@ -505,7 +487,7 @@ _FREE_LISTS: Final = ("list", "set", "ignore")
 
 def labelled(case: Case, label: str) -> Any:
     """Return the prediction with a class in place of its answer."""
-    part = answer_text(case)
+    part = ChangeablePart.of_text(case)
     return label if part is None else part.put(label)
 
 
@@ -631,7 +613,7 @@ def _failed(call: Mapping[str, Any]) -> bool:
 
 def _call_dropped(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Leave out a call that is expected and was not made again after an error."""
-    expected = {each.name for each in read_expected(case.expected) or ()}
+    expected = {each.name for each in ToolCall.read_expected(case.expected) or ()}
     names = [each["name"] for each in trace if not _failed(each)]
     places = [
         at
@@ -645,20 +627,25 @@ def _call_dropped(trace: list[Any], case: Case, near: Neighbours) -> list[Any] |
 
 
 def _call_doubled(trace: list[Any], case: Case, _near: Neighbours) -> list[Any] | None:
-    return None if read_expected(case.expected) is None else [*trace, trace[-1]]
+    return None if ToolCall.read_expected(case.expected) is None else [*trace, trace[-1]]
 
 
 def _calls_reordered(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Turn calls round that are made in the expected order, where the suite says that it matters."""
     if near.option("tools", "order", None) in _FREE_ORDERS:
         return None
-    names, order = [each["name"] for each in trace], [each.name for each in read_expected(case.expected) or ()]
-    return trace[::-1] if follows(order, names, "in_order") and not follows(order, names[::-1], "in_order") else None
+    names, order = [each["name"] for each in trace], [each.name for each in ToolCall.read_expected(case.expected) or ()]
+    return trace[::-1] if _is_subsequence(order, names) and not _is_subsequence(order, names[::-1]) else None
+
+
+def _is_subsequence(expected: Sequence[str], names: Sequence[str]) -> bool:
+    remaining = iter(names)
+    return all(name in remaining for name in expected)
 
 
 def _argument(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Change an argument that is as expected."""
-    expected = {each.name: each.arguments or {} for each in read_expected(case.expected) or ()}
+    expected = {each.name: each.arguments or {} for each in ToolCall.read_expected(case.expected) or ()}
     ignored = near.option("tools", "ignore_arguments", ())
     places = [
         (at, name)
@@ -846,7 +833,7 @@ def _synonym(text: str, case: Case, near: Neighbours) -> str | None:
 
 def _reformatted(case: Case, _near: Neighbours) -> Any:
     """Write the JSON of a text with its keys in another order, in several lines."""
-    part, text = _structure(case), answer_text(case)
+    part, text = _structure(case), ChangeablePart.of_text(case)
     if part is None or text is None:
         return None
     return text.put(json.dumps(dict(reversed(part.value.items())), ensure_ascii=False, indent=2))
@@ -855,7 +842,7 @@ def _reformatted(case: Case, _near: Neighbours) -> Any:
 def _keys_reordered(case: Case, _near: Neighbours) -> Any:
     """Give the keys of an object another order."""
     part = _structure(case)
-    if part is None or answer_text(case) is not None or len(part.value) == 1:
+    if part is None or ChangeablePart.of_text(case) is not None or len(part.value) == 1:
         return None
     return part.put(dict(reversed(part.value.items())))
 

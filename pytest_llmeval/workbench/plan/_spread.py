@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.baselines import approved_scores, approved_statistics, score_file
+from pytest_llmeval.baselines import ApprovedCases
 from pytest_llmeval.core import PASS_RATE, Fault, FloatArray, Metric, SuiteError, counted, groups_of_case
 from pytest_llmeval.gates import ChangeGate, split_statistic
 from pytest_llmeval.numbers import (
@@ -505,11 +505,9 @@ def _approved(path: Path, suite: LoadedSuite) -> tuple[str, CaseStatistics | Non
     """Return the statistics of the approved run, of the first system that has one, and the name of the system."""
     for system in ("", *suite.systems):
         key = SuiteKey(str(path), str(path), variant=system)
-        scores = score_file(key)
-        approved = approved_scores(scores, str(scores))
         with suppress(FileNotFoundError):
-            if approved is not None:
-                return system, approved_statistics(key, approved)
+            if approval := ApprovedCases.read(key):
+                return system, approval.statistics
     return "", None
 
 

@@ -17,22 +17,14 @@ from msgspec import Struct, to_builtins
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, count, say, write_text
 from pytest_llmeval.core import (
     LlmevalError,
-    Observation,
     SuiteError,
-    Totals,
     counted,
     decode,
     listed,
     number,
 )
 from pytest_llmeval.data import rewrite
-from pytest_llmeval.evaluators import (
-    SCALES,
-    HumanLabel,
-    HumanLabels,
-    krippendorff_alpha,
-    unit_moments,
-)
+from pytest_llmeval.evaluators import SCALES, HumanLabel, HumanLabels, agreement_alpha
 from pytest_llmeval.reports import PageMedia, RunReport, SuiteReport, begin_media_of, rendered_page
 from pytest_llmeval.services import masked, secret_values
 from pytest_llmeval.workbench._console import refuse_input
@@ -462,7 +454,7 @@ def _pairs(labelled: Sequence[_Labelled]) -> Iterator[str]:
         if not both:
             continue
         same = sum(here == there for here, there in both)
-        alpha = float(krippendorff_alpha(Totals.add_up(Observation(unit_moments(each)) for each in both).sums())[0])
+        alpha = agreement_alpha(both)
         agreement = number(alpha) if math.isfinite(alpha) else "undefined, since all labels are the same"
         yield f"{left} and {right} say the same of {same} of {counted(len(both), 'answer')}, alpha {agreement}"
 

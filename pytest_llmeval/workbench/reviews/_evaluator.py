@@ -14,13 +14,12 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.cli import CommandResult, say, write_text
-from pytest_llmeval.core import MODE_MARK, Case, LlmevalError, Observation, Totals, counted, interval, number
-from pytest_llmeval.evaluators import rate_counts, rates
+from pytest_llmeval.core import MODE_MARK, Case, LlmevalError, counted, interval, number
+from pytest_llmeval.evaluators import judge_rates
 from pytest_llmeval.reports import SuiteReport, read_report
 from pytest_llmeval.run import score
 from pytest_llmeval.suites import get_checks
 from pytest_llmeval.workbench._console import refuse_input
-from pytest_llmeval.workbench.reviews._agreement import rates_basis
 from pytest_llmeval.workbench.reviews._items import ReviewItem, review_items
 from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, SplitOpened, add_lines, read_modes
 
@@ -279,17 +278,14 @@ def check_lines(text: str, chosen: Sequence[NotedAnswer]) -> Iterator[str]:
     ]
     scores = score(get_checks(check), cases, confidence=None).case_scores["check_rate"]
     known = [(answer, value) for answer, value in zip(chosen, map(float, scores), strict=True) if math.isfinite(value)]
-    sums = Totals.add_up(
-        Observation(rate_counts(float(value >= 1), sum(answer.human) / len(answer.human))) for answer, value in known
-    ).sums()
+    rates = judge_rates((float(value >= 1), sum(answer.human) / len(answer.human)) for answer, value in known)
     yield f"checks: [{json.dumps(check)}]"
-    bases, values = rates_basis(sums), rates(sums)
     for name, words in (("tnr", "with the failure, not met"), ("tpr", "without it, met")):
-        basis = bases[name]
+        share, basis = rates[name]
         if basis.fault or basis.interval is None:
             yield f"{words}: {basis.fault}"
         else:
-            share, bounds = number(float(values[name][0])), interval(*basis.interval(0.95, 1.0))
-            yield f"{words}: {share} of {counted(round(basis.cases), 'answer')}, 95 % interval {bounds}"
+            bounds = interval(*basis.interval(0.95, 1.0))
+            yield f"{words}: {number(share)} of {counted(round(basis.cases), 'answer')}, 95 % interval {bounds}"
     if len(known) < len(chosen):
         yield f"{counted(len(chosen) - len(known), 'answer')} without the part that the check reads"

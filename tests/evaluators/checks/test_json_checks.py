@@ -7,7 +7,8 @@ import pytest
 from examples import met, observed, unmet
 from hypothesis import given, strategies
 
-from pytest_llmeval.evaluators import _answers as answers
+from pytest_llmeval.evaluators import _patterns as patterns
+from pytest_llmeval.evaluators import _schemas as schemas
 
 POINT = {"type": "object", "required": ["lat"], "properties": {"lat": {"type": "number", "maximum": 90}}}
 JSON_VALUES = strategies.recursive(
@@ -119,15 +120,17 @@ EARLIER = "https://json-schema.org/draft/2019-09/schema"
 def test_no_keyword_of_a_schema_searches_without_limit(
     schema: Any, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "SEARCH_S", 0.01)
+    for module in (patterns, schemas):
+        monkeypatch.setattr(module, "SEARCH_S", 0.01)
     found = observed({"json_schema": schema}, {"answer": value})
     assert "searched for 0.01 s without result" in found.errored["check_rate"]
 
 
 def test_the_searches_of_one_value_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "SEARCH_S", 0.05)
+    for module in (patterns, schemas):
+        monkeypatch.setattr(module, "SEARCH_S", 0.05)
     ticks = iter([0.0, 0.01, 0.04, 0.06])
-    monkeypatch.setattr(answers, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    monkeypatch.setattr(schemas, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
     found = observed({"json_schema": {"items": {"pattern": "(a|aa)+$"}}}, {"answer": ["a", "a", "a" * 60 + "b"]})
     assert "searched for 0.05 s" in found.errored["check_rate"]
 
@@ -155,8 +158,8 @@ def test_unique_objects_are_compared_in_linear_time() -> None:
 
         __hash__ = None  # type: ignore[assignment]
 
-    validator = answers.schema_validator({"uniqueItems": True})
-    assert answers.schema_errors(validator, [Counted(a=number) for number in range(500)]) == []
+    schema = schemas.JsonSchema.compile({"uniqueItems": True})
+    assert schema.errors([Counted(a=number) for number in range(500)]) == []
     assert Counted.compared == 0
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from examples import met, observed, unmet
 
-from pytest_llmeval.evaluators import _answers as answers
+from pytest_llmeval.evaluators import _patterns as patterns
 
 COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
 
@@ -110,7 +110,7 @@ def test_an_answer_that_is_no_text_meets_neither_a_check_of_texts_nor_its_negati
 
 @pytest.mark.parametrize("key", ["regex", "not_regex"])
 def test_a_pattern_that_takes_too_long_is_an_error_of_the_check(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "SEARCH_S", 0.01)
+    monkeypatch.setattr(patterns, "SEARCH_S", 0.01)
     found = observed({key: "(a|aa)+$"}, "a" * 60 + "b")
     assert found.malformed is None
     assert found.counts == {}
@@ -119,4 +119,4 @@ def test_a_pattern_that_takes_too_long_is_an_error_of_the_check(key: str, monkey
 
 
 def test_patterns_may_search_for_a_second() -> None:
-    assert answers.SEARCH_S == 1
+    assert patterns.SEARCH_S == 1

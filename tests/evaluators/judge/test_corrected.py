@@ -10,12 +10,13 @@ from builders import parse_gate
 
 from pytest_llmeval import Case, JudgeRequest, Result, Totals, get_evaluator, score
 from pytest_llmeval.core import GateResult, answer_print
-from pytest_llmeval.evaluators import OTHER_ANSWER, Judge
+from pytest_llmeval.evaluators import Judge
+from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
+from pytest_llmeval.evaluators.judge._human_labels import OTHER_ANSWER
 from pytest_llmeval.gates import DropGate, judge_together
 from pytest_llmeval.judges import Rubric, Verdict
 from pytest_llmeval.judges.questions._suite_modes import Level
 from pytest_llmeval.numbers import CaseStatistics, RunPairing
-from pytest_llmeval.workbench.reviews._agreement import JudgeAgreement
 
 JUDGE = Judge(mode="continuous", corrected=True)
 NAME = "corrected(judge_score)"

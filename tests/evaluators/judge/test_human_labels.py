@@ -11,16 +11,11 @@ from msgspec.structs import replace
 
 from pytest_llmeval import Case, JudgeRequest, Result, score
 from pytest_llmeval.core import SuiteError, Sums, answer_print, shown_prints
-from pytest_llmeval.evaluators import (
-    OTHER_ANSWER,
-    HumanLabel,
-    HumanLabels,
-    Judge,
-    PeopleScores,
-)
+from pytest_llmeval.evaluators import HumanLabel, HumanLabels, Judge
+from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
+from pytest_llmeval.evaluators.judge._human_labels import OTHER_ANSWER, PeopleScores
 from pytest_llmeval.judges import Rubric, Verdict
 from pytest_llmeval.judges.questions._suite_modes import Level
-from pytest_llmeval.workbench.reviews._agreement import JudgeAgreement
 from pytest_llmeval.workbench.reviews.draws import inclusion_probabilities, picked
 
 NAME = "corrected(judge_score)"

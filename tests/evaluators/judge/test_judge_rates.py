@@ -11,7 +11,7 @@ from scipy import stats
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core import MetricValue, Sums
-from pytest_llmeval.workbench.reviews._agreement import rates_basis
+from pytest_llmeval.evaluators.judge._agreement import rates_basis
 
 
 def labelled(judge: Sequence[int], human: Sequence[Any]) -> list[Case]:

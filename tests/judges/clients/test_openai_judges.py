@@ -27,7 +27,7 @@ def test_openai_gets_a_chat_completion_request(ask: Ask) -> None:
 
 
 def test_openai_itself_gets_max_tokens_under_its_new_name() -> None:
-    from pytest_llmeval.judges import OpenAI
+    from pytest_llmeval.judges.clients._http import OpenAI
 
     body = OpenAI().body(replace(ASKED, parameters={"max_tokens": 9}), structured=False, base=OpenAI().base_url)
     assert body["max_completion_tokens"] == 9

@@ -113,7 +113,7 @@ def test_a_name_without_instructions_is_told(name: str) -> None:
 
 def test_no_prompt_is_read_before_one_is_asked_for() -> None:
     code = (
-        "import sys, pytest_llmeval.workbench.reviews._agreement, pytest_llmeval.tasks.memory_qa._answers\n"
+        "import sys, pytest_llmeval.evaluators.judge._agreement, pytest_llmeval.tasks.memory_qa._answers\n"
         "print({'yaml', 'pydantic', 'numpy', 'aiohttp'} & set(sys.modules))"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}

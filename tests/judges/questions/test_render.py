@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judges import INJECTIONS
 
-from pytest_llmeval.judges import DATA_CLOSE, DATA_OPEN, Message, Question, get_mode, instruction_language
+from pytest_llmeval.judges import Message, Question, get_mode, instruction_language
+from pytest_llmeval.judges._protocol import DATA_CLOSE, DATA_OPEN
 from pytest_llmeval.judges.questions._modes import MODES, render
 
 FIELDS = ("question", "reference", "answer")

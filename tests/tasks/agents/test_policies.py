@@ -8,8 +8,8 @@ from project import load_text
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import EvaluatorError, SuiteError
-from pytest_llmeval.evaluators import _answers as answers
-from pytest_llmeval.evaluators import read_steps
+from pytest_llmeval.evaluators import MessageStep
+from pytest_llmeval.evaluators import _patterns as patterns
 
 CONFIRMED = {"tool": "refund", "needs": "confirm"}
 APPROVED = {"tool": "refund", "needs": {"user": "^(yes|go ahead)"}}
@@ -266,7 +266,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_policies_read_all_forms_of_messages(form: str) -> None:
     messages: Any = FORMS[form]
-    kept = [(step.role, step.text) for step in read_steps(messages) if step.role and step.text]
+    kept = [(step.role, step.text) for step in MessageStep.read_messages(messages) if step.role and step.text]
     assert kept == [
         ("user", "Refund it."),
         ("assistant", "Shall I?"),
@@ -282,7 +282,7 @@ def test_policies_read_all_forms_of_messages(form: str) -> None:
 
 
 def test_a_pattern_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "SEARCH_S", 0.01)
+    monkeypatch.setattr(patterns, "SEARCH_S", 0.01)
     evaluator = get_evaluator("tools", says_did_not={"refund": "(a|aa)+$"})
     with pytest.raises(EvaluatorError, match=r"searched for 0\.01 s without result"):
         evaluator.measure(Case("c", prediction=talk("a", said("a" * 60 + "b"))))

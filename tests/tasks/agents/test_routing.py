@@ -10,7 +10,7 @@ from project import cases_of, load_source, load_text
 
 from pytest_llmeval import get_evaluator, score
 from pytest_llmeval.core import Case, EvaluatorError, Observation
-from pytest_llmeval.run import execute
+from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.tasks.agents import read_catalogue
 from pytest_llmeval.tasks.agents._routing import ToolsSource

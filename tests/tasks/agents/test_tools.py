@@ -9,7 +9,8 @@ import pytest
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core import Reading
-from pytest_llmeval.evaluators import _answers as answers
+from pytest_llmeval.evaluators import _patterns as patterns
+from pytest_llmeval.evaluators import _schemas as schemas
 from pytest_llmeval.tasks.agents._tools import Tools
 
 
@@ -276,7 +277,8 @@ def test_a_schema_fetches_nothing() -> None:
 
 
 def test_a_slow_pattern_in_the_schema_of_a_tool_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "SEARCH_S", 0.01)
+    for module in (patterns, schemas):
+        monkeypatch.setattr(module, "SEARCH_S", 0.01)
     evaluator = get_evaluator("tools", schemas={"s": {"properties": {"q": {"pattern": "(a|aa)+$"}}}})
     with pytest.raises(EvaluatorError, match=r"schema of 's': the pattern .* searched for 0\.01 s without result"):
         evaluator.measure(Case("c", prediction=[call("s", q="a" * 60 + "b")]))

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import EvidenceMatcher
-from pytest_llmeval.evaluators import EvidenceSource, as_sources
+from pytest_llmeval.evaluators import EvidenceSource
 
 WORDS = EvidenceMatcher(tokenizer="words", matching="original")
 
@@ -80,7 +80,7 @@ def test_listed_sources_are_known_by_content_or_else_by_address() -> None:
         3,
         None,
     ]
-    assert as_sources(entries) == [
+    assert EvidenceSource.read_all(entries) == [
         EvidenceSource("A"),
         EvidenceSource("B", ("https://b.example", "https://b2.example")),
         EvidenceSource("https://b.example", ("https://b.example",)),

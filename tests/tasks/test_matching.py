@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_llmeval.evaluators import best_pairs, first_pairs
+from pytest_llmeval.tasks._matching import best_pairs, first_pairs
 
 
 @pytest.mark.parametrize(

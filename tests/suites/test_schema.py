@@ -13,7 +13,7 @@ from pytest_llmeval import Case, Evaluator, Metric, Observation, SuiteError, Sum
 from pytest_llmeval.core import FloatArray
 from pytest_llmeval.suites import default_registry, load_suite
 from pytest_llmeval.suites._keys import SuiteEntry
-from pytest_llmeval.workbench._authoring import suite_schema
+from pytest_llmeval.suites._schema import suite_schema
 
 SCHEMA = suite_schema(default_registry())
 VALIDATOR = jsonschema.Draft7Validator(SCHEMA)

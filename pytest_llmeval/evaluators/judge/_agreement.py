@@ -21,26 +21,25 @@ from pytest_llmeval.core import (
     Observation,
     ReportTable,
     Sums,
+    Totals,
     cell_name,
     counted,
     label_key,
     listed,
     read_cells,
 )
-from pytest_llmeval.evaluators import (
-    OTHER_ANSWER,
+from pytest_llmeval.evaluators._answers import describe_found
+from pytest_llmeval.evaluators.judge._evaluator import Judge
+from pytest_llmeval.evaluators.judge._human_labels import OTHER_ANSWER, PeopleScores
+from pytest_llmeval.evaluators.judge._judged_case import JudgedCase, reason_lines
+from pytest_llmeval.evaluators.measures._confusion import (
     SIDES,
-    Judge,
-    JudgedCase,
     Margins,
-    PeopleScores,
-    describe_found,
     krippendorff_alpha,
     labels_worth,
     rate_counts,
     rates,
     ratio,
-    reason_lines,
     spread_of,
     unit_moments,
     unseen_error,
@@ -358,6 +357,17 @@ def rates_basis(sums: Sums) -> dict[str, Basis]:
     fault = "; ".join(bases[name].fault for name in SIDES if bases[name].fault)
     bases["balanced_accuracy"] = Basis(least, floor, fault, "; ".join(more) if not fault else "", interval=both)
     return bases
+
+
+def judge_rates(answers: Iterable[tuple[float, float]]) -> dict[str, tuple[float, Basis]]:
+    """Return the rates at which a yes/no judge agrees with people, each with what it rests on.
+
+    Args:
+        answers: For each answer, 1 if the judge takes it for right, else 0, and the share of people who do.
+    """
+    sums = Totals.add_up(Observation(rate_counts(judge, positive)) for judge, positive in answers).sums()
+    values = rates(sums)
+    return {name: (float(values[name][0]), basis) for name, basis in rates_basis(sums).items()}
 
 
 def _rate(rate: float, labels: float, confidence: float, independent: float) -> tuple[float, float]:

@@ -1,0 +1,53 @@
+"""Models of embeddings."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Usage
+from pytest_llmeval.judges._spec import JudgeSpec
+from pytest_llmeval.judges.clients._base import AsyncJudge, Patience, count
+from pytest_llmeval.judges.clients._http import HttpJudge, OpenAI
+
+
+def connect_embeddings(spec: JudgeSpec, patience: Patience) -> AsyncJudge:
+    """Return the client of a model of embeddings, whose reply is the vectors of the messages as JSON."""
+    return HttpJudge(spec, OpenAIEmbeddings(), patience)
+
+
+class OpenAIEmbeddings(OpenAI):
+    """https://platform.openai.com/docs/api-reference/embeddings; each message of a request is a text."""
+
+    def url(self, base: str, spec: JudgeSpec) -> str:  # noqa: ARG002 (the body names the model)
+        """Return the address to call."""
+        return f"{base}/embeddings"
+
+    def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:  # noqa: ARG002 (no form)
+        """The body to send; `structured` asks for a reply that follows the request's schema."""
+        return {
+            "model": request.model,
+            "input": [message.content for message in request.messages],
+            **request.parameters,
+        }
+
+    def usage(self, data: Mapping[str, Any]) -> Usage:
+        """Return the tokens that an answer reports; none are written."""
+        return Usage(count(data.get("usage"), "prompt_tokens"), 0)
+
+    def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
+        """Return the vectors in the order of the texts, as JSON; ``None`` if the answer has none."""
+        entries = data.get("data")
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            return None
+        vectors = {entry.get("index"): entry.get("embedding") for entry in entries}
+        ordered = [vectors.get(number) for number in range(len(entries))]
+        return JudgeReply(json.dumps(ordered), self.usage(data)) if all(map(_is_vector, ordered)) else None
+
+
+def _is_vector(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(type(each) in (int, float) and math.isfinite(each) for each in value)
+    )

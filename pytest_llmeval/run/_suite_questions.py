@@ -1,0 +1,157 @@
+"""The questions of a suite to its judges, worked out without a run."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from pytest_llmeval.core import MISSING, Case, ComparingEvaluator, JudgeError, LlmevalError
+from pytest_llmeval.judges import (
+    OWN_JUDGE,
+    Asking,
+    Judgement,
+    Judgements,
+    JudgeOptions,
+    JudgePanel,
+    JudgeSpec,
+    Juror,
+    JurorQuestion,
+    JurorVerdict,
+    Mode,
+    PanelQuestion,
+    PanelSpec,
+    StoredJudgement,
+    Verdict,
+    judgements_of,
+    jurors_of,
+    read_text,
+)
+from pytest_llmeval.suites import LoadedSuite
+
+StoredReplies: TypeAlias = Callable[[str], StoredJudgement | None]
+"""Key to the verdict that is stored under it."""
+
+
+@dataclass(frozen=True)
+class SuiteQuestion:
+    """One question.
+
+    Attributes:
+        case: That it is about.
+        system: Whose answer it is; nothing where the suite has no systems.
+        evaluator: Label of the evaluator that asks.
+        question: The question, its key included.
+    """
+
+    case: Case
+    system: str
+    evaluator: str
+    question: JurorQuestion
+
+
+@dataclass(frozen=True)
+class SuiteQuestions:
+    """All questions of a suite, as far as known: later ones may depend on replies that are not stored.
+
+    Attributes:
+        suite: The suite.
+        recordings: Its recorded judgements.
+        models: Of its judge, or of the jurors of its panel.
+        questions: In file order, with one entry per juror and repeat.
+        unknown: Case id and system to the reason why their questions are known only in a run.
+        later: Case id, system and label of an evaluator to how many questions may follow, once others have a verdict.
+    """
+
+    suite: LoadedSuite
+    recordings: Judgements
+    models: list[str] = field(default_factory=list)
+    questions: list[SuiteQuestion] = field(default_factory=list)
+    unknown: dict[tuple[str, str], str] = field(default_factory=dict)
+    later: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+    @classmethod
+    def of_suite(
+        cls, suite: LoadedSuite, model: str | None = None, stored: StoredReplies = lambda _: None
+    ) -> "SuiteQuestions":
+        """Work out what a suite asks about the predictions that it has.
+
+        Args:
+            suite: The suite.
+            model: ``PROVIDER:NAME``; overrides the suite.
+            stored: Returns the verdict that is stored under a key besides the recorded ones.
+
+        Raises:
+            SuiteError: The recorded judgements have faults.
+            LlmevalError: The model is none.
+        """
+        try:
+            chosen = JudgeOptions(model=model).chosen(suite.judge)
+        except ValueError as error:
+            raise LlmevalError(str(error)) from None
+        recordings = Judgements.read(judgements_of(suite.path))
+        jurors = [_juror(spec, recordings) for spec in jurors_of(chosen)]
+        questions = cls(suite, recordings, [juror.model for juror in jurors])
+        panel = JudgePanel.from_spec(chosen, jurors) if isinstance(chosen, PanelSpec) else JudgePanel.of_one(jurors[0])
+        for way in map(suite.for_variant, suite.systems or [""]):
+            for case in way.cases:
+                questions.add(way, case, panel, stored)
+        return questions
+
+    def add(self, way: LoadedSuite, case: Case, panel: JudgePanel, stored: StoredReplies) -> None:
+        """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
+        place = (case.id, way.system)
+        for label, evaluator in way.asking.items():
+            if case.prediction is MISSING:
+                self.unknown[place] = "its prediction is made during a run"
+            elif isinstance(evaluator, ComparingEvaluator) and evaluator.opponents:
+                self.unknown[place] = f"the answers that {label!r} compares with are there during a run"
+            else:
+                own = evaluator.own_model
+                jurors = panel if own is None else JudgePanel.of_one(_juror(own, self.recordings))
+                for repeat in range(way.repeats.times):
+                    asking = Asking.about(evaluator, case, way.readings[label], jurors, repeat)
+                    self._add_rounds((*place, label), case, asking, stored)
+                    if asking.error is not None:
+                        self.unknown[place] = str(asking.error)
+
+    def _add_rounds(self, place: tuple[str, str, str], case: Case, asking: Asking, stored: StoredReplies) -> None:
+        """Add questions round by round, up to the first reply that is not stored."""
+        sizes = []
+        while put := asking.next():
+            sizes.append(len(put))
+            single = (each for question in put for each in _askable(question))
+            self.questions.extend(SuiteQuestion(case, *place[1:], question) for question in single)
+            known = [judgement for question in put if (judgement := _known(question, stored)) is not None]
+            if len(known) < len(put):
+                most = sum(map(asking.evaluator.most_follow_ups, asking.views)) - sum(sizes[1:])
+                self.later.update({place: most} if most > 0 else {})
+                return
+            asking.add(known)
+
+
+def _known(panel: PanelQuestion, stored: StoredReplies) -> Judgement | None:
+    """The verdicts of stored replies to a question; ``None`` where one is missing."""
+    verdicts: dict[str, JurorVerdict] = {}
+    while names := panel.unanswered(verdicts):
+        for name in names:
+            each = panel.jurors[name]
+            entry = each.juror.recordings.get(each.key) or stored(each.key)
+            if entry is None:
+                return None
+            verdicts[name] = JurorVerdict(_read(panel.question.mode, entry.reply))
+    return panel.judgement(verdicts)
+
+
+def _askable(panel: PanelQuestion) -> Collection[JurorQuestion]:
+    """Return the question to each juror that may get it; the large judge of a cascade may."""
+    return panel.expected if panel.cascade is None else panel.jurors.values()
+
+
+def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
+    try:
+        return read_text(mode, reply)
+    except JudgeError as error:
+        return error
+
+
+def _juror(spec: JudgeSpec, recordings: Judgements) -> Juror:
+    return Juror(spec.model or OWN_JUDGE, spec.request_parameters(), recordings)
