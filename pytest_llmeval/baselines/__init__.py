@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         RESULTS,
         SCORES,
         ApprovedAnswers,
-        PendingFile,
         inputs_file,
         read_if_there,
         score_file,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.baselines._runs import (
         SELECTING,
         ApprovedCases,
+        FailuresFile,
         Keeper,
         KnownFailures,
         RunWatch,
@@ -87,6 +87,7 @@ _HOMES = {
         "read_history",
     ),
     "_runs": (
+        "ApprovedCases",
         "FailuresFile",
         "Keeper",
         "KnownFailures",
@@ -95,7 +96,6 @@ _HOMES = {
         "SnapshotJudgement",
         "SnapshotMode",
         "SuiteRun",
-        "ApprovedCases",
         "contents_of",
     ),
     "_scores": (
