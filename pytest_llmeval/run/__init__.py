@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._declared import Suite, cases, declared_suite, suite
     from pytest_llmeval.run._execute import (
         Execution,
-        answered_with,
         is_skipped,
         json_like,
         measure_returned,
