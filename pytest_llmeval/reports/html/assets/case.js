@@ -104,7 +104,7 @@ function drawAnswers(all, before, other, steps) {
     texts.answers?.length > 1 ? drawRepeats(texts.answers) : null,
     steps.length ? section(t("Tool calls"), drawTrajectory(steps)) : null,
     pixels ? section(t("Difference"), pixels) : null,
-    difference ? section(t("Difference"), h("p", { class: "quiet" }, legend(t("only expected"), t("only predicted"))), difference) : null,
+    difference ? section(t("Difference"), h("div", { class: "wanted" }, h("p", { class: "quiet" }, legend(t("only expected"), t("only predicted"))), difference)) : null,
     !steps.length && (calls.length || wanted.length)
       ? section(t("Tool calls"), h("div", { class: "sides" }, wanted.length ? h("div", {}, h("h3", {}, t("Expected")), drawCalls(wanted)) : null, h("div", {}, h("h3", {}, t("Prediction")), calls.length ? drawCalls(calls, undefined, undefined, findingsOf(texts.lines, texts.reason)) : h("p", { class: "empty" }, t("none")))))
       : null,

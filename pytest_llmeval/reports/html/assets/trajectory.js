@@ -61,7 +61,7 @@ function drawTrajectory(steps) {
       at = end - 1;
     }
   }
-  return h("div", { class: "trajectory" }, h("div", { class: "pair heads" }, h("h3", {}, t("Expected")), h("h3", {}, t("Prediction"))), rows);
+  return h("div", { class: "trajectory wanted" }, h("div", { class: "pair heads" }, h("h3", {}, t("Expected")), h("h3", {}, t("Prediction"))), rows);
 }
 
 /** @param {Step} step @param {number} at @returns {Element} */

@@ -22,7 +22,7 @@ async function drawWorst(entry, place) {
   return h(
     "section",
     { class: "worst" },
-    h("h3", {}, worstTitle(worst), names.size === 1 ? [" ", h("small", { class: "legend" }, legend(...[...names][0].split("/")))] : null),
+    h("h3", {}, worstTitle(worst), names.size === 1 ? [" ", h("small", { class: asked.some((each) => namesOf(each) && each.old === null) ? "legend wanted" : "legend" }, legend(...[...names][0].split("/")))] : null),
     drawn(false),
     drawRest(worst, entry, place),
     worst.failing ? drawCommand(`pytest --llmeval ${quoted(head.entries[entry].path)} --lf -v`) : null,
@@ -122,11 +122,12 @@ function drawOldAndNew({ old, answer, expected }, named) {
   if (from === answer) return h("p", { class: "answer", dir: "auto" }, shortText(answer), h("small", { class: "quiet" }, ` (${old === null ? t("as expected") : t("the same answer")})`));
   const differing = joined(difference(words(from), words(answer)));
   const shared = differing.reduce((sum, { kind, parts }) => sum + (kind === "same" ? parts.join("").length : 0), 0);
+  const wanted = old === null ? "wanted" : "";
   // The mixture of two texts that share little is harder to read than both.
-  if (2 * shared < ALIKE * (from.length + answer.length)) return h("div", {}, h("p", { class: "answer", dir: "auto" }, h("del", {}, shortText(from))), h("p", { class: "answer", dir: "auto" }, h("ins", {}, shortText(answer))));
+  if (2 * shared < ALIKE * (from.length + answer.length)) return h("div", { class: wanted }, h("p", { class: "answer", dir: "auto" }, h("del", {}, shortText(from))), h("p", { class: "answer", dir: "auto" }, h("ins", {}, shortText(answer))));
   const runs = shortRuns(differing);
   const marks = { same: "span", removed: "del", added: "ins" };
-  return h("p", { class: "answer", dir: "auto" }, named ? h("small", { class: "legend" }, legend(...namesOf({ old, answer, expected }).split("/")), " ") : null, runs.map((each) => h(marks[each.kind], {}, each.text)));
+  return h("p", { class: `answer ${wanted}`, dir: "auto" }, named ? h("small", { class: "legend" }, legend(...namesOf({ old, answer, expected }).split("/")), " ") : null, runs.map((each) => h(marks[each.kind], {}, each.text)));
 }
 
 /**
