@@ -174,6 +174,7 @@ def read_json(text: str) -> Any:
 
 
 def _parsed(text: str) -> Any:
+    """The JSON of an answer, read strictly: repeated keys and non-finite numbers are faults."""
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except json.JSONDecodeError as error:
@@ -191,6 +192,7 @@ def _parsed(text: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object of an answer; a repeated key is a fault."""
     data = dict(pairs)
     if len(data) != len(pairs):
         from pytest_llmeval.data import repeated_key
@@ -201,6 +203,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(name: str) -> NoReturn:
+    """Refuse ``NaN`` and ``Infinity`` in the JSON of an answer."""
     raise NoJsonError(f"found {name}, expected a finite number or null")
 
 
@@ -247,6 +250,7 @@ def word_lines(prediction: str, references: Iterable[str], split: Callable[[str]
 
 
 def _likeness(left: "Counter[str]", right: "Counter[str]") -> float:
+    """The share of common words of an answer and a reference: twice the common ones over all."""
     total = left.total() + right.total()
     return 2 * (left & right).total() / total if total else 0.0
 

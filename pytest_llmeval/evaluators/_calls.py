@@ -187,11 +187,13 @@ def _trace_message_author(message: Any) -> Literal["user", "assistant"] | None:
 
 
 def _message_parts(message: Mapping[str, Any]) -> list[Any]:
+    """The parts of a message in an agent's trace, texts included, in any service's form."""
     listed = [each for name in ("content", "parts") if isinstance(each := message.get(name), list | tuple)]
     return [{"text": part} if isinstance(part, str) else part for each in listed for part in each]
 
 
 def _text(message: Any) -> str:
+    """The text of a message in an agent's trace; empty for other items and for messages without text."""
     if not is_message(message):
         return ""
     if isinstance(content := message.get("content"), str):
@@ -202,6 +204,7 @@ def _text(message: Any) -> str:
 
 
 def _expected_call(value: Any, index: int) -> ToolCall:
+    """The tool call that a case's ``expected`` names at a position: a tool's name, or a call with arguments."""
     if isinstance(value, str):
         return (
             ToolCall(value, None)
@@ -212,6 +215,7 @@ def _expected_call(value: Any, index: int) -> ToolCall:
 
 
 def _part_type(item: Mapping[str, Any]) -> Any:
+    """The type of a message part in an agent's trace, under the key of its service or library."""
     kind = item.get("part_kind", item.get("type"))
     return kind if isinstance(kind, str) else None
 
@@ -303,6 +307,7 @@ def _is_call(item: Any) -> bool:
 
 
 def _call_id(item: Any) -> str:
+    """The id that links a tool call in an agent's trace with its result."""
     if isinstance(item, dict):
         for name in ("tool_use_id", "call_id", "tool_call_id", "id"):
             if isinstance(value := item.get(name), str):
@@ -311,6 +316,7 @@ def _call_id(item: Any) -> str:
 
 
 def _is_failed_call(item: Mapping[str, Any]) -> bool:
+    """Whether the result of a tool call in an agent's trace reports an error."""
     status = item.get("status", item.get("outcome"))
     return item.get("is_error") is True or (isinstance(status, str) and status.lower() in _FAILED)
 

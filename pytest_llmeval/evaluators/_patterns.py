@@ -86,6 +86,7 @@ def _hidden_size(pattern: str) -> int:
 
 
 def _count(digits: str) -> int:
+    """The number of repetitions in a user's regular expression, from at most ten digits: more are refused anyway."""
     return int(digits[:10])
 
 

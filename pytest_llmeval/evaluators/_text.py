@@ -240,6 +240,7 @@ _CITATION = re.compile(
 def _metric_families(
     metrics: tuple[str, ...], tokenizer: str, wordnet: str | None, effective_order: bool
 ) -> list[_Family]:
+    """The families of text metrics that an evaluator ``text`` computes, each with its words."""
     rule = get_tokenizer(tokenizer)
     rouge = tuple(name for name in metrics if name in ROUGE)
     bleu = tuple(name for name in metrics if name in BLEU)

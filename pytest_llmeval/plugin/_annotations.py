@@ -14,6 +14,8 @@ _PLACE = re.compile(r":(\d+)(?::\d+)?\s+")
 
 
 class _Failure(NamedTuple):
+    """A failure that GitHub shows at a line of a suite file or data file."""
+
     file: str
     line: int
     message: str
@@ -36,6 +38,7 @@ def annotation_lines(report: RunReport, folder: str = "") -> Iterator[str]:
 
 
 def _failures(report: RunReport) -> Iterator[_Failure]:
+    """Yield the failures of a run for GitHub: faulty files, gates, approved scores, then cases, declined ones first."""
     for path, faults in report.faults.items():
         for fault in faults:
             place_and_message = fault.removeprefix(path)

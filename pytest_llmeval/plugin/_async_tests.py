@@ -234,10 +234,12 @@ def _async_tests(session: pytest.Session) -> Iterator[tuple[int, pytest.Function
 
 
 def _argument_names(item: pytest.Function) -> Sequence[str]:
+    """The fixtures that an async test over a suite takes as arguments."""
     return fixture_info(item).argnames
 
 
 def _may_not_run(item: pytest.Item) -> bool:
+    """Whether a mark may skip a test over a suite or expect its failure, so that it must not begin early."""
     return any(item.get_closest_marker(name) is not None for name in ("skip", "skipif", "xfail"))
 
 

@@ -174,6 +174,7 @@ _TEMPLATES = {
 
 
 def _has_users_lines(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
+    """Whether the traceback of a failed case has lines of the user's code, which pytest then shows."""
     return bool(origin(excinfo.value))
 
 
@@ -363,10 +364,12 @@ class _Way(Struct, frozen=True):
 
 
 def _name(way: _Way, case: Case) -> str:
+    """The name of a suite's item in pytest: the case id, or ``bulk`` for all cases at once."""
     return "bulk" if way.suite.bulk else printable(case.id)
 
 
 def _item_name(way: _Way, case: Case) -> str:
+    """The name of a suite's item with the system or target variant in brackets."""
     name = _name(way, case)
     return f"{name}[{way.key.variant}]" if way.key.variant else name
 

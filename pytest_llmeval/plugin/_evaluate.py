@@ -198,6 +198,7 @@ class TestEvaluations:
 
 
 def _list_test_scores(scores_of_test: list[tuple[str, dict[str, float | None]]]) -> str:
+    """The line on what a Python test has scored with the fixture ``evaluate``, for the end of a run."""
     return "; ".join(
         f"{evaluator} " + ", ".join(f"{name} {_score_text(value)}" for name, value in scores.items())
         for evaluator, scores in scores_of_test
@@ -205,6 +206,7 @@ def _list_test_scores(scores_of_test: list[tuple[str, dict[str, float | None]]])
 
 
 def _score_text(value: float | None) -> str:
+    """A score of the fixture ``evaluate`` in the list of scores at the end of a run."""
     return "-" if value is None else f"{value:.4f}"
 
 

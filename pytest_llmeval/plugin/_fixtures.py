@@ -30,6 +30,7 @@ def case(request: pytest.FixtureRequest) -> "EvalCase":
 
 
 def _case_of_fixture(request: pytest.FixtureRequest, fixture: str) -> "EvalCase":
+    """The case behind the fixtures ``case`` and ``eval_case``; fails a test that runs over no suite."""
     from pytest_llmeval.plugin._payload import case_of
 
     item = request.node

@@ -144,6 +144,7 @@ def idle_settings(config: pytest.Config) -> list[str]:
 
 
 def _is_foreign(path: Path) -> bool:
+    """Whether a file on pytest's command line is the suite of another tool."""
     from pytest_llmeval.suites import is_foreign
 
     return is_foreign(path)

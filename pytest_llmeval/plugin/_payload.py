@@ -476,12 +476,14 @@ def _result(item: pytest.Item) -> SuitePart | None:
 
 
 def _forget_result(item: pytest.Item) -> None:
+    """Drop the case results of an item's earlier attempt."""
     for key in (RESULT, _UNSCORED):
         if key in item.stash:
             del item.stash[key]
 
 
 def _note_unscored(item: pytest.Item, outcome: "CaseOutcome", reason: str) -> None:
+    """Note the outcome of an item that ended before its cases were scored, such as in a fixture."""
     loaded = case_of(item)
     if loaded is not None:
         errors = {} if outcome == "skipped" else {"": reason}

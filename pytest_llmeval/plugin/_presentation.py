@@ -191,6 +191,7 @@ def _shared(labels: Mapping[tuple[SuiteKey, str], Mapping[str, str]], ids: Seque
 
 
 def _names(reports: Sequence[Any]) -> str:
+    """The names of failed cases that the terminal lists behind a folded failure."""
     return listed((report.nodeid.rpartition("::")[2] for report in reports), _LISTED, ", ...")
 
 

@@ -174,6 +174,7 @@ class Progress(msgspec.Struct, eq=False):
 
 
 def _console_width() -> int:
+    """The width of the terminal that the progress line of a run may fill."""
     return shutil.get_terminal_size().columns
 
 
@@ -201,6 +202,7 @@ def described(snapshot: Snapshot, elapsed_s: float) -> str:
 
 
 def _rounded_duration(seconds: float) -> str:
+    """The estimated rest of a run, as the progress line shows it."""
     if seconds < 2 * _MINUTE:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / _MINUTE)} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"

@@ -114,6 +114,7 @@ def note_selection(loader: SuiteLoader, collected: Sequence[pytest.Item], select
 
 
 def _is_kept(config: pytest.Config) -> bool:
+    """Whether a run writes a shard file, which keeps its results for a merge."""
     return any(name.endswith(SHARD_SUFFIX) for name in config.getoption("llmeval_report"))
 
 
@@ -123,6 +124,7 @@ def plugins_of(hook: Any, root: Path) -> list[str]:
 
 
 def _plugin_name(plugin: object, root: Path) -> str:
+    """The name of a plugin that registers evaluators, as shard files have it: a conftest's path or a module."""
     if not isinstance(plugin, ModuleType):
         return f"{type(plugin).__module__}.{type(plugin).__qualname__}"
     file = Path(plugin.__file__ or "")
@@ -491,6 +493,7 @@ class PlanHooks:
 
 
 def _asks_judge(item: pytest.Item) -> bool:
+    """Whether a Python test takes a fixture that may ask a judge, whose calls a plan cannot count."""
     return not isinstance(item, CaseItem) and bool(_ASKING & set(getattr(item, "fixturenames", ())))
 
 

@@ -95,6 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _add_marker(config: pytest.Config) -> None:
+    """Register the marker ``llmeval`` of tests over suites with pytest."""
     config.addinivalue_line(
         "markers", "llmeval(path): run the test once per case of an eval suite; items of suites have this marker too"
     )

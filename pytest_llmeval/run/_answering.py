@@ -57,6 +57,7 @@ def chain(links: Sequence[Link], last: Next) -> Next:
 
 
 def _linked(ask: Next, link: Link) -> Next:
+    """A step of the chain that answers a job: this link, with the call of the one behind it."""
     return lambda job: link(job, ask)
 
 
@@ -215,6 +216,7 @@ class Answering:
 
 
 def _is_known(asking: Asking, judges: JudgeService) -> bool:
+    """Whether the judges' replies to all questions about an answer are stored, so that none is called."""
     try:
         return asking.is_known(judges)
     except LlmevalError:

@@ -303,6 +303,7 @@ class CallCounter:
 
 
 def _foreseen(question: PanelQuestion) -> Judgement | None:
+    """The verdict that a question to a panel gets without a call, if the question foresees one."""
     verdict = question.question.foreseen
     return None if verdict is None else Judgement(verdict)
 
@@ -349,6 +350,7 @@ def _most_follow_ups(asking: Asking, followed: int = 0) -> int:
 
 
 def _plus(first: int | None, other: int) -> int | None:
+    """The sum of two numbers of judge calls; ``None`` if the first is unknown."""
     return None if first is None else first + other
 
 

@@ -129,6 +129,7 @@ def print_in_shards(
 
 
 def _case_content(case: Case) -> list[object]:
+    """The content of a suite's case that the fingerprint in a shard file covers."""
     predictions = [] if case.prediction is MISSING else [case.prediction]
     limits = {name: str(limit) for name, limit in case.thresholds.items()}
     return [case.id, case.input, case.expected, predictions, case.labels, case.tags, limits, case.way]
@@ -191,6 +192,7 @@ def _source_of(module: str) -> Path | None:
 
 
 def _installed_plugins() -> set[str]:
+    """The top-level packages of the installed plugins, which a merge may import for a shard's evaluators."""
     groups = ("pytest11", "pytest_llmeval.plugins")
     return {point.value.partition(":")[0].partition(".")[0] for group in groups for point in entry_points(group=group)}
 
@@ -204,6 +206,7 @@ def digest_of(path: Path | None) -> str:
 
 
 def _file_of(plugin: str, root: Path) -> Path | None:
+    """The file of a plugin that registers evaluators: a conftest below the root, or an imported module."""
     if plugin.endswith(".py"):
         return root / plugin
     file = getattr(sys.modules.get(plugin), "__file__", None)

@@ -380,6 +380,7 @@ class Conversations:
 
 
 async def _target_reply(job: Job, messages: list[Any], ask: Next) -> Any:
+    """The target's reply to the messages of a conversation so far."""
     return answer_to(job, await ask(structs.replace(job, messages=messages))).prediction
 
 
@@ -444,6 +445,7 @@ def _text(content: Any) -> str:
 
 
 def _sum_usages(usages: Sequence[TargetUsage]) -> dict[str, float]:
+    """The tokens and cost of all target replies in a conversation; an amount that one reply lacks is left out."""
     amounts_by_name = {
         "input_tokens": [usage.input_tokens for usage in usages],
         "output_tokens": [usage.output_tokens for usage in usages],
@@ -484,6 +486,7 @@ def next_turn_question(
 
 @cache
 def _user_mode(stops: tuple[str, ...], instructions: str | None) -> Mode:
+    """The judge mode in which a model plays the user of a conversation, named after its own instructions if any."""
     stop = {"anyOf": [{"type": "string", "enum": list(stops)}, {"type": "null"}]}
     own: dict[str, Any] = {} if instructions is None else {"instructions": {"en": instructions, "zh": instructions}}
     return mode_of_file(

@@ -713,4 +713,5 @@ def _held_object(kind: Any, value: Any, form: Any) -> HeldObject:
 
 
 def _type_name(kind: Any) -> str:
+    """The name of a declared type of inputs or expectations, for faults of a Python suite."""
     return kind.__name__ if get_origin(kind) is None and hasattr(kind, "__name__") else str(kind)

@@ -333,6 +333,7 @@ def execute_repeats(
 
 
 def _shown_step(suite: LoadedSuite, text: str) -> str:
+    """A step of an agent as reports show it: on one line, cut, and without the suite's secrets."""
     return as_line(without(text, secret_values(suite.secret_variables)), _LONGEST_STEP)
 
 
@@ -590,6 +591,7 @@ def _without_own_frames(error: BaseException) -> BaseException:
 def _scores(
     suite: LoadedSuite, evaluators: Mapping[str, Evaluator], observations: Mapping[str, Observation]
 ) -> dict[str, float | None]:
+    """The scores of a case by full metric name, from the observations of its evaluators."""
     scores: dict[str, float | None] = {}
     for label, observation in observations.items():
         own = evaluators[label].scores(observation)
@@ -644,6 +646,7 @@ def different_answers(values: Iterable[Any]) -> list[AnswerShown]:
 
 
 def _answer_key(value: Any) -> str:
+    """The text by which equal answers to a case are grouped in a report."""
     return json.dumps(value, sort_keys=True, default=str)
 
 

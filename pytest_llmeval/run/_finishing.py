@@ -263,6 +263,7 @@ def _strengths(suite: LoadedSuite, results: Mapping[str, Result]) -> Iterator[St
 
 
 def _confidence(suite: LoadedSuite) -> float:
+    """The confidence of the intervals in a comparison of a suite's systems: the suite's own, or the default."""
     return _CONFIDENCE if suite.confidence is None else suite.confidence
 
 
@@ -331,6 +332,7 @@ def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
 
 
 def _notes(pairing: "RunPairing") -> Iterator[str]:
+    """Yield how many cases of a run and of the approved run have no counterpart in the other."""
     if pairing.only_current:
         yield f"{counted(pairing.only_current, 'case')} only in this run, or edited"
     if pairing.only_baseline:

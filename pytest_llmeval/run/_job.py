@@ -280,6 +280,7 @@ def _reported_latency(parts: Parts, prediction: Any) -> float | None:
 
 
 def _first(reported: Mapping[str, Any], names: tuple[str, ...]) -> float | None:
+    """The first amount of tokens or money that a target reports under one of several names."""
     return next((amount for name in names if (amount := _amount(reported.get(name))) is not None), None)
 
 
@@ -289,6 +290,7 @@ def _amount(value: Any) -> float | None:
 
 
 def _priced(model: str, read: float | None, written: float | None) -> float | None:
+    """The cost of a target's tokens by the published price of its model; ``None`` if a count is unknown."""
     if read is None or written is None:
         return None
     from pytest_llmeval.judges import model_cost_usd

@@ -484,6 +484,7 @@ def variants_of(judged: Iterable[JudgedSuite]) -> list[dict[str, JudgedSuite]]:
 
 
 def _in_declared_order(variants: Mapping[str, JudgedSuite]) -> dict[str, JudgedSuite]:
+    """The judged systems of a suite: in the order of the suite file, then variants of fixtures by name."""
     declared = [name for name in next(iter(variants.values())).suite.systems if name in variants]
     return {name: variants[name] for name in dict.fromkeys([*declared, *sorted(variants)])}
 
@@ -539,6 +540,7 @@ def _compared(variants: Mapping[str, JudgedSuite]) -> "Iterator[tuple[str, str, 
 
 
 def _evidence_between(gate: "ChangeGate", system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> "GateEvidence":
+    """The evidence on a gate between two systems of a suite, from the cases that both answered."""
     from pytest_llmeval.numbers import CaseStatistics, RunPairing
 
     other = variants[gate.against]

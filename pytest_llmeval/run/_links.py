@@ -216,6 +216,7 @@ _OBJECTS: Final = "objects"
 
 
 def _encoded(job: Job, answers: Answers | PredictionError) -> str:
+    """The answers to a job as text in the working cache, where the other processes of a run read them."""
     if isinstance(answers, PredictionError):
         return json.dumps({"error": str(answers)})
     if not all(job.suite.can_rebuild(answer) for answer in answers.values() if isinstance(answer, Case)):
@@ -236,6 +237,7 @@ def _encoded(job: Job, answers: Answers | PredictionError) -> str:
 
 
 def _decoded(job: Job, text: str) -> Answers | PredictionError:
+    """The answers to a job that another process of the run wrote into the working cache."""
     stored = json.loads(text)
     if "error" in stored:
         return PredictionError(stored["error"])

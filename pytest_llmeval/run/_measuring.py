@@ -64,6 +64,7 @@ def measure_each(
 
 
 def _measure_views(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
+    """Measure cases in batches of an evaluator; if a batch fails, measure each of its cases alone."""
     out: list[Observation | Exception] = []
     size = max(1, evaluator.batch)
     for start in range(0, len(cases), size):
@@ -80,6 +81,7 @@ def _measure_views(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observat
 
 
 def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
+    """Measure one case with an evaluator; its exception becomes the error of this case only."""
     try:
         return _usable(evaluator.measure(case))
     except SystemExit as error:
@@ -317,5 +319,6 @@ def _lines(evaluator: Evaluator, reading: Reading, case: Case, observation: Obse
 
 
 def _presentable(lines: Sequence[str], secrets: Iterable[str]) -> list[str]:
+    """The lines of an evaluator on a failed case as reports show them: redacted, and cut after a few."""
     printed = [printable(without(as_line(line), secrets)) for line in lines[:_MOST_LINES]]
     return [*printed, f"... and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else printed

@@ -175,6 +175,7 @@ def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[
 def _prints_of_suite(
     suites: Checkout, path: str, parts: Iterable[Shard | None]
 ) -> Mapping[Shard | None, SuitePrint] | LlmevalError:
+    """The fingerprints by shard of a suite in this checkout, or the error that keeps it from being read."""
     try:
         return print_in_shards(suites.read(suites.root / path), suites.root, suites.plugins[path], parts)
     except LlmevalError as error:
@@ -182,11 +183,13 @@ def _prints_of_suite(
 
 
 def _print_differences(ran: SuitePrint, here: SuitePrint) -> Iterator[str]:
+    """Yield the parts of a suite whose fingerprints in a shard file differ from this checkout."""
     names = {"file": "suite file", "data": "data", "evaluators": "evaluators", "plugins": "code of evaluators"}
     return (description for name, description in names.items() if getattr(ran, name) != getattr(here, name))
 
 
 def _foreign_shard(shard: ShardFile, difference: str, expected: str) -> str:
+    """The message about a shard file that cannot be merged because it ran something else."""
     return f"{shard.path}: found {difference}, expected {expected}"
 
 

@@ -220,6 +220,7 @@ class PartialResult:
 
 
 def _observation_of(record: CaseRecord, label: str) -> Any:
+    """The observation of an evaluator in a case record; the label of outcomes selects the case's outcome."""
     return outcome_of(record) if label == _OUTCOME else record.observations.get(label)
 
 

@@ -64,6 +64,7 @@ def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -
 
 
 def _variant_actions(steps: Mapping[int, _Action], redact: Callable[[str], str]) -> list[dict[str, Any]]:
+    """The different actions of a case's repeats at one step, each with the numbers of its repeats."""
     repeats = grouped((step.key, number) for number, step in steps.items())
     what = {step.key: step.what for step in steps.values()}
     return [{"what": redact(what[key]), "repeats": repeat} for key, repeat in repeats.items()]
@@ -109,9 +110,11 @@ class _Read(NamedTuple):
 
 
 def _action_of_call(call: ToolCall) -> _Action:
+    """An agent's tool call as an action that is compared between repeats of a case."""
     arguments = json.dumps(call.arguments or {}, sort_keys=True, ensure_ascii=False, default=str)
     return _Action(f"call {call.name} {arguments}", f"{call.name}({arguments[1:-1]})")
 
 
 def _with_text(step: _Action, text: str) -> _Action:
+    """A message of a conversation as an action with its text, for repeats that are compared by their texts."""
     return _Action(f"{step.key} {text}", f"{step.what}: {text}", step.is_user)

@@ -119,6 +119,7 @@ class SuitePart(msgspec.Struct, frozen=True, array_like=True):
 
 
 def _recordings(key: SuiteKey, execution: Execution, hidden: Collection[str]) -> list[dict[str, Any]]:
+    """The answers of a case's repeats as lines of the predictions file, for a later replay."""
     from pytest_llmeval.targets import recording
 
     return [

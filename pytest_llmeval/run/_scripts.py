@@ -304,6 +304,7 @@ def _options(suite: LoadedSuite) -> JudgeOptions:
 
 
 def _judged(run: RunRecord, suites: _OneSuite) -> Judged:
+    """The judgement of a suite that ran without pytest: only its own gates, and no snapshot is written."""
     keeper = Keeper(SnapshotMode().read_only(), root=suites.root)
     scope = RunScope(run, RunTerms(), suites, keeper, Stamp("", None))
     return judge(collect(scope), scope)

@@ -108,10 +108,12 @@ def index_of(file: str, name: str, count: int) -> int:
 
 
 def _number(file: str, name: str) -> int:
+    """The hash by which a group of cases in a suite file is assigned to a shard."""
     return int.from_bytes(sha256(f"{file}\n{name}".encode("utf-8", "surrogatepass")).digest(), "big")
 
 
 def _index(number: int, count: int) -> int:
+    """The index, from 1, of the shard to which the hash of a group of cases belongs."""
     return (number >> 192) % count + 1
 
 
@@ -121,6 +123,7 @@ def _alone(case: str) -> str:
 
 
 def _within(text: str, index: int, count: int) -> Shard:
+    """The shard that an option or a scheduler names."""
     if not 1 <= index <= count:
         raise ValueError(f"found {text}, expected {_SHARD_FORMS}")
     return Shard(index, count)
@@ -166,6 +169,7 @@ def _kubernetes_shard(environment: Mapping[str, str]) -> tuple[int, int | None]:
 
 
 def _whole(environment: Mapping[str, str], name: str) -> int | None:
+    """The whole number in a scheduler's environment variable, such as a task index; ``None`` if it is empty."""
     text = environment.get(name, "")
     if text and not (text.isascii() and text.isdigit()):
         raise ValueError(f"auto: found {name}={text!r}, expected a whole number")
@@ -228,6 +232,7 @@ def _together(
 
 
 def _name(case: Case, suite: LoadedSuite) -> str:
+    """The name of the group of cases that one shard must run together: the case's cluster, or the case alone."""
     cluster = case.labels.get(suite.cluster_by) if suite.cluster_by else None
     return _alone(case.id) if cluster is None else f"cluster {cluster}"
 
@@ -396,6 +401,7 @@ _OWN_LINES = ("items", "judgements")
 
 
 def _lines(run: RunRecord) -> Iterator[_ResultLine | _RecordedJudgement]:
+    """Yield the lines of a shard file: the results of a run's items, then the judgements that they used."""
     for item, result in sorted(run.items.items(), key=lambda named: named[0]):
         yield _ResultLine(item.file, item.nodeid, result.outcome, result.duration, result.part)
     for path, entry in run.judgements:
@@ -498,6 +504,7 @@ _EXPECTED = "expected a shard file that this version of pytest-llmeval-suite wro
 
 
 def _parsed(path: Path, lines: Iterator[bytes], root: Path) -> ShardFile:
+    """The content of a shard file, read from its unpacked lines."""
     first, second = next(lines, None), next(lines, None)
     if first is None or second is None:
         raise ValueError("the header is missing")

@@ -446,6 +446,7 @@ def collect(scope: RunScope) -> Collected:
 
 
 def _gather_suites(scope: RunScope) -> Collected:
+    """The suites of a run with their case records; suites that cannot be loaded become faults."""
     run, suites = scope.run, scope.suites
     approves = scope.keeper.mode.update
     records = run.case_records()
@@ -498,6 +499,7 @@ def _rows_of(suite: LoadedSuite, records: Mapping[str, CaseRecord], broken: str)
 
 
 def _records_of_suite(suite: LoadedSuite, records: Mapping[str, CaseRecord], broken: str) -> Iterator[CaseRecord]:
+    """Yield a record for each case of a suite in file order; cases without a result are ``not_run``."""
     for case in suite.cases:
         record = records.get(case.id)
         if record is None:

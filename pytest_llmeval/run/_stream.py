@@ -187,6 +187,7 @@ def _streamed(
 
 
 def _has_own_model(evaluator: Evaluator) -> bool:
+    """Whether an evaluator names its own judge model, so that a stream's judge is not asked."""
     from pytest_llmeval.judges import JudgedEvaluator
 
     return isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is not None
@@ -245,6 +246,8 @@ class _StreamBlock:
 
 
 class _Sink(Protocol):
+    """A file format of the case results of a stream, which `CaseResultWriter` fills block by block."""
+
     def write(self, rows: list[dict[str, Any]]) -> None: ...
 
     def close(self) -> None: ...
@@ -290,6 +293,8 @@ class CaseResultWriter:
 
 
 class _Jsonl:
+    """The case results of a stream as JSON Lines."""
+
     def __init__(self, path: Path) -> None:
         self._file = path.open("w", encoding="utf-8", newline="\n")
 

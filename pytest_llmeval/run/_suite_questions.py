@@ -147,6 +147,7 @@ def _askable(panel: PanelQuestion) -> Collection[JurorQuestion]:
 
 
 def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
+    """The verdict in a stored judge reply, or the error of a reply that cannot be read."""
     try:
         return read_text(mode, reply)
     except JudgeError as error:
@@ -154,4 +155,5 @@ def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
 
 
 def _juror(spec: JudgeSpec, recordings: Judgements) -> Juror:
+    """The juror of a suite's judge, with the suite's recorded judgements."""
     return Juror(spec.model or OWN_JUDGE, spec.request_parameters(), recordings)

@@ -286,6 +286,7 @@ _OUTCOME = re.compile(r"""outcome\.(?:files\.(?P<quote>["']?)(?P<file>[^"']+)(?P
 
 @lru_cache(maxsize=256)
 def _reading(on: str | None, parts: Parts) -> Reading:
+    """The reading by which checks take a part of a prediction; cached, since all cases share a few."""
     return Reading(Reads("answer", objects=True), on, parts)
 
 
@@ -362,6 +363,7 @@ class CheckLeaf:
 
 
 def _next_verdict(view: View) -> "Verdict":
+    """The judge's next verdict on a case's checks; raises the error of a judge without one."""
     verdict = next(view.verdicts)
     if isinstance(verdict, JudgeError):
         raise verdict

@@ -121,6 +121,7 @@ def numbers_in(text: str) -> list[tuple[str, float]]:
 
 
 def _matched_number(match: re.Match[str]) -> float:
+    """The value of a number in an answer, from the match of its written form; NaN for one that is ambiguous."""
     if written := match["points"]:
         digits = written.replace(".", "").replace(",", ".")
     else:
@@ -143,6 +144,7 @@ def _matched_number(match: re.Match[str]) -> float:
 
 
 def _number_check(argument: float | Number) -> CheckTest:
+    """Prepare the check ``number``: an answer's only number is within the limits."""
     options = argument if isinstance(argument, Number) else Number(equals=float(argument))
 
     def test(subject: Subject) -> CheckOutcome:
@@ -174,6 +176,7 @@ def _number_text(written: str, value: float) -> str:
 
 
 def _language_check(argument: str | tuple[str, ...]) -> CheckTest:
+    """Prepare the check ``language``: an answer is written in one of some languages."""
     with needing("the check 'language'", "language"):
         from py3langid.langid import RAW_FLOOR
 
@@ -199,12 +202,14 @@ def _language_check(argument: str | tuple[str, ...]) -> CheckTest:
 
 @cache
 def _language_identifier() -> Any:
+    """The model of py3langid that identifies an answer's language for the check ``language``."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE)
 
 
 def _primary_language(code: str) -> str:
+    """The primary language of a code in the check ``language``: ``en`` of ``en-GB``."""
     return re.split("[-_]", code.lower())[0]
 
 
@@ -228,10 +233,12 @@ def _refusal_phrases() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def _word_edge(character: str) -> str:
+    """The regular expression for the edge of a refusal phrase: a word boundary next to ASCII letters and digits."""
     return r"\b" if character.isascii() and character.isalnum() else ""
 
 
 def _refusal_check(_: None) -> CheckTest:
+    """Prepare the check ``refusal``: an answer is empty or has a phrase of refusal."""
     phrases = _refusal_phrases()
 
     def test(subject: Subject) -> CheckOutcome:
@@ -269,6 +276,8 @@ _ENDS = " \t\n.,;:!?\u3002\uff0c\uff1b\uff1a\uff01\uff1f"
 
 
 def _quotes_check(_: None) -> CheckTest:
+    """Prepare the check ``quotes``: each quotation in an answer stands in one of the contexts."""
+
     def test(subject: Subject) -> CheckOutcome:
         contexts = [_like_text(context) for context in _contexts(subject)]
         quotations = _quotations(subject.text)
@@ -284,6 +293,7 @@ def _quotes_check(_: None) -> CheckTest:
 
 
 def _like_text(text: str) -> str:
+    """A quotation or context with uniform quotation marks and spaces, for the check ``quotes``."""
     return " ".join(composed(text).translate(_QUOTES_ALIKE).split())
 
 
@@ -326,11 +336,13 @@ class _Pattern:
 
 
 def _is_luhn(text: str) -> bool:
+    """Whether the check digit of a card number in an answer is valid (Luhn), for the check ``pii``."""
     digits = [int(each) for each in reversed(text) if each.isdigit()]
     return sum(digit if n % 2 == 0 else sum(divmod(2 * digit, 10)) for n, digit in enumerate(digits)) % 10 == 0
 
 
 def _is_iban(text: str) -> bool:
+    """Whether the check digits of an IBAN in an answer are valid, for the check ``pii``."""
     plain = text.replace(" ", "")
     return int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
 
@@ -339,6 +351,7 @@ _CN_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 
 
 def _cn_id(text: str) -> bool:
+    """Whether the check digit of a Chinese identity number in an answer is valid, for the check ``pii``."""
     total = sum(weight * int(digit) for weight, digit in zip(_CN_WEIGHTS, text, strict=False))
     return "10X98765432"[total % 11] == text[-1].upper()
 
@@ -348,6 +361,7 @@ _PROOFS: Final[Mapping[str, Callable[[str], bool]]] = {"luhn": _is_luhn, "iban":
 
 @cache
 def _pii_patterns() -> Mapping[str, _Pattern]:
+    """The patterns of personal data that the check ``pii`` finds in answers, by sort."""
     data = json.loads((_DATA / "pii.json").read_text(encoding="utf-8"))
     return {
         name: _Pattern(re.compile(each["pattern"], re.ASCII), _PROOFS.get(each.get("proof"), bool))
@@ -356,6 +370,7 @@ def _pii_patterns() -> Mapping[str, _Pattern]:
 
 
 def _pii_check(names: str | tuple[str, ...] | None) -> CheckTest:
+    """Prepare the check ``pii``: an answer has personal data of some sort."""
     known = _pii_patterns()
     chosen: Iterable[str] = known if names is None else [names] if isinstance(names, str) else names
     for name in chosen:

@@ -243,6 +243,7 @@ def _tally(outcomes: Iterable[tuple[Check, CheckFinding]]) -> dict[str, float]:
 
 @lru_cache(maxsize=1024)
 def _count_names(name: str) -> tuple[str, str]:
+    """The names of the counts of a check with a name: how many were made, and how many were met."""
     return f"{_TOTAL}{name}]", f"{_MET}{name}]"
 
 

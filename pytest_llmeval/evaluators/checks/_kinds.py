@@ -48,6 +48,7 @@ _SCALAR_KINDS = {str: "text", int: "number", float: "number", bool: "boolean"}
 
 
 def _refuse(name: str) -> Any:
+    """Refuse ``NaN`` and ``Infinity`` in JSON that stands inside an answer."""
     raise ValueError(f"{name} is not JSON")
 
 
@@ -139,6 +140,7 @@ def _schema_test(schema: Any) -> Complaint:
 
 
 def _json_schema(schema: Any) -> CheckTest:
+    """Prepare the check ``json_schema``: an answer is JSON that a schema accepts."""
     complaint = _schema_test(schema)
 
     def test(subject: Subject) -> CheckOutcome:
@@ -149,6 +151,7 @@ def _json_schema(schema: Any) -> CheckTest:
 
 
 def _is_json(schema: Any) -> CheckTest:
+    """Prepare the check ``is_json``: an answer is JSON, and a schema, if given, accepts it."""
     complaint = None if schema is None else _schema_test(schema)
 
     def test(subject: Subject) -> CheckOutcome:
@@ -163,6 +166,7 @@ def _is_json(schema: Any) -> CheckTest:
 
 
 def _contains_json(schema: Any) -> CheckTest:
+    """Prepare the check ``contains_json``: an answer contains JSON that a schema, if given, accepts."""
     complaint = None if schema is None else _schema_test(schema)
 
     def test(subject: Subject) -> CheckOutcome:
@@ -178,6 +182,8 @@ def _contains_json(schema: Any) -> CheckTest:
 
 
 def _json_compared(expected: Any, *, subset: bool) -> CheckTest:
+    """Prepare the check ``json_equals`` or ``json_subset`` of an answer's JSON."""
+
     def test(subject: Subject) -> CheckOutcome:
         expectation = expected if subset else subject.expectation(expected)
         if isinstance(subject.value, str) and _scalar_difference(expectation, subject.value, "$") is None:
@@ -225,6 +231,7 @@ def _scalar_difference(expected: Any, actual: Any, place: str) -> str | None:
 def _mapping_difference(
     expected: Mapping[str, Any], actual: Mapping[str, Any], place: str, *, subset: bool
 ) -> str | None:
+    """The first difference of a JSON object in an answer from the expected one; ``None`` if none."""
     named = {composed(key): value for key, value in actual.items()}
     keys = [composed(key) for key in expected]
     for key, value in zip(keys, expected.values(), strict=True):
@@ -255,6 +262,7 @@ def _missing_item(expected: Sequence[Any], actual: Sequence[Any], place: str) ->
 
 
 def _value_text(value: Any) -> str:
+    """A JSON value of an answer as a check's message shows it: scalars in full, others by their kind."""
     is_scalar = isinstance(value, _SCALARS) and not isinstance(value, Opaque)
     return quoted(json.dumps(value, ensure_ascii=False)) if is_scalar else describe_found(value)
 
@@ -282,6 +290,7 @@ def _question_of(subject: Subject) -> str:
 
 
 def _question(mode: Mode, subject: Subject, more: Mapping[str, str]) -> Question:
+    """The question that a check puts to a judge about an answer, with texts such as the criterion."""
     question = _question_of(subject)
     texts = {"question": question, "answer": "" if subject.value is None else json_text(subject.value), **more}
     fields = {name: text for name, text in texts.items() if text or name == "answer"}
@@ -335,6 +344,7 @@ class Graded:
 
 
 def _verdict_text(word: str, verdict: Verdict) -> str:
+    """The evidence of a check that a judge decided: the verdict in a word, and its reasoning if any."""
     return f"the judge's {word}: {quoted(verdict.reasoning)}" if verdict.reasoning else f"the judge's {word}"
 
 
@@ -359,6 +369,7 @@ class Most:
 
 
 def _at_most(figure: str, most: float | Most) -> CheckTest:
+    """Prepare the check of a prediction's latency or cost against a maximum."""
     limit_of = most.max if isinstance(most, Most) else most
     if not limit_of >= 0:
         raise ValueError(f"found {limit_of}, expected a number of at least 0")

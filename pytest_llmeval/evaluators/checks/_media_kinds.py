@@ -74,6 +74,7 @@ def _medium(subject: Subject) -> Mapping[str, Any]:
 
 
 def _media_type(patterns: str | tuple[str, ...]) -> CheckTest:
+    """Prepare the check ``media_type``: the medium in an answer has one of some types."""
     accepted = (patterns,) if isinstance(patterns, str) else patterns
     if not accepted or not all("/" in pattern for pattern in accepted):
         raise ValueError(f"found {patterns!r}, expected media types such as image/png or image/*")
@@ -86,6 +87,8 @@ def _media_type(patterns: str | tuple[str, ...]) -> CheckTest:
 
 
 def _image_size(size: ImageSize) -> CheckTest:
+    """Prepare the check ``image_size``: the image in an answer has a size in pixels."""
+
     def test(subject: Subject) -> CheckOutcome:
         form = _medium(subject)
         if "width" not in form:
@@ -97,6 +100,8 @@ def _image_size(size: ImageSize) -> CheckTest:
 
 
 def _same_bytes(_argument: None) -> CheckTest:
+    """Prepare the check ``same_bytes``: the medium in an answer is one of the expected ones, byte for byte."""
+
     def test(subject: Subject) -> CheckOutcome:
         form, accepted = _medium(subject), _expected_media(subject.case)
         if "url" in form:

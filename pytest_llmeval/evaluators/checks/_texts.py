@@ -64,16 +64,19 @@ class Levenshtein:
 
 
 def _plain_text(value: Text) -> str:
+    """The text of a check's argument, in the composed form in which answers are compared."""
     text = as_text(value)
     assert text is not None  # its type has been checked
     return composed(text)
 
 
 def _folded_text(value: Text) -> str:
+    """The text of a check's argument without regard to case, for checks such as ``icontains``."""
     return composed(_plain_text(value).casefold())
 
 
 def _search_texts(values: Text | Sequence[Text], fold: Callable[[Text], str]) -> list[str]:
+    """The texts that a check such as ``contains`` looks for in an answer; an empty text is refused."""
     listed = [values] if isinstance(values, Text) else list(values)
     needles = [fold(value) for value in listed]
     if not needles:
@@ -90,6 +93,7 @@ def _is_read_as(value: Text, subject: Subject) -> bool:
 
 
 def _equals_check(value: Text) -> CheckTest:
+    """Prepare the check ``equals``: an answer is a text."""
     expected = _plain_text(value)
 
     def test(subject: Subject) -> CheckOutcome:
@@ -100,6 +104,8 @@ def _equals_check(value: Text) -> CheckTest:
 
 
 def _empty_check(_: None) -> CheckTest:
+    """Prepare the check ``empty``: an answer has no content."""
+
     def test(subject: Subject) -> CheckOutcome:
         value = subject.value
         met = not value.strip() if isinstance(value, str) else value is None or (value in ({}, []))
@@ -109,6 +115,7 @@ def _empty_check(_: None) -> CheckTest:
 
 
 def _one_of(values: tuple[Text, ...]) -> CheckTest:
+    """Prepare the check ``one_of``: an answer is one of some texts."""
     if not values:
         raise ValueError("found an empty list, expected at least one text")
     accepted = frozenset(map(_plain_text, values))
@@ -116,16 +123,19 @@ def _one_of(values: tuple[Text, ...]) -> CheckTest:
 
 
 def _starts_with(value: Text) -> CheckTest:
+    """Prepare the check ``starts_with``: an answer begins with a text."""
     (start,) = _search_texts(value, _plain_text)
     return lambda subject: _MET if subject.text.startswith(start) else _UNMET
 
 
 def _ends_with(value: Text) -> CheckTest:
+    """Prepare the check ``ends_with``: an answer ends with a text."""
     (end,) = _search_texts(value, _plain_text)
     return lambda subject: _MET if subject.text.endswith(end) else _UNMET
 
 
 def _containing_check(values: Text | tuple[Text, ...], *, ignore_case: bool, need_all: bool) -> CheckTest:
+    """Prepare a check such as ``contains_any`` or ``icontains``: an answer has all or one of some texts."""
     needles = _search_texts(values, _folded_text if ignore_case else _plain_text)
 
     def test(subject: Subject) -> CheckOutcome:
@@ -148,6 +158,7 @@ def _first(needles: Sequence[str], text: str) -> str:
 
 
 def _regex_check(pattern: str) -> CheckTest:
+    """Prepare the check ``regex``: a regular expression matches somewhere in an answer."""
     expression = TimedPattern.compile(composed(pattern))
 
     def test(subject: Subject) -> CheckOutcome:
@@ -165,6 +176,7 @@ def _regex_check(pattern: str) -> CheckTest:
 
 
 def _levenshtein_check(options: Levenshtein) -> CheckTest:
+    """Prepare the check ``levenshtein``: an answer is close to a text by edit distance."""
     from rapidfuzz.distance import Levenshtein as Distance
 
     target = _plain_text(options.to)
@@ -180,6 +192,7 @@ def _levenshtein_check(options: Levenshtein) -> CheckTest:
 
 
 def _counting_check(unit: str, count: Callable[[Subject], int], limit: int, *, at_least: bool) -> CheckTest:
+    """Prepare a check of an answer's length, such as ``min_words``, against a limit."""
     if limit < 0:
         raise ValueError(f"found {limit}, expected a whole number of at least 0")
 
@@ -191,14 +204,17 @@ def _counting_check(unit: str, count: Callable[[Subject], int], limit: int, *, a
 
 
 def _count_words(subject: Subject) -> int:
+    """The number of words of an answer, for checks of its length."""
     return subject.words
 
 
 def _count_characters(subject: Subject) -> int:
+    """The number of characters of an answer, for checks of its length."""
     return len(subject.text)
 
 
 def _count_sentences(subject: Subject) -> int:
+    """The number of sentences of an answer, for checks of its length."""
     return len(split_sentences(subject.text))
 
 
@@ -282,12 +298,14 @@ class SpanPattern:
 
 
 def _is_argument(actual: Any, expected: Any) -> bool:
+    """Whether an attribute of a trace span is as the check ``span`` asks; texts are patterns."""
     if isinstance(actual, str) and isinstance(expected, str):
         return fnmatchcase(actual, expected)
     return isinstance(actual, bool) is isinstance(expected, bool) and bool(actual == expected)
 
 
 def _span_check(pattern: str | SpanPattern) -> CheckTest:
+    """Prepare the check ``span``: a prediction's trace has spans of a pattern, within the limits."""
     meant = SpanPattern(pattern) if isinstance(pattern, str) else pattern
     if meant.count is not None and meant.count < 0:
         raise ValueError(f"found the count {meant.count}, expected a number of at least 0")
@@ -309,6 +327,7 @@ def _span_check(pattern: str | SpanPattern) -> CheckTest:
 
 
 def _spans_of_subject(subject: Subject) -> Iterator[Mapping[str, Any]]:
+    """Yield the spans in the trace of a prediction; without any, the check ``span`` cannot be made."""
     origin = subject.case.origin
     prediction = origin.prediction if isinstance(origin, PredictionParts) else subject.case.prediction
     trace = prediction.get("trace") if isinstance(prediction, Mapping) else None
@@ -319,6 +338,7 @@ def _spans_of_subject(subject: Subject) -> Iterator[Mapping[str, Any]]:
 
 
 def _span_seconds(span: Mapping[str, Any]) -> float:
+    """The duration of a span in a prediction's trace, which the check ``span`` limits."""
     seconds = span.get("duration_s")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise CheckError(f"the span {_span_name(span)} does not say how long it took")
@@ -326,6 +346,7 @@ def _span_seconds(span: Mapping[str, Any]) -> float:
 
 
 def _span_name(span: Mapping[str, Any]) -> str:
+    """The name of a span in a prediction's trace, as messages of the check ``span`` show it."""
     return f"'{printable(str(span.get('name', '')))}'"
 
 
@@ -391,6 +412,7 @@ class CountedCalls(CallPattern):
 
 
 def _tool_call(pattern: str | CountedCalls) -> CheckTest:
+    """Prepare the check ``tool_call``: a prediction has tool calls of a pattern, in number and order."""
     meant = CountedCalls(pattern) if isinstance(pattern, str) else pattern
     later = CallPattern(meant.before) if isinstance(meant.before, str) else meant.before
     if meant.min < 0 or (meant.max is not None and meant.max < meant.min):

@@ -280,6 +280,7 @@ class JudgeAgreement(Judge):
 
 
 def _key(level: float) -> str:
+    """The key of a score level in the counts of human labels and judge levels."""
     return label_key(level) or NO_LABEL
 
 
@@ -371,6 +372,7 @@ def judge_rates(answers: Iterable[tuple[float, float]]) -> dict[str, tuple[float
 
 
 def _rate(rate: float, labels: float, confidence: float, independent: float) -> tuple[float, float]:
+    """Wilson's interval of a rate at which a judge agrees with human labels."""
     drawn = labels * independent
     return wilson_interval(rate * drawn, drawn, confidence)
 

@@ -487,6 +487,7 @@ class Judge(JudgedEvaluator):
 
 
 def _mode_version(mode: Mode | None) -> str:
+    """The version of a judge mode in the signatures of metrics; that of the rule for cases without a model."""
     return _RULE_VERSION if mode is None else mode.version
 
 

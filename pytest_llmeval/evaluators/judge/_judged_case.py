@@ -147,6 +147,7 @@ def _explanation(prediction: Any) -> tuple[dict[str, str], str | None]:
 
 
 def _parts(value: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of a fact-check explanation's fields, as a judge is shown them."""
     texts = {name: as_text(value.get(name)) for name in ("verdict", "justification")}
     texts["sources"] = EvidenceSource.list_text(value.get("evidence_sources")) or None
     return {name: text for name, text in texts.items() if text is not None}
@@ -193,6 +194,7 @@ class EvidenceSource(Struct, frozen=True):
 
 
 def _source(entry: Any) -> EvidenceSource | None:
+    """A piece of evidence from an entry of ``evidence_sources``; ``None`` for an entry without content or address."""
     if isinstance(entry, str):
         return EvidenceSource(entry) if entry.strip() else None
     if not isinstance(entry, Mapping):
@@ -204,6 +206,7 @@ def _source(entry: Any) -> EvidenceSource | None:
 
 
 def _if_text(value: Any) -> str:
+    """A field of an evidence source if it is a text that is not blank, else the empty text."""
     return value if isinstance(value, str) and value.strip() else ""
 
 
@@ -240,6 +243,7 @@ def prompt_texts(case: Case, names: Iterable[str], file: str) -> CaseTexts:
 
 
 def _placeholder_value(case: Case, name: str) -> Any:
+    """The part of a case that a placeholder of a judge prompt names, such as ``input.question``."""
     root, _, path = name.partition(".")
     if root in ("question", "reference"):
         return CaseTexts.of_case(case, (root,), (root,)).by_field.get(root)

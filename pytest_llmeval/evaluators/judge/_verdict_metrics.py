@@ -150,6 +150,7 @@ class PanelAgreement(VerdictStatistics):
 
 
 def _pair_column(pair: tuple[int, int]) -> str:
+    """The name of the count in which two jurors' scores are paired, for the kappa of a panel."""
     return f"pair{pair[0]}-{pair[1]}"
 
 
@@ -195,6 +196,7 @@ def with_audit(
 
 
 def _by_small(verdict: "Verdict | LlmevalError") -> "Verdict | LlmevalError":
+    """The verdict of the small judge in a cascade; any other verdict as it is."""
     return verdict.first if isinstance(verdict, CascadeVerdict) and verdict.first is not None else verdict
 
 

@@ -55,5 +55,6 @@ def locomo_f1(prediction: str, reference: str, category: str = "") -> float:
 
 
 def _locomo_stems(text: str) -> list[str]:
+    """The words of a text by LoCoMo's scorer: stems in lower case without articles and punctuation."""
     bare = _ARTICLE.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION))
     return [stem(word) if len(word) >= _SHORTEST else word for word in bare.split()]

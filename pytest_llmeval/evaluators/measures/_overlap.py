@@ -58,6 +58,7 @@ def shared_count(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
 
 
 def _shared_count_of_few(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
+    """The number of tokens that two short texts share, counted without the overhead of `Counter`."""
     if left == right:
         return len(left)
     unmatched: dict[Hashable, int] = {}
@@ -160,6 +161,7 @@ def bleu_scores(
 
 
 def _mean_log(logs: Sequence[float], orders: int) -> float:
+    """The logarithm of the geometric mean of n-gram precisions in BLEU, up to an order."""
     weight = 1 / orders
     return math.fsum(weight * log for log in logs[:orders])
 
@@ -198,10 +200,12 @@ def rouge_scores(prediction: Sequence[str], reference: Sequence[str], names: Seq
 
 
 def _f_measure(shared: int, left: int, right: int) -> float:
+    """The F-measure of ROUGE from the number of shared units and the units of both texts."""
     return harmonic_mean(shared / left, shared / right) if shared else 0.0
 
 
 def _longest_common_subsequence(left: Sequence[int], right: Sequence[int]) -> int:
+    """The length of the longest common subsequence of two texts' tokens, for ROUGE-L."""
     from rapidfuzz.distance import LCSseq
 
     return LCSseq.similarity(left, right)
@@ -238,6 +242,7 @@ def open_wordnet(folder: str | None = None) -> Any:
 
 
 def _checked_folder(folder: str) -> str:
+    """The absolute path of a WordNet folder that the user set for METEOR; one without its files is refused."""
     if not Path(folder, "data.noun").is_file():
         raise MissingDataError(
             f"the WordNet file data.noun of METEOR is missing in {folder!r}: set the right folder, or {_INSTALL}"
@@ -246,6 +251,7 @@ def _checked_folder(folder: str) -> str:
 
 
 def _installed_wordnet() -> Any:
+    """The installed WordNet that METEOR reads: NLTK's, or Debian's folder."""
     import nltk.data
 
     for resource in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):
@@ -277,6 +283,7 @@ def _readable(root: Any) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _reader_type() -> Any:
+    """The type of WordNet's reader for METEOR, defined late because importing NLTK is slow."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
     class Reader(WordNetCorpusReader):  # type: ignore[misc]  # NLTK has no type information

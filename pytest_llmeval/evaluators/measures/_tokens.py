@@ -71,6 +71,7 @@ def stem(word: str) -> str:
 
 
 def _word_shape(word: str) -> str:
+    """The consonants and vowels of a word as ``c`` and ``v``, for Porter's stemmer."""
     shape = word.translate(_KINDS)
     if "y" not in shape:
         return shape
@@ -81,6 +82,7 @@ def _word_shape(word: str) -> str:
 
 
 def _without_plural(word: str) -> str:
+    """A word without the ending of a plural: step 1a of Porter's stemmer."""
     if word.endswith("ss"):
         return word
     if word.endswith("ies"):
@@ -89,6 +91,7 @@ def _without_plural(word: str) -> str:
 
 
 def _without_participle(word: str) -> str:
+    """A word without the ending of a participle: step 1b of Porter's stemmer."""
     if word.endswith("ied"):
         return word[:-1] if len(word) == len("tied") else word[:-2]
     if word.endswith("eed"):
@@ -118,6 +121,7 @@ def _is_short(word: str, shape: str) -> bool:
 
 
 def _step_2(word: str) -> str:
+    """A word with a double suffix shortened, such as ``ization`` to ``ize``: step 2 of Porter's stemmer."""
     if word.endswith("alli") and "vc" in _word_shape(word[:-4]):
         word = word[:-2]
     if word.endswith("logi"):
@@ -139,6 +143,7 @@ def _replaced(word: str, rules: _Rules, least: int) -> str:
 
 
 def _without_e(word: str) -> str:
+    """A word without a final e or double l: step 5 of Porter's stemmer."""
     if word[-1:] == "e":
         shape = _word_shape(word[:-1])
         measure = shape.count("vc")
@@ -319,6 +324,7 @@ def treebank_tokens(text: str) -> list[str]:
 
 @cache
 def _penn_rules() -> tuple[Callable[[str], str], ...]:
+    """The rules of NLTK's Treebank tokenizer as functions of a text, for BLEU."""
     import regex
 
     rules = [partial(regex.compile(pattern).sub, replacement) for pattern, replacement in _RULES]
@@ -327,6 +333,7 @@ def _penn_rules() -> tuple[Callable[[str], str], ...]:
 
 
 def _tokenize_whole(text: str) -> tuple[str, ...]:
+    """The Treebank tokens of a text by all of NLTK's rules, for BLEU."""
     for separate in _penn_rules():
         text = separate(text)
     return tuple(text.split())
@@ -334,25 +341,30 @@ def _tokenize_whole(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 12)
 def _tokenize_only(text: str) -> tuple[str, ...]:
+    """The Treebank tokens of a text that is one chunk."""
     return _simple(_SIMPLE_LAST, text) or _tokenize_whole(text)
 
 
 @lru_cache(maxsize=1 << 12)
 def _tokenize_first(chunk: str) -> tuple[str, ...]:
+    """The Treebank tokens of a text's first chunk, where quotation marks open."""
     return _simple(_SIMPLE_INNER, chunk) or _tokenize_whole(chunk + " x")[:-1]
 
 
 @lru_cache(maxsize=1 << 15)
 def _tokenize_inner(chunk: str) -> tuple[str, ...]:
+    """The Treebank tokens of a chunk inside a text."""
     return _simple(_SIMPLE_INNER, chunk) or _tokenize_whole(f"x {chunk} x")[1:-1]
 
 
 @lru_cache(maxsize=1 << 12)
 def _tokenize_last(chunk: str) -> tuple[str, ...]:
+    """The Treebank tokens of a text's last chunk, where the final period is split off."""
     return _simple(_SIMPLE_LAST, chunk) or _tokenize_whole("x " + chunk)[1:]
 
 
 def _is_plain(chunk: str) -> bool:
+    """Whether a chunk is one Treebank token: ASCII letters and digits, and no contraction."""
     return chunk.isalnum() and chunk.isascii() and chunk not in _CONTRACTED
 
 
@@ -438,6 +450,7 @@ def porter_stem(word: str) -> str:
 
 
 def _f1_words(text: str) -> list[str]:
+    """The words of a text for token F1: in lower case, without the marks of sentences."""
     return text.translate(_SENTENCE_MARKS).lower().split()
 
 
@@ -477,18 +490,22 @@ def rouge_table() -> _RougeTable:
 
 
 def _rouge_words(text: str) -> list[str]:
+    """The words of a text for ROUGE by rouge-score's own rule, stemmed."""
     return list(chain.from_iterable(map(rouge_table().__getitem__, text.lower().split())))
 
 
 def _bleu_words(text: str) -> list[str]:
+    """The words of a text for BLEU by NLTK's own rule."""
     return treebank_tokens(text.lower())
 
 
 def _auto_f1(text: str) -> list[str]:
+    """The words of a text for token F1 in any script, by the tokenizer ``auto``."""
     return _f1_words(text if text.isascii() else separate_east_asian(text, keep_marks=False))
 
 
 def _auto_rouge(text: str) -> list[str]:
+    """The words of a text for ROUGE in any script, by the tokenizer ``auto``."""
     if text.isascii():
         return _rouge_words(text)
     words = unicode_words(separate_east_asian(text, keep_marks=False).lower())
@@ -496,18 +513,22 @@ def _auto_rouge(text: str) -> list[str]:
 
 
 def _auto_bleu(text: str) -> list[str]:
+    """The words of a text for BLEU in any script, by the tokenizer ``auto``."""
     return _bleu_words(text if text.isascii() else separate_east_asian(text, keep_marks=True))
 
 
 def _auto_meteor(text: str) -> list[str]:
+    """The words of a text for METEOR in any script, by the tokenizer ``auto``."""
     return (text if text.isascii() else separate_east_asian(text, keep_marks=True)).split()
 
 
 def _character_tokens(text: str) -> list[str]:
+    """The characters of a text as tokens of all text metrics, by the tokenizer ``characters``."""
     return list("".join(unicodedata.normalize("NFKC", text).lower().split()))
 
 
 def _whitespace_tokens(text: str) -> list[str]:
+    """The words of a text between white space, by the tokenizer ``whitespace``."""
     return text.lower().split()
 
 
@@ -549,6 +570,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each sentence in a text."""
     start = 0
     for end in _END.finditer(text):
         if end["stop"] is None or _is_end(text, start, end):
