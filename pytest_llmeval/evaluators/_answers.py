@@ -86,7 +86,7 @@ def as_references(value: Any) -> list[str] | None:
     if value is None:
         return []
     if isinstance(value, (list, tuple)):
-        texts = [text for each in value if (text := as_text(each)) is not None]
+        texts = [text for reference in value if (text := as_text(reference)) is not None]
         return texts if len(texts) == len(value) else None
     text = as_text(value)
     return None if text is None else [text]
@@ -100,7 +100,9 @@ def reference_fault(value: Any) -> str:
     """
     description = describe_found(value)
     if isinstance(value, (list, tuple)):
-        description = next(describe_found(each) for each in value if as_text(each) is None) + " in the list"
+        description = (
+            next(describe_found(reference) for reference in value if as_text(reference) is None) + " in the list"
+        )
     return f"found {description}, expected text or a list of texts"
 
 

@@ -188,8 +188,8 @@ def _trace_message_author(message: Any) -> Literal["user", "assistant"] | None:
 
 def _message_parts(message: Mapping[str, Any]) -> list[Any]:
     """The parts of a message in an agent's trace, texts included, in any service's form."""
-    listed = [each for name in ("content", "parts") if isinstance(each := message.get(name), list | tuple)]
-    return [{"text": part} if isinstance(part, str) else part for each in listed for part in each]
+    lists = [value for name in ("content", "parts") if isinstance(value := message.get(name), list | tuple)]
+    return [{"text": part} if isinstance(part, str) else part for listed in lists for part in listed]
 
 
 def _text(message: Any) -> str:
@@ -398,6 +398,6 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             data = json.loads(part)
         except (ValueError, RecursionError):
             continue
-        yield from (each for each in (data if isinstance(data, list) else [data]) if isinstance(each, dict))
+        yield from (item for item in (data if isinstance(data, list) else [data]) if isinstance(item, dict))
         if part is text:
             return

@@ -74,7 +74,7 @@ def _replaced_at(value: Any, steps: Sequence[str | int], new: Any) -> Any:
         return new
     first, *remaining = steps
     if isinstance(first, int):
-        return [_replaced_at(each, remaining, new) if at == first else each for at, each in enumerate(value)]
+        return [_replaced_at(item, remaining, new) if at == first else item for at, item in enumerate(value)]
     return {**value, first: _replaced_at(value[first], remaining, new)}
 
 

@@ -95,7 +95,7 @@ class FunctionEvaluator(Evaluator):
         if isinstance(value, str) and value:
             return {}, "", value
         if isinstance(value, dict) and value:
-            return {key: self._number(each) for key, each in value.items()}, "", ""
+            return {key: self._number(figure) for key, figure in value.items()}, "", ""
         if value is None:
             raise EvaluatorError(f"{self.name}: found None, {_EXPECTED}; Score(None, reason=...) leaves a case out")
         return {"": self._number(value)}, "", ""
@@ -120,7 +120,7 @@ class FunctionEvaluator(Evaluator):
     def _in_range(self, value: float) -> float:
         low, high = self.low, self.high
         if (low is not None and value < low) or (high is not None and value > high):
-            limits = " to ".join("any" if each is None else number(each) for each in (low, high))
+            limits = " to ".join("any" if bound is None else number(bound) for bound in (low, high))
             raise EvaluatorError(
                 f"{self.name}: found {value!r}, expected a number in the range {limits}; "
                 f"ev.evaluator({self.name}, low=..., high=...) declares another one, None for no limit"

@@ -40,7 +40,7 @@ _BOOLEANS: Final = (object(), object())
 def _comparable(value: Any) -> Any:
     """A key that is equal for equal JSON values only: true is not 1, and 1.0 is."""
     if isinstance(value, Mapping):
-        return frozenset((key, _comparable(each)) for key, each in value.items())
+        return frozenset((key, _comparable(member)) for key, member in value.items())
     if isinstance(value, list | tuple):
         return tuple(map(_comparable, value))
     return _BOOLEANS[value] if isinstance(value, bool) else value

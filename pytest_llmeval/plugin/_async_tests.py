@@ -114,9 +114,9 @@ class AsyncTests:
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
         """Cancel what nobody waits for any more."""
         if item in self._groups and (nextitem is None or self._groups.get(nextitem) != self._groups[item]):
-            for each in self._begun.values():
+            for task in self._begun.values():
                 with suppress(RuntimeError):  # its loop is closed, and has cancelled it
-                    each.cancel()
+                    task.cancel()
             self._begun.clear()
             self._group_end.close()
         return (yield)
@@ -152,17 +152,17 @@ class AsyncTests:
         if turn is None:
             return
         limit = getattr(turn.function, "llmeval_concurrency", None) or self._runner.options.concurrency
-        under_way = sum(not each.done() for each in self._begun.values()) + 1  # that of the turn
-        for each in self._following(turn):
+        under_way = sum(not task.done() for task in self._begun.values()) + 1  # that of the turn
+        for follower in self._following(turn):
             if under_way >= limit:
                 return
-            if each in self._begun or _may_not_run(each):
+            if follower in self._begun or _may_not_run(follower):
                 continue
-            if (arguments := self._early_arguments(each, turn)) is not None:
-                each.stash[UNREPORTED] = True
-                self._begun[each] = asyncio.ensure_future(caught(each.obj(**arguments)))
-                self._begun[each].add_done_callback(partial(self._note_end, each))
-                self._begun[each].add_done_callback(self._begin_following)
+            if (arguments := self._early_arguments(follower, turn)) is not None:
+                follower.stash[UNREPORTED] = True
+                self._begun[follower] = asyncio.ensure_future(caught(follower.obj(**arguments)))
+                self._begun[follower].add_done_callback(partial(self._note_end, follower))
+                self._begun[follower].add_done_callback(self._begin_following)
                 under_way += 1
 
     def _note_end(self, item: pytest.Function, begun: _Outcome) -> None:
@@ -180,10 +180,10 @@ class AsyncTests:
         loaded = self._cases[turn]
         ahead = islice((items[position] for position in positions), self._runner.window(loaded.suite))
         is_needed = before_next_look(loaded)
-        for each in takewhile(lambda each: self._groups.get(each) == self._groups[turn], ahead):
-            if not is_needed(self._cases[each]):
+        for follower in takewhile(lambda follower: self._groups.get(follower) == self._groups[turn], ahead):
+            if not is_needed(self._cases[follower]):
                 return
-            yield each  # type: ignore[misc]  # groups have functions only
+            yield follower  # type: ignore[misc]  # groups have functions only
 
     def _in_turn(self, name: str) -> Any:
         """Return a fixture of the test whose turn it is: those of earlier turns are torn down."""
@@ -210,7 +210,9 @@ class AsyncTests:
             if level == -1 and name in values:
                 return values[name]
             defined = known[level]
-            result = defined.func(**{each: value(each, level - 1 if each == name else -1) for each in defined.argnames})
+            result = defined.func(
+                **{argument: value(argument, level - 1 if argument == name else -1) for argument in defined.argnames}
+            )
             return values.setdefault(name, result) if level == -1 else result
 
         try:
@@ -247,7 +249,7 @@ def _begins_early(item: pytest.Function) -> bool:
     """Whether a test can run while others do: its fixtures outlive it, or are values of its own."""
     info = fixture_info(item)
     names = [name for name in info.names_closure if name not in (*CASE_FIXTURES, "request")]
-    known = [each for name in names for each in info.name2fixturedefs.get(name, ())]
+    known = [definition for name in names for definition in info.name2fixturedefs.get(name, ())]
     return "request" not in info.initialnames and all(map(_is_independent, known)) and lasts(item)
 
 

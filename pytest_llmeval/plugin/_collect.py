@@ -124,13 +124,13 @@ class CaseItem(pytest.Function):
                 secrets=suite.secret_variables,
                 all_answers=self.config.getoption("llmeval_texts") == "all",
             )
-            keep_judgements(self, suite.path, [entry for each in executions for entry in each.entries])
-        failed = [each for each in executions if each.record.outcome in BAD]
+            keep_judgements(self, suite.path, [entry for execution in executions for entry in execution.entries])
+        failed = [execution for execution in executions if execution.record.outcome in BAD]
         if failed:
             lines = [f"{len(failed)} of {len(executions)} cases failed"]
-            for each in failed[:_EXPLAINED]:
-                lines += [f"{each.record.id}: {failure_text(self.config, self.loaded, each)}", ""]
-            lines += [f"{each.record.id}: {each.record.reason}" for each in failed[_EXPLAINED:_LISTED]]
+            for execution in failed[:_EXPLAINED]:
+                lines += [f"{execution.record.id}: {failure_text(self.config, self.loaded, execution)}", ""]
+            lines += [f"{execution.record.id}: {execution.record.reason}" for execution in failed[_EXPLAINED:_LISTED]]
             if len(failed) > _LISTED:
                 lines.append(f"... and {len(failed) - _LISTED} more, all of them in the reports")
             raise pytest.fail.Exception("\n".join(lines), pytrace=False)
@@ -139,7 +139,7 @@ class CaseItem(pytest.Function):
 def _has_own_target(variant: pytest.Function) -> bool:
     """Whether a fixture of the user answers the cases."""
     defined = fixture_info(variant).name2fixturedefs.get("llmeval_target", ())[-1:]
-    return any(not is_ours(each) for each in defined)
+    return any(not is_ours(definition) for definition in defined)
 
 
 def _line(suite: LoadedSuite, case: Case) -> int:
@@ -423,7 +423,7 @@ def before_next_look(loaded: LoadedCase) -> Callable[[LoadedCase], bool]:
     if order is None:
         return lambda _: True
     end = order.end_of(loaded.case.id)
-    return lambda each: order.ranks[each.case.id] < end
+    return lambda other: order.ranks[other.case.id] < end
 
 
 class FaultyCases(pytest.Collector):

@@ -164,12 +164,12 @@ class _AttachEvaluations:
         """Hand over the scores; a failing test shows what is wrong in the words of the evaluators."""
         scored = item.stash.get(_EVALUATED, [])
         if call.when == "call" and call.excinfo is not None:
-            wrong = [f"{each.evaluator}: {line}" for each in scored for line in each.wrong]
+            wrong = [f"{scores.evaluator}: {line}" for scores in scored for line in scores.wrong]
             if wrong:
                 item.add_report_section("call", "llmeval", printable("\n".join(wrong), lines=True))
         report = yield
         if call.when == "teardown" and scored:
-            report.llmeval_evaluated = json.dumps([(each.evaluator, dict(each)) for each in scored])
+            report.llmeval_evaluated = json.dumps([(scores.evaluator, dict(scores)) for scores in scored])
         return report
 
 

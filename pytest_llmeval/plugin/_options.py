@@ -118,7 +118,7 @@ def refuse_anchor_alone(config: pytest.Config) -> None:
 
 def _idle(arguments: Iterable[object]) -> list[str]:
     """Return the arguments that have no effect without ``--llmeval``."""
-    names = (str(each).partition("=")[0] for each in takewhile(lambda each: each != "--", arguments))
+    names = (str(argument).partition("=")[0] for argument in takewhile(lambda argument: argument != "--", arguments))
     return list(dict.fromkeys(name for name in names if name.startswith("--llmeval-") or name == "--snapshot-anchor"))
 
 
@@ -205,8 +205,8 @@ def report_paths(config: pytest.Config) -> list[Path]:
         pytest.UsageError: One has a suffix for which there is no report.
     """
     try:
-        named = [each for each in config.getoption("llmeval_report") if each != AGENT]
-        paths = [report_path(each, (SHARD_SUFFIX,)) for each in named]
+        named = [report for report in config.getoption("llmeval_report") if report != AGENT]
+        paths = [report_path(name, (SHARD_SUFFIX,)) for name in named]
     except ValueError as error:
         raise pytest.UsageError(f"--llmeval-report: {error}") from None
     return [config.invocation_params.dir / path for path in paths]
@@ -247,9 +247,9 @@ def longest_test_s(config: pytest.Config) -> float | None:
     if not config.pluginmanager.hasplugin("timeout"):
         return None
     option = config.getoption("timeout", None)
-    for each in (option, os.environ.get("PYTEST_TIMEOUT"), config.getini("timeout")):
-        if each is not None and each != "":
-            return float(each) or None
+    for setting in (option, os.environ.get("PYTEST_TIMEOUT"), config.getini("timeout")):
+        if setting is not None and setting != "":
+            return float(setting) or None
     return None
 
 

@@ -207,7 +207,7 @@ class SuiteLoader(Struct):
     def drop_all_but(self, selected: Iterable[SuiteKey]) -> None:
         """Note the suites and variants of which a selection leaves nothing."""
         # The variants of a Python test are known only from its items.
-        remaining = {key for each in selected for key in (each, each._replace(variant=""))}
+        remaining = {key for chosen in selected for key in (chosen, chosen._replace(variant=""))}
         self.left_out.dropped |= self.offered - remaining
 
     def display_path(self, path: Path) -> str:
@@ -347,7 +347,9 @@ def begin_attempt(item: pytest.Item) -> None:
     item.stash[_ATTEMPTS] = attempts
     if attempts > 1:  # before the first one, an async test may have begun early
         _forget_result(item)
-        item.user_properties[:] = [each for each in item.user_properties if not each[0].startswith(_PROPERTY)]
+        item.user_properties[:] = [
+            user_property for user_property in item.user_properties if not user_property[0].startswith(_PROPERTY)
+        ]
 
 
 def note_error(item: pytest.Item, error: BaseException) -> None:
@@ -521,7 +523,7 @@ def case_of(item: pytest.Item) -> LoadedCase | None:
     callspec = getattr(item, "callspec", None)
     if callspec is None:
         return None
-    loaded = next((each for name in CASE_FIXTURES if isinstance(each := callspec.params.get(name), LoadedCase)), None)
+    loaded = next((value for name in CASE_FIXTURES if isinstance(value := callspec.params.get(name), LoadedCase)), None)
     if loaded is None:
         return None
     others = sorted((name, value) for name, value in callspec.params.items() if name not in CASE_FIXTURES)

@@ -45,9 +45,9 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list | tuple):
-        return type(value)([_changed(each, change) for each in value])
-    for name, each in getattr(value, "__dict__", {}).items():
-        value.__dict__[name] = _changed(each, change)
+        return type(value)([_changed(part, change) for part in value])
+    for name, part in getattr(value, "__dict__", {}).items():
+        value.__dict__[name] = _changed(part, change)
     return value
 
 
@@ -157,7 +157,7 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verb
     }
 
     def shared(group: Sequence[Any]) -> str:
-        return _shared(labels, [(key, record.id) for key, record in (cases[id(each)] for each in group)])
+        return _shared(labels, [(key, record.id) for key, record in (cases[id(report)] for report in group)])
 
     listed: list[Any] = []
     lines = 0
@@ -167,12 +167,12 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verb
         if listed and lines > _MOST_BLOCK_LINES:
             break
         listed.append(group[0] if len(group) == 1 else _counted(group, shared(group), "-vv"))
-    remaining = [each for group in of_cases[len(listed) :] for each in group]
+    remaining = [report for group in of_cases[len(listed) :] for report in group]
     if remaining:
         kinds: dict[str, list[Any]] = {}
-        for each in remaining:
-            record = cases[id(each)][1]
-            kinds.setdefault(", ".join(record.unmet) or record.reason or "", []).append(each)
+        for report in remaining:
+            record = cases[id(report)][1]
+            kinds.setdefault(", ".join(record.unmet) or record.reason or "", []).append(report)
         ranked = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
         text = [f"{kind}: {counted(len(group), 'case')}{shared(group)}: {_names(group)}" for kind, group in ranked]
         more = [f"and {counted(len(text) - _MOST_KINDS, 'more kind')} of failures"] if len(text) > _MOST_KINDS else []
@@ -347,15 +347,16 @@ def emit(session: pytest.Session, verdicts: Sequence[VerdictReport]) -> None:
     manager = session.config.pluginmanager
     own = [manager.get_plugin(name) for name in COLLECTING if manager.has_plugin(name)]
     report_to_others = manager.subset_hook_caller("pytest_runtest_logreport", remove_plugins=own)
-    for each, category in zip(verdicts, _categories(verdicts), strict=True):
+    for source, category in zip(verdicts, _categories(verdicts), strict=True):
         session.testscollected += 1  # all at once, they would take the percentage that pytest shows back from 100
         reason: str | tuple[str, int, str] | None = None
         outcome: Literal["passed", "failed", "skipped"] = "passed"
-        if each.outcome == "failed":
-            outcome, reason = "failed", each.reason
-        elif each.outcome != "passed":
-            outcome, reason = "skipped", (each.path, each.line, f"Skipped: {each.reason}")
-        nodeid, location = f"{each.display_path}::{each.name}", (each.display_path, max(each.line, 1) - 1, each.name)
+        if source.outcome == "failed":
+            outcome, reason = "failed", source.reason
+        elif source.outcome != "passed":
+            outcome, reason = "skipped", (source.path, source.line, f"Skipped: {source.reason}")
+        nodeid = f"{source.display_path}::{source.name}"
+        location = (source.display_path, max(source.line, 1) - 1, source.name)
         verdict = pytest.TestReport(nodeid, location, {}, outcome, reason, "call")
         setattr(verdict, CATEGORY, category)
         for phase in (

@@ -59,7 +59,7 @@ def is_ours(defined: "pytest.FixtureDef[Any]") -> bool:
 
 def fixture_functions(item: pytest.Item, name: str) -> list[Callable[..., object]]:
     """Return the functions of a fixture that an item finds, the one that it gets last."""
-    return [each.func for each in item.session._fixturemanager.getfixturedefs(name, item) or ()]  # noqa: SLF001
+    return [definition.func for definition in item.session._fixturemanager.getfixturedefs(name, item) or ()]  # noqa: SLF001
 
 
 def has_fixture(session: pytest.Session, name: str) -> bool:
@@ -125,7 +125,7 @@ def next_of_worker(config: pytest.Config, *, only_next: bool) -> Sequence[int]:
     if interactor is None or not isinstance(interactor.nextitem_index, int):
         return ()
     with interactor.torun.lock() as waiting:
-        later = () if only_next else tuple(each for each in waiting if isinstance(each, int))
+        later = () if only_next else tuple(position for position in waiting if isinstance(position, int))
     return (interactor.nextitem_index, *later)
 
 

@@ -291,7 +291,7 @@ class Run(Struct):
     def _suspects(self) -> Iterator[str]:
         """Yield the items that a failed gate rests on: cases that fell, else all of a suite whose cases passed."""
         assert self.finished is not None
-        gates = [(key, each) for key, each in self.finished.verdicts if isinstance(each, GateResult)]
+        gates = [(key, verdict) for key, verdict in self.finished.verdicts if isinstance(verdict, GateResult)]
         fallen = {(key, case) for key, gate in gates for case in gate.fallen}
         whole = {key for key, gate in gates if gate.outcome == "failed" and not gate.fallen}
         if not fallen and not whole:
@@ -502,6 +502,6 @@ def planned_cases(items: Iterable[pytest.Item]) -> Iterator[tuple[LoadedCase, bo
     for item in items:
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None and carried_records(item) is None:
             defined = fixture_info(item).name2fixturedefs.get("llmeval_target", ())[-1:]
-            own = any(not each.func.__module__.startswith("pytest_llmeval.") for each in defined)
+            own = any(not definition.func.__module__.startswith("pytest_llmeval.") for definition in defined)
             for case in itertools.filterfalse(is_skipped, item.bulk or (item.loaded.case,)):
                 yield LoadedCase(item.loaded.suite, case, item.loaded.key), own

@@ -95,7 +95,7 @@ class UserLoops:
 
     def apart(self, item: pytest.Item) -> str:
         """The fixtures of a test that live in different loops; empty where all live in one."""
-        loops = {each.argname: self._of_fixtures[each] for each in self._fixtures_of(item)}
+        loops = {definition.argname: self._of_fixtures[definition] for definition in self._fixtures_of(item)}
         first = next(iter(loops), "")
         others = [name for name in loops if loops[name] is not loops[first]]
         if not others:
@@ -110,8 +110,8 @@ class UserLoops:
         if not isinstance(item, pytest.Function):
             return []
         info = fixture_info(item)
-        known = (each for name in info.names_closure for each in info.name2fixturedefs.get(name, ()))
-        return [each for each in known if each in self._of_fixtures]
+        known = (definition for name in info.names_closure for definition in info.name2fixturedefs.get(name, ()))
+        return [definition for definition in known if definition in self._of_fixtures]
 
     def _loop_of(self, item: pytest.Item) -> "_Loop | None":
         """Return the loop of a test's async fixtures, of others that are set up, or of async tests."""

@@ -64,7 +64,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     options = early_config.known_args_namespace
     enabled = early_config.getini("llmeval") if options.llmeval is None else options.llmeval
     approves = getattr(options, "update_snapshots", False) or getattr(options, "update_new_snapshots_only", False)
-    keeps = any(str(each).endswith(SHARD_SUFFIX) for each in options.llmeval_report)
+    keeps = any(str(report).endswith(SHARD_SUFFIX) for report in options.llmeval_report)
     if enabled and (approves or keeps or options.llmeval_affected is not None):
         from pytest_llmeval.data import repository_top
         from pytest_llmeval.services import watch

@@ -422,7 +422,7 @@ class Prefetch:
             own = list(map(self._own, jobs, itertools.repeat(early)))  # a comprehension would show in tracebacks
             # In place of a crashed worker, cases run out of order: those after them may have had their turn here.
             self._considered |= {job.loaded.place for job in jobs}
-            for job in (job for each in following for job in each):
+            for job in (job for jobs_of_case in following for job in jobs_of_case):
                 self._considered.add(job.loaded.place)
                 started = self._start(job, early)
                 if started is not None:
@@ -446,9 +446,9 @@ class Prefetch:
             within_s: How long a case may take, after which nobody needs it any more; ``None`` if that is unknown.
         """
         until = None if within_s is None else time.monotonic() + within_s
-        for each in self._pending.values():
-            if isinstance(each, Pending):
-                each.ended(None if until is None else until - time.monotonic())
+        for pending in self._pending.values():
+            if isinstance(pending, Pending):
+                pending.ended(None if until is None else until - time.monotonic())
 
     def _own(self, job: Job, early: EarlyCalls) -> CaseAnswer | Pending[CaseAnswer] | None:
         __tracebackhide__ = True

@@ -263,10 +263,10 @@ class CallCounter:
     def _counted_as_likely(self, tally: CallTally, question: PanelQuestion) -> Judgement | None:
         if question.question.shared:
             return self._counted(tally, question)
-        new = [each for each in question.expected if each.key not in self._counted_keys]
-        self._counted_keys.update(each.key for each in new)
-        tally.likely.update((each.juror.model, each.question.mode.name) for each in new)
-        tally.again += sum(each.question.mode.asks_again for each in new)
+        new = [expected for expected in question.expected if expected.key not in self._counted_keys]
+        self._counted_keys.update(expected.key for expected in new)
+        tally.likely.update((expected.juror.model, expected.question.mode.name) for expected in new)
+        tally.again += sum(expected.question.mode.asks_again for expected in new)
         if not question.audited:
             self._add_unsure(tally, question, {})
         return _foreseen(question)

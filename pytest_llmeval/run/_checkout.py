@@ -43,9 +43,9 @@ def versions() -> dict[str, str]:
         required = metadata.requires(_DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         required = []
-    for each in required:
-        name = re.match(r"[\w.-]+", each)
-        if name is not None and "extra ==" not in each:
+    for requirement in required:
+        name = re.match(r"[\w.-]+", requirement)
+        if name is not None and "extra ==" not in requirement:
             versions[name[0]] = metadata.version(name[0])
     return versions
 

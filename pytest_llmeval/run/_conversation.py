@@ -172,7 +172,7 @@ class Dialogue:
             message = {"role": "assistant", "content": answer}
             lists = {name: self.parts.find(name, reply) for name in _LISTS}
             self._messages.append(message | {name: list_ for name, list_ in lists.items() if list_ is not MISSING})
-        elif isinstance(new, list) and new and all(isinstance(each, Mapping) for each in new):
+        elif isinstance(new, list) and new and all(isinstance(message_of_reply, Mapping) for message_of_reply in new):
             self._messages += _added(self._messages, new)
         else:
             raise PredictionError("the messages of the reply are no list of objects, expected those that it adds")
@@ -423,9 +423,9 @@ def _added(sent: Sequence[Any], reply_messages: list[Any]) -> list[Any]:
         PredictionError: It does not answer, or speaks for the user.
     """
     new = reply_messages[len(sent) :] if reply_messages[: len(sent)] == list(sent) else reply_messages
-    if any(each.get("role") in _USERS and _text(each.get("content")) for each in new):
+    if any(message.get("role") in _USERS and _text(message.get("content")) for message in new):
         raise PredictionError("the reply has a message of the user, expected those of the assistant and of its tools")
-    if not any({each.get("role"), each.get("kind"), each.get("type")} & _ASSISTANTS for each in new):
+    if not any({message.get("role"), message.get("kind"), message.get("type")} & _ASSISTANTS for message in new):
         raise PredictionError("the reply has no message of the assistant, expected at least one")
     return new
 
@@ -439,7 +439,7 @@ def _text(content: Any) -> str:
     """The text of a message, or of its parts, with a line about each medium."""
     content = described_media(content)
     if isinstance(content, list):
-        texts = (each.get("text") if isinstance(each, Mapping) else each for each in content)
+        texts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
         return "\n".join(str(text) for text in texts if text)
     return content if isinstance(content, str) else "" if content is None else json.dumps(content, ensure_ascii=False)
 

@@ -405,11 +405,11 @@ class Suite(Generic[Input_co, Expected_co]):
         root = root or self.path.parent
         if not self._data:
             return load_suite(self.path, known, root=root, display_path=display_path(self.path, root), share=share)
-        for each in self._by_name.registered:
-            if isinstance(each, CheckKind):
-                known.register_check(each)
+        for extension in self._by_name.registered:
+            if isinstance(extension, CheckKind):
+                known.register_check(extension)
             else:
-                known.register(each)
+                known.register(extension)
         document, foreign = self._document(root)
         if self._cases.fault:
             raise SuiteError([document.fault(("cases",), self._cases.fault)])
@@ -604,8 +604,8 @@ def _case_entry(case: Any) -> dict[str, Any]:
 def _containers(value: Any) -> Any:
     """Return data with lists for tuples and dictionaries for other mappings, as YAML writes them."""
     if isinstance(value, Mapping):
-        return {key: _containers(each) for key, each in value.items()}
-    return [_containers(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _containers(member) for key, member in value.items()}
+    return [_containers(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 suite = Suite
@@ -625,7 +625,7 @@ def declared_suite(path: Path, root: Path) -> Suite:
     file = path.with_name(path.name.partition(IN_MODULE)[0])
     if not file.resolve().is_relative_to(root.resolve()):
         raise LlmevalError(f"{file}: expected a file inside {root}")
-    loaded = (each for each in list(sys.modules.values()) if getattr(each, "__file__", None) == str(file))
+    loaded = (module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == str(file))
     try:
         module = next(loaded, None) or import_file(file, file.stem)
     except Exception as error:  # a user's module may raise anything

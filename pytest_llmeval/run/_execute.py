@@ -202,7 +202,7 @@ def unmet_by_expected(suite: LoadedSuite) -> Iterator[str]:
     Judges, models of embeddings and users' code are not asked. A limit that a perfect score exceeds is meant so.
     """
     unmet_cases: dict[str, tuple[str, list[str]]] = {}
-    cases = [each for each in suite.cases if each.expected is not MISSING and each.expected is not None][:_MOST_TRIED]
+    cases = [case for case in suite.cases if case.expected is not MISSING and case.expected is not None][:_MOST_TRIED]
     for case in cases:
         if suite.checked or suite.limits(case):
             for name, text in _unmet_by_expected(suite, case).items():
@@ -230,11 +230,11 @@ def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
             for label, observation in observations.items()
         ):
             continue  # the ground truth is of another form than answers
-        low = {each.metric: str(each) for each in execution.unmet if _is_worse(suite, each)}
+        low = {unmet.metric: str(unmet) for unmet in execution.unmet if _is_worse(suite, unmet)}
         lines = "; ".join(
             observation.malformed for observation in observations.values() if observation.malformed is not None
         )
-        limits = {each.metric for each in execution.unmet}
+        limits = {unmet.metric for unmet in execution.unmet}
         checks = {name: lines for name in execution.record.unmet if name.startswith("check") and name not in limits}
         current = {**low, **checks}
         common = current if common is None else {name: text for name, text in common.items() if name in current}
@@ -243,12 +243,12 @@ def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
     return common or {}
 
 
-def _is_worse(suite: LoadedSuite, each: Unmet) -> bool:
+def _is_worse(suite: LoadedSuite, unmet: Unmet) -> bool:
     """Whether a score is on the bad side of its limit."""
-    if each.value is None or each.abstained:
+    if unmet.value is None or unmet.abstained:
         return False
-    is_low = each.limit.min is not None and each.value < each.limit.min
-    return is_low is not suite.metrics.lower_is_better(each.metric)
+    is_low = unmet.limit.min is not None and unmet.value < unmet.limit.min
+    return is_low is not suite.metrics.lower_is_better(unmet.metric)
 
 
 def _answered(suite: LoadedSuite, cases: Sequence[Case]) -> str:
@@ -273,7 +273,7 @@ def _agreement(evaluator: RecordedCounts, answer: CaseAnswer) -> Observation:
 
     assert isinstance(evaluator, VerdictStatistics)  # a suite has no other counts that are recorded
     judged = [verdict for verdicts in answer.verdicts.get(evaluator.of, ()) for verdict in verdicts]
-    unasked = next((each for each in judged if isinstance(each, UnaskedError)), None)
+    unasked = next((verdict for verdict in judged if isinstance(verdict, UnaskedError)), None)
     return evaluator.measure_verdicts(judged) if unasked is None else evaluator.absent(str(unasked))
 
 
@@ -314,7 +314,7 @@ def execute_repeats(
                 repeated = [part.record.observations[label] for part in parts]
                 observations[label] = suite.reported[label].reduce(repeated)
         if None not in passed:
-            observations[RELIABILITY] = suite.reported[RELIABILITY].reduce([passing(bool(each)) for each in passed])
+            observations[RELIABILITY] = suite.reported[RELIABILITY].reduce([passing(bool(is_met)) for is_met in passed])
         silent = _abstained_repeats(suite, [part.record.observations for part in parts], observations)
         outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors, silent)
         if None in passed:
@@ -354,7 +354,7 @@ def _concluded(
     below = _below_gates(suite, scores) if missed else {}
     gated = suite.judged_metrics if missed else ()
     worst = next(iter(below), "")
-    missed.sort(key=lambda each: (each.metric != worst, each.metric not in gated, each.metric in TARGET_FIGURES))
+    missed.sort(key=lambda unmet: (unmet.metric != worst, unmet.metric not in gated, unmet.metric in TARGET_FIGURES))
     reasons = [f"{label}: {why}" for label, why in errors.items()]
     reasons += [f"{name}: {why}" for name, why in why_figures_unknown(figures).items() if name in limits]
     for label, observation in observations.items():
@@ -423,8 +423,8 @@ def _abstained_repeats(
     silent = [_abstained(suite, repeat) for repeat in repeats]
     scores = _scores(suite, suite.reported, reduced) if any(silent) else {}
     out = {}
-    for name in dict.fromkeys(name for each in silent for name in each):
-        those = [each[name] for each in silent if name in each]
+    for name in dict.fromkeys(name for abstained in silent for name in abstained):
+        those = [abstained[name] for abstained in silent if name in abstained]
         score = scores.get(name)
         value = those[0].value if score is None else score
         out[name] = Abstained(f"{len(those)} of {counted(len(repeats), 'repeat')}: {those[0].reason}", value)
@@ -449,7 +449,7 @@ def _below_gates(suite: LoadedSuite, scores: Mapping[str, float | None]) -> dict
             share = short / (high - low) if high > low else short
             misses.append((high > low, share, gate.metric, f"lowers gate {gate}: {number_beside(score, *limits)}"))
     texts: dict[str, str] = {}
-    for _, _, metric, text in sorted(misses, key=lambda each: (not each[0], -each[1])):
+    for _, _, metric, text in sorted(misses, key=lambda miss: (not miss[0], -miss[1])):
         texts.setdefault(metric, text)
     return texts
 
@@ -462,7 +462,7 @@ def _wrong_steps(
     missed: Sequence[Unmet],
 ) -> Iterator[str]:
     """Yield what is wrong first with a trajectory, by each evaluator of calls whose limits it does not meet."""
-    names = {each.metric for each in missed}
+    names = {unmet.metric for unmet in missed}
     for label, observation in observations.items():
         evaluator = evaluators[label]
         if not names or evaluator.reads.part != "tool_calls":
@@ -479,7 +479,7 @@ def _unmet_names(
     missed: Sequence[Unmet],
 ) -> Iterator[str]:
     """Yield the names of limits and checks that an answer does not meet, and of evaluators that cannot read it."""
-    yield from (each.metric for each in missed)
+    yield from (unmet.metric for unmet in missed)
     for label, observation in observations.items():
         if observation.malformed is None:
             continue
@@ -625,7 +625,7 @@ def repeated_answers(records: Sequence[CaseRecord]) -> tuple[Mapping[str, Sequen
     """
     seen: dict[str, AnswerShown] = {}
     lines: dict[str, Mapping[str, Sequence[str]]] = {}
-    for record in sorted(records, key=lambda each: each.outcome not in BAD):
+    for record in sorted(records, key=lambda record: record.outcome not in BAD):
         passed = record.outcome not in BAD
         for value, *_ in record.answers:
             key = _answer_key(value)
@@ -642,7 +642,7 @@ def different_answers(values: Iterable[Any]) -> list[AnswerShown]:
     for value in values:
         known = seen.get(key := _answer_key(value))
         seen[key] = AnswerShown(value, known.times + 1 if known else 1)
-    return sorted(seen.values(), key=lambda each: -each.times)
+    return sorted(seen.values(), key=lambda answer: -answer.times)
 
 
 def _answer_key(value: Any) -> str:

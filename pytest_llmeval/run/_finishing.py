@@ -88,13 +88,13 @@ def report(judged: Judged, scope: RunScope) -> Reported:
     """
     notes, failures = list(judged.notes), list[SuiteVerdict]()
     reported: list[tuple[JudgedSuite, SuiteReport]] = []
-    for each in judged.suites:
+    for suite in judged.suites:
         try:
-            reported.append((each, report_suite(each, scope)))
+            reported.append((suite, report_suite(suite, scope)))
         except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite: changes are summarized here)
             why = f"not reported: {fault_of(error)}"
-            failures.append((each.key, GateResult("summary", "failed", None, None, why)))
-            notes.append(f"{each.key.display_path}: {why}")
+            failures.append((suite.key, GateResult("summary", "failed", None, None, why)))
+            notes.append(f"{suite.key.display_path}: {why}")
     if scope.keeper.mode.update and not scope.keeper.mode.refused:
         notes += [note for own, suite in reported for note in _floor_notes(own, suite)]
     compared = []
@@ -211,7 +211,7 @@ def _shown_cases(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> Iterator[Cas
     secrets = secret_values(suite.secret_variables)
     for case in suite.cases:
         if case.id in answered:
-            question, expected = (shown_value(each, secrets) for each in (case.input, case.expected))
+            question, expected = (shown_value(part, secrets) for part in (case.input, case.expected))
             yield replace(case, input=question, expected=expected)
         else:
             yield case
@@ -237,7 +237,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
     first = next(iter(ran.values()))
     suite = first.suite
     reference = suite.reference if suite.reference in ran else next(iter(ran))
-    results = {name: each.result for name, each in ran.items()}
+    results = {name: variant.result for name, variant in ran.items()}
     table = compare_systems(
         results,
         reference,
@@ -248,7 +248,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
         abstained=suite.abstained,
     )
     name = suite.name + (f"[{first.key.test}]" if first.key.test else "")
-    tables = {name: fill_tables(each.suite.metrics, each.result) for name, each in ran.items()}
+    tables = {name: fill_tables(variant.suite.metrics, variant.result) for name, variant in ran.items()}
     compared_by = suite.compared_by or table.metrics[:1]
     return systems_report(name, first.key.display_path, table, compared_by, tables, list(_strengths(suite, results)))
 
@@ -275,7 +275,7 @@ def compared_metrics(suite: LoadedSuite, result: Result) -> list[str]:
     limits = {name for case in suite.cases for name in suite.limits(case)}
     names = {gate.metric for gate in (*suite.score_gates, *suite.regressions)} | limits
     for label, evaluator in suite.evaluators.items():
-        declared = [each.name for each in suite.metrics.declared[label]]
+        declared = [metric.name for metric in suite.metrics.declared[label]]
         option = getattr(evaluator, "metrics", None)  # of users' evaluators it may be anything
         named = option if isinstance(option, list | tuple) else ()
         chosen = {suite.metrics.full_name(label, name) for name in named} & set(declared)
@@ -448,7 +448,7 @@ def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
         for suite_path, verdict in snapshots
         if verdict.outcome == "not_judged"
     ]
-    yield from (f"{REQUIRE_GATES}: {each}" for each in waiting[:_LISTED])
+    yield from (f"{REQUIRE_GATES}: {note}" for note in waiting[:_LISTED])
     if len(waiting) > _LISTED:
         yield f"{REQUIRE_GATES}: ... and {len(waiting) - _LISTED} more"
 
@@ -496,4 +496,4 @@ def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
 def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:
     """Return the history of a suite, or of a variant of it, by its name with the variant in brackets."""
     named = [timeline for timeline in timelines if suite.endswith(timeline.variant)]
-    return max(named, key=lambda each: len(each.variant), default=None)
+    return max(named, key=lambda timeline: len(timeline.variant), default=None)

@@ -66,7 +66,7 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
         else:
             examined.append(judged)
             claims += own
-    claims += [each for variants in variants_of(examined) for each in _claims_between(variants)]
+    claims += [claim for variants in variants_of(examined) for claim in _claims_between(variants)]
     if scope.terms.family == "project":
         claims += _left_out(scope, {suite.key.path for suite in examined})
     gates = _judge_claims(claims, scope.terms.family)
@@ -79,7 +79,7 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
     verdicts.sort(key=lambda verdict: (verdict[0].display_path, verdict[0].test, verdict[0].variant))
     notes = [
         f"{key.display_path}: not evaluated: {why}"
-        for key, why in sorted(failures.items(), key=lambda each: each[0][1:])
+        for key, why in sorted(failures.items(), key=lambda failure: failure[0][1:])
     ]
     notes += _family_notes(claims, scope.terms.family)
     return Judged(suites, verdicts, [*notes, *_notes(suites, scope)])
@@ -122,13 +122,15 @@ def _judge_claims(claims: Sequence[_Claims], family: Family | None) -> dict[Suit
     gates: dict[SuiteKey, list[GateResult]] = {}
     families = [claims] if family == "project" else [[claim] for claim in claims]
     for together in families:
-        files = [each.key.display_path for each in together for _ in each.evidence]
+        files = [claim.key.display_path for claim in together for _ in claim.evidence]
         try:
             verdicts = iter(judge_together([evidence for own in together for evidence in own.evidence], files))
-            settled = [pair for each in together for pair in each.settled(list(islice(verdicts, len(each.evidence))))]
+            settled = [
+                pair for claim in together for pair in claim.settled(list(islice(verdicts, len(claim.evidence))))
+            ]
         except Exception as error:  # noqa: BLE001 (numbers of one family, which affects no other)
             fault = GateResult("gates on changes", "failed", None, None, f"not evaluated: {fault_of(error)}")
-            settled = [(each.key, fault) for each in together]
+            settled = [(claim.key, fault) for claim in together]
         for key, verdict in settled:
             gates.setdefault(key, []).append(verdict)
     return gates
@@ -218,7 +220,7 @@ def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:
             metric.scored or metric.errored or (metric.abstained and judged.suite.abstained == "fell")
         )
         if name not in TARGET_FIGURES and not missable:
-            near = suggest(name, (each for each, value in result.metrics.items() if value.scored))
+            near = suggest(name, (known for known, value in result.metrics.items() if value.scored))
             yield f"{judged.key.display_path}: no case has a value of {name}, so none can miss its threshold{near}"
 
 
@@ -280,14 +282,17 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
     from pytest_llmeval.baselines import examine_regressions
 
     evidence, watch = examine_regressions(measured.run, scope.keeper, snapshot, judged.incomplete, unjudged)
-    evidence = [_awaiting(each, waiting.get(_declared(each.gate.metric, suite), 0)) for each in evidence]
+    evidence = [
+        _awaiting(gate_evidence, waiting.get(_declared(gate_evidence.gate.metric, suite), 0))
+        for gate_evidence in evidence
+    ]
 
     def settled(verdicts: Sequence[GateResult]) -> Iterator[tuple[SuiteKey, GateResult]]:
-        for each, verdict in zip(evidence, verdicts, strict=True):
-            moved = snapshot.moved_limits.get(each.gate.metric)
+        for examined, verdict in zip(evidence, verdicts, strict=True):
+            moved = snapshot.moved_limits.get(examined.gate.metric)
             change = f"; limits changed since the approval: {moved}" if moved else ""
             marked = replace(verdict, reason=f"{verdict.reason}{change}")
-            yield collected.key, collected.qualify(marked, each.gate.max_skipped)
+            yield collected.key, collected.qualify(marked, examined.gate.max_skipped)
 
     return structs.replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
 
@@ -339,12 +344,12 @@ def _calibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Judges]) -
     limited = {gate.metric for gate in suite.gates} | suite.thresholds.keys()
     limited.update(name for case in suite.cases for name in case.thresholds)
     declared = {name: suite.metrics.find(name) for name in sorted(limited)}
-    owned = {name: each for name, each in declared.items() if each is not None}
+    owned = {name: metric for name, metric in declared.items() if metric is not None}
     missing = [
         name
-        for name, each in owned.items()
+        for name, metric in owned.items()
         # An evaluator with labels of its own has a metric by which it is judged.
-        if each.label in judges and each.label in suite.asking and suite.asking[each.label].calibrated_by == ""
+        if metric.label in judges and metric.label in suite.asking and suite.asking[metric.label].calibrated_by == ""
     ]
     if missing:
         known = confirmed(judged.key)
@@ -509,12 +514,12 @@ def _claims_between(variants: Mapping[str, JudgedSuite]) -> Iterator[_Claims]:
             yield variants[name].key, gate
         for (name, text, evidence), result in zip(compared, verdicts, strict=True):
             verdict = replace(result, gate=text)
-            for each in (name, evidence.gate.against):
-                if each in variants:
-                    verdict = variants[each].collected.qualify(verdict, evidence.gate.max_skipped)
+            for system in (name, evidence.gate.against):
+                if system in variants:
+                    verdict = variants[system].collected.qualify(verdict, evidence.gate.max_skipped)
             yield variants[name].key, verdict
 
-    yield _Claims(first.key, [each for *_, each in compared], settled)
+    yield _Claims(first.key, [evidence for *_, evidence in compared], settled)
 
 
 def _waiting(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, GateResult]]:
@@ -534,9 +539,9 @@ def _compared(variants: Mapping[str, JudgedSuite]) -> "Iterator[tuple[str, str, 
     for gate in suite.between:
         named = [gate.system] if gate.system else [name for name in variants if name != gate.against]
         if gate.against in variants:
-            for each in named:
-                if each in variants:
-                    yield each, str(gate), _evidence_between(gate, variants[each], variants)
+            for system in named:
+                if system in variants:
+                    yield system, str(gate), _evidence_between(gate, variants[system], variants)
 
 
 def _evidence_between(gate: "ChangeGate", system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> "GateEvidence":

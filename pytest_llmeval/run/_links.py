@@ -336,7 +336,7 @@ class Budgeted:
                 f"expected 'price: {{input: USD, output: USD}}' (per million tokens) beside 'model'{price_hint()}"
             )
         if case.conversation:
-            scripted = sum(each["role"] == "user" for each in beginning(case.input))
+            scripted = sum(message["role"] == "user" for message in beginning(case.input))
             settings = job.suite.conversation
             most = 1 if settings.limit is None else settings.limit
             turns = scripted if settings.user is None else most

@@ -58,7 +58,7 @@ def measure_each(
             views.append(reading.views(case))
         except PredictionError as error:
             views.append(error)
-    seen = [view for each in views if not isinstance(each, PredictionError) for view in each]
+    seen = [view for views_of_case in views if not isinstance(views_of_case, PredictionError) for view in views_of_case]
     measured = iter(_measure_views(evaluator, seen))
     return [view if isinstance(view, PredictionError) else _of_turns([next(measured) for _ in view]) for view in views]
 
@@ -114,7 +114,10 @@ def measure_answered(
 
     def measured_by(replies_of_case: "Sequence[Sequence[Verdict | LlmevalError]]") -> Observation | Exception:
         return _of_turns(
-            [_measure_judged(evaluator, view, each) for view, each in zip(views, replies_of_case, strict=True)]
+            [
+                _measure_judged(evaluator, view, verdicts_of_view)
+                for view, verdicts_of_view in zip(views, replies_of_case, strict=True)
+            ]
         )
 
     observation = measured_by(replies)
@@ -136,7 +139,7 @@ def _measure_judged(
     from pytest_llmeval.judges import UnaskedError, as_judge_errors
 
     seen = as_judge_errors(verdicts)
-    unasked = next((each for each in seen if isinstance(each, UnaskedError)), None)
+    unasked = next((verdict for verdict in seen if isinstance(verdict, UnaskedError)), None)
     try:
         measured = _usable(evaluator.measure_judged(case, seen))
     except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
@@ -160,10 +163,10 @@ def _usable(measured: Any) -> Observation | Exception:
 def _of_turns(measured: Sequence[Observation | Exception]) -> Observation | Exception:
     """Add the observations of turns up; a turn that could not be measured is the error of the case."""
     observations = []
-    for number, each in enumerate(measured, 1):
-        if isinstance(each, Exception):
-            return each if len(measured) == 1 else EvaluatorError(f"turn {number}: {format_error(each)}")
-        observations.append(each)
+    for number, turn in enumerate(measured, 1):
+        if isinstance(turn, Exception):
+            return turn if len(measured) == 1 else EvaluatorError(f"turn {number}: {format_error(turn)}")
+        observations.append(turn)
     if len(observations) == 1:
         return observations[0]
     wrong = [
@@ -208,8 +211,10 @@ class MeasuredBlocks:
         place = (suite.place, label, case.id)
         if place not in self._measured:
             block = self._blocks(suite, label, evaluator.batch)[case.id]
-            for each, measured in zip(block, measure_each(evaluator, block, suite.readings[label]), strict=True):
-                self._measured[suite.place, label, each.id] = measured
+            for case_of_block, measured in zip(
+                block, measure_each(evaluator, block, suite.readings[label]), strict=True
+            ):
+                self._measured[suite.place, label, case_of_block.id] = measured
         return self._measured.pop(place)
 
     def _blocks(self, suite: LoadedSuite, label: str, size: int) -> Mapping[str, Sequence[Case]]:
@@ -239,13 +244,13 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
     """
     observed: dict[str, Observation] = {}
     errors: dict[str, str] = {}
-    for label, each in measured.items():
-        if isinstance(each, MissingDataError | MissingExtraError):
-            raise each
-        if isinstance(each, Observation):
-            observed[label] = each
+    for label, result in measured.items():
+        if isinstance(result, MissingDataError | MissingExtraError):
+            raise result
+        if isinstance(result, Observation):
+            observed[label] = result
         else:
-            errors[label] = presentable(format_error(each) + origin(each))
+            errors[label] = presentable(format_error(result) + origin(result))
     malformed = [observation.malformed for observation in observed.values() if observation.malformed is not None]
     failed = [*errors.values(), *chain(*(not_computed(observation.errored) for observation in observed.values()))]
     outcome: CaseOutcome = "errored" if failed else "failed" if malformed else "passed"

@@ -46,7 +46,7 @@ def merge_shards(shards: Sequence[ShardFile], root: Path, *, approves: bool = Fa
     """
     if faults := [*_other_software(shards, root), *_other_files(shards, root)]:  # before anything is imported
         raise LlmevalError("\n".join(faults))
-    plugins = {each.path: each.plugins for shard in shards for each in shard.origin.suites}
+    plugins = {suite.path: suite.plugins for shard in shards for suite in shard.origin.suites}
     known = {
         variant.key._replace(path=str(root / variant.key.path)): variant.judges
         for shard in shards
@@ -101,7 +101,7 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
 
     What came with the shards is no part of the checkout, and is not used.
     """
-    folders = {each.path.resolve().parent for each in shards}
+    folders = {shard.path.resolve().parent for shard in shards}
     commit_files = cache(_tracked)  # git is asked only if a file lies where shards do
 
     def came_with_shards(file: Path) -> bool:
@@ -124,7 +124,9 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
                     shard, f"a run of {suite.path} that differs in suite file", "what is checked out here"
                 )
             files = {suite.path: file, **{name: file_of_plugin(name, root) for name in suite.plugins}}
-            foreign = [name for name, each in files.items() if each is not None and came_with_shards(each)]
+            foreign = [
+                name for name, path_here in files.items() if path_here is not None and came_with_shards(path_here)
+            ]
             faults = [plugin_fault(*named, path, root) for named in suite.plugins.items()]
             for fault in [
                 *(f"{name}: {_AMONG_SHARDS}" for name in foreign),
@@ -137,7 +139,8 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
 
             asking = path.parent.parent
             if not (
-                asking.is_dir() and any(judgements_of(each) == path for each in asking.iterdir() if each.is_file())
+                asking.is_dir()
+                and any(judgements_of(suite_file) == path for suite_file in asking.iterdir() if suite_file.is_file())
             ):
                 where = display_path(path, root)
                 yield f"{shard.path}: found judgements for {where}, expected those of a suite or test of the checkout"
@@ -163,8 +166,8 @@ def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[
             of_suite = prints[ran_suite.path]
             if isinstance(of_suite, LlmevalError):
                 yield from (
-                    f"{shard.path}: {ran_suite.path} cannot be judged here: {each}"
-                    for each in str(of_suite).split("\n")
+                    f"{shard.path}: {ran_suite.path} cannot be judged here: {line}"
+                    for line in str(of_suite).split("\n")
                 )
             elif other := list(_print_differences(ran_suite, of_suite[parts[shard.path]])):
                 yield _foreign_shard(
@@ -277,13 +280,13 @@ def _unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
     """Yield what several files have results of, and the tests of which none has any."""
     for first, second in combinations(shards, 2):
         if both := sorted(first.run.items.keys() & second.run.items.keys()):
-            ids = _listed([each.nodeid for each in both][:_LISTED], len(both))
+            ids = _listed([item.nodeid for item in both][:_LISTED], len(both))
             yield f"{second.path}: found results that {first.path} has, too, expected each once: {ids}"
     known = {item.nodeid for shard in shards for item in shard.run.items}
-    known |= {each for shard in shards for each in shard.run.unfinished}
+    known |= {nodeid for shard in shards for nodeid in shard.run.unfinished}
     if len(shards) > 1 and len({shard.origin.options.selection for shard in shards}) == 1:
-        known |= {each for shard in shards for each in shard.run.unwanted}
-    if missing := sorted({each for shard in shards for each in shard.run.deselected} - known):
+        known |= {nodeid for shard in shards for nodeid in shard.run.unwanted}
+    if missing := sorted({nodeid for shard in shards for nodeid in shard.run.deselected} - known):
         yield f"no file has {_listed(missing[:_LISTED], len(missing))}: name the files of all parts"
 
 

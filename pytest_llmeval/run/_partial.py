@@ -68,7 +68,7 @@ class _Slice:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "_Slice":
-        statistics = {label: Statistics.from_json(each) for label, each in data["evaluators"].items()}
+        statistics = {label: Statistics.from_json(counted) for label, counted in data["evaluators"].items()}
         statistics[_OUTCOME] = Statistics.from_json(data["outcomes"])
         cases, missing = data["cases"], data["missing"]
         if type(cases) is not int or type(missing) is not int or not 0 <= missing <= cases:
@@ -114,7 +114,7 @@ class PartialResult:
         groups: dict[str, dict[str, _Slice]] = {}
         for key in group_by:
             members = grouped((group, record) for record in records for group in groups_of_case(record.labels, key))
-            groups[key] = {name: _Slice.from_records(with_outcome, some) for name, some in members.items()}
+            groups[key] = {name: _Slice.from_records(with_outcome, subset) for name, subset in members.items()}
         return cls(dict(evaluators), tuple(group_by), _Slice.from_records(with_outcome, records), groups)
 
     @property
@@ -139,8 +139,8 @@ class PartialResult:
         evaluators = {**self.evaluators, _OUTCOME: OUTCOME_EVALUATOR}
         groups = {key: dict(self._groups[key]) for key in self.group_by}
         for key, into in groups.items():
-            for name, some in other._groups[key].items():
-                into[name] = into[name].plus(some, evaluators) if name in into else some
+            for name, slice_ in other._groups[key].items():
+                into[name] = into[name].plus(slice_, evaluators) if name in into else slice_
         return PartialResult(self.evaluators, self.group_by, self._whole.plus(other._whole, evaluators), groups)
 
     def result(self, confidence: float | None = 0.95) -> Result:
@@ -156,22 +156,22 @@ class PartialResult:
         groups: dict[str, dict[str, GroupResult]] = {}
         for key in self.group_by:
             groups[key] = {}
-            for name, some in sorted(self._groups[key].items()):
-                metrics, methods = self._metrics(some, names, confidence)
+            for name, slice_ in sorted(self._groups[key].items()):
+                metrics, methods = self._metrics(slice_, names, confidence)
                 pass_rate = metrics.pop(PASS_RATE)
-                groups[key][name] = GroupResult(some.cases, metrics, pass_rate, intervals=methods)
+                groups[key][name] = GroupResult(slice_.cases, metrics, pass_rate, intervals=methods)
         metrics, methods = self._metrics(self._whole, names, confidence)
         pass_rate = metrics.pop(PASS_RATE)
         return Result(metrics, groups, (), pass_rate, evaluators=self.evaluators, intervals=methods)
 
     def _metrics(
-        self, some: _Slice, names: Mapping[str, Sequence[str]], confidence: float | None
+        self, slice_: _Slice, names: Mapping[str, Sequence[str]], confidence: float | None
     ) -> tuple[dict[str, MetricValue], dict[str, IntervalMethod]]:
         values: dict[str, MetricValue] = {}
         methods: dict[str, IntervalMethod] = {}
         for label, evaluator in {**self.evaluators, _OUTCOME: OUTCOME_EVALUATOR}.items():
-            statistics = some.statistics[label]
-            merged = statistics.values_of(label, evaluator, names[label], confidence, some.missing)
+            statistics = slice_.statistics[label]
+            merged = statistics.values_of(label, evaluator, names[label], confidence, slice_.missing)
             for name, (value, method) in merged.items():
                 values[name] = value
                 if method is not None:
@@ -181,7 +181,7 @@ class PartialResult:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data; `from_json` reads it."""
         groups = {
-            key: {name: each.to_json() for name, each in sorted(self._groups[key].items())} for key in self._groups
+            key: {name: slice_.to_json() for name, slice_ in sorted(self._groups[key].items())} for key in self._groups
         }
         return {
             "partial_result": _VERSION,
@@ -207,11 +207,11 @@ class PartialResult:
             if data.get("partial_result") != _VERSION:
                 raise LlmevalError(f"partial_result: found {data.get('partial_result')!r}, expected {_VERSION}")
             own = {
-                label: _evaluator(label, each, (evaluators or {}).get(label))
-                for label, each in data["evaluators"].items()
+                label: _evaluator(label, described, (evaluators or {}).get(label))
+                for label, described in data["evaluators"].items()
             }
             groups = {
-                key: {name: _Slice.from_json(each) for name, each in data["groups"][key].items()}
+                key: {name: _Slice.from_json(slice_data) for name, slice_data in data["groups"][key].items()}
                 for key in data["group_by"]
             }
             return cls(own, tuple(data["group_by"]), _Slice.from_json(data["whole"]), groups)

@@ -48,15 +48,15 @@ def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -
         read = [_Read.parse(repeats[number - 1]) for number in numbers]
     except (MissingTraceError, PredictionError):
         return None
-    conversations = [each.messages is not None for each in read]
-    compares_texts = not any(each.calls for each in read)
+    conversations = [repeat.messages is not None for repeat in read]
+    compares_texts = not any(repeat.calls for repeat in read)
     if len(read) < 2 or (compares_texts and not all(conversations)):  # noqa: PLR2004 (a pair)
         return None
-    steps = [list(each.steps(texts=compares_texts)) for each in read]
+    steps = [list(repeat.steps(texts=compares_texts)) for repeat in read]
     turn = done = 0
     for place in range(max(map(len, steps))):
         now = [step[place] if place < len(step) else _END for step in steps]
-        if len({each.key for each in now}) > 1:
+        if len({action.key for action in now}) > 1:
             variants = _variant_actions(dict(zip(numbers, now, strict=True)), redact)
             return {"turn": max(turn, 1) if any(conversations) else None, "step": done + 1, "variants": variants}
         turn, done = (turn + 1, 0) if now[0].is_user else (turn, done + 1)

@@ -386,7 +386,7 @@ def _shortened(value: Any, most: int, own: int = _OWN_TEXT) -> Any:
     if isinstance(value, str):
         return excerpt(value, max(most, own), lines=True, count=True)
     if isinstance(value, Mapping):
-        return {name: _shortened(each, most, own if isinstance(each, str) else 0) for name, each in value.items()}
+        return {name: _shortened(member, most, own if isinstance(member, str) else 0) for name, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_shortened(each, most, 0) for each in value]
+        return [_shortened(item, most, 0) for item in value]
     return value

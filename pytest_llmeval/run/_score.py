@@ -188,7 +188,7 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
         labelled = [(label, _labelled(evaluator, caller)[1]) for label, evaluator in evaluators.items()]
     else:
         several = listed(evaluators) if isinstance(evaluators, Iterable) else [evaluators]
-        labelled = [_labelled(each, caller) for each in several]
+        labelled = [_labelled(evaluator, caller) for evaluator in several]
     named = dict(labelled)
     if len(named) < len(labelled):
         raise EvaluatorError(
@@ -204,26 +204,26 @@ def _is_one_entry(evaluators: Mapping[str, Any]) -> bool:
     return any(name in default_registry() and isinstance(options, Mapping) for name, options in evaluators.items())
 
 
-def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
+def _labelled(evaluator: Any, caller: str) -> tuple[str, Evaluator]:
     """Return the label of an evaluator, and the evaluator."""
     from pytest_llmeval.evaluators import evaluator_of
     from pytest_llmeval.suites import label_evaluator
 
     try:
-        label, each = label_evaluator(each)
+        label, evaluator = label_evaluator(evaluator)
     except EvaluatorError as error:
         raise EvaluatorError(f"{caller}: {error}") from None
-    if callable(each) and not isinstance(each, type | Evaluator):
-        each = evaluator_of(each)
-    if not isinstance(each, Evaluator):
+    if callable(evaluator) and not isinstance(evaluator, type | Evaluator):
+        evaluator = evaluator_of(evaluator)
+    if not isinstance(evaluator, Evaluator):
         from pytest_llmeval.run._declared import Suite
 
-        kind = each.__name__ if isinstance(each, type) else type(each).__name__
-        kind = "a suite" if isinstance(each, Suite) else kind
+        kind = evaluator.__name__ if isinstance(evaluator, type) else type(evaluator).__name__
+        kind = "a suite" if isinstance(evaluator, Suite) else kind
         raise EvaluatorError(
             f"{caller}: found {kind}, expected an evaluator, such as get_evaluator('text'), or a function"
         )
-    return label or name_of(each), each
+    return label or name_of(evaluator), evaluator
 
 
 def cases_in_forms(cases: Iterable[Case]) -> list[Case]:
@@ -258,7 +258,9 @@ def _records(
         ]
         for case, *row in zip(block, *columns, strict=True):
             measured = zip(evaluators, row, strict=True)
-            yield shared.record(case, {label: each for label, each in measured if each is not None})
+            yield shared.record(
+                case, {label: observation for label, observation in measured if observation is not None}
+            )
 
 
 def _as_judged(evaluator: Evaluator) -> "JudgedEvaluator | None":
@@ -312,11 +314,11 @@ def _measure_asking(
     askings = [Asking.about(evaluator, case, reading, panel) for case in cases]
     ask_from_python(panel, workers, lambda service: (asking.ask(service) for asking in askings), store)
     measured: list[tuple[Observation | Exception, Observation | None]] = []
-    for case, each in zip(cases, askings, strict=True):
-        verdicts = [] if each.error is not None else each.verdicts
-        own = each.error or measure_answered(evaluator, case, reading, verdicts)
+    for case, asking in zip(cases, askings, strict=True):
+        verdicts = [] if asking.error is not None else asking.verdicts
+        own = asking.error or measure_answered(evaluator, case, reading, verdicts)
         agreed = None
-        if agreement is not None and each.error is None:
+        if agreement is not None and asking.error is None:
             agreed = agreement.measure_verdicts(list(chain(*verdicts)))
         measured.append((own, agreed))
     return measured

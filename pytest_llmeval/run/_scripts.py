@@ -233,7 +233,7 @@ class ScriptRun:
         Raises:
             LlmevalError: The file cannot be read or written, or two files are named.
         """
-        files = {self._predictions_file(each) for each in (self.record, self.replay) if each}
+        files = {self._predictions_file(file) for file in (self.record, self.replay) if file}
         if not files:
             return None
         if len(files) > 1:
@@ -355,8 +355,8 @@ def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor 
         return future.result()
 
     try:
-        for each in blocks:
-            pending.append((each, executor.submit(task, each)))
+        for block in blocks:
+            pending.append((block, executor.submit(task, block)))
             if len(pending) >= in_flight:
                 yield first()
         while pending:

@@ -529,11 +529,11 @@ def _parsed(path: Path, lines: Iterator[bytes], root: Path) -> ShardFile:
     if foreign and not run.ended:
         raise ValueError(f"found results of {min(foreign)!r}, which is none of its suites")
     recorded = {path.as_posix() for path, _ in run.judgements}
-    for each in (*paths, *foreign, *recorded, origin.options.predictions):
-        check_inside(each, root)
-    for each in recorded:
-        if not Path(each).match(f"{OWN_FOLDER}/*.jsonl"):
-            raise ValueError(f"found {each!r} as a file of judgements, expected one in {OWN_FOLDER}")
+    for file in (*paths, *foreign, *recorded, origin.options.predictions):
+        check_inside(file, root)
+    for file in recorded:
+        if not Path(file).match(f"{OWN_FOLDER}/*.jsonl"):
+            raise ValueError(f"found {file!r} as a file of judgements, expected one in {OWN_FOLDER}")
     return ShardFile(path, origin, run.relocated(lambda file: str(root / file)))
 
 

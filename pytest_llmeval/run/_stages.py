@@ -429,9 +429,9 @@ def extended(point: Literal["collected", "reported"], stage: _Stage, scope: RunS
         stage: The stage.
         scope: The run.
     """
-    for each in extensions_of(point):
-        if each.applies(stage, scope):
-            stage = each.load()(stage, scope)
+    for extension in extensions_of(point):
+        if extension.applies(stage, scope):
+            stage = extension.load()(stage, scope)
     return stage
 
 
@@ -541,7 +541,7 @@ def judges_of(suite: LoadedSuite, judges: "SuiteJudges", display_path: str) -> d
         return judged
     from pytest_llmeval.evaluators import VerdictStatistics
 
-    counts = {label: each for label, each in recorded.items() if isinstance(each, VerdictStatistics)}
+    counts = {label: evaluator for label, evaluator in recorded.items() if isinstance(evaluator, VerdictStatistics)}
     return judged | {label: judged[count.of] for label, count in counts.items()}
 
 
@@ -660,7 +660,9 @@ def _unrecorded(judged: Judged, root: Path) -> Iterator[tuple[str, str]]:
             lacking[suite.key.path] += any(NOT_RECORDED in error for every in errors for error in every.values())
     for path, count in lacking.items():
         if count:
-            display, file = (shlex.quote(display_path(each, root)) for each in (Path(path), judgements_of(Path(path))))
+            display, file = (
+                shlex.quote(display_path(file_path, root)) for file_path in (Path(path), judgements_of(Path(path)))
+            )
             lack = f"{counted(count, 'case')} {'lacks' if count == 1 else 'lack'} recorded verdicts"
             yield "", f"replay: {lack}: pytest --llmeval {display} --llmeval-judge=record, then commit {file}"
 

@@ -173,13 +173,13 @@ def _streamed(
         blocks = map(_Columns.from_cases, in_blocks(cases, block))
     measured = in_order(task, blocks, executor, in_flight)
     if results is None:
-        for some, _ in measured:
-            total += some
+        for part, _ in measured:
+            total += part
         check_complete()
     else:
         with closing(CaseResultWriter(results)) as writer:
-            for some, listed in measured:
-                total += some
+            for part, listed in measured:
+                total += part
                 writer.write(listed)
             check_complete()
             writer.finish()
@@ -331,5 +331,5 @@ _SINKS: Mapping[str, Callable[[Path], _Sink]] = MappingProxyType({".jsonl": _Jso
 def in_blocks(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:
     """Cut a stream of cases into lists."""
     left = iter(cases)
-    while some := list(islice(left, size)):
-        yield some
+    while cases_of_block := list(islice(left, size)):
+        yield cases_of_block

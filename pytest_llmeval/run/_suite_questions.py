@@ -118,7 +118,7 @@ class SuiteQuestions:
         sizes = []
         while put := asking.next():
             sizes.append(len(put))
-            single = (each for question in put for each in _askable(question))
+            single = (juror_question for question in put for juror_question in _askable(question))
             self.questions.extend(SuiteQuestion(case, *place[1:], question) for question in single)
             known = [judgement for question in put if (judgement := _known(question, stored)) is not None]
             if len(known) < len(put):
@@ -133,8 +133,8 @@ def _known(panel: PanelQuestion, stored: StoredReplies) -> Judgement | None:
     verdicts: dict[str, JurorVerdict] = {}
     while names := panel.unanswered(verdicts):
         for name in names:
-            each = panel.jurors[name]
-            entry = each.juror.recordings.get(each.key) or stored(each.key)
+            question = panel.jurors[name]
+            entry = question.juror.recordings.get(question.key) or stored(question.key)
             if entry is None:
                 return None
             verdicts[name] = JurorVerdict(_read(panel.question.mode, entry.reply))

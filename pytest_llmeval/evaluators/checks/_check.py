@@ -422,8 +422,8 @@ class InTurns:
             turns = view.turns(self.turn)
         except CheckError:
             return
-        for _, each in turns:
-            yield from self.node.questions(each)
+        for _, turn in turns:
+            yield from self.node.questions(turn)
 
     def find(self, view: View) -> CheckFinding:
         """Look at each turn; one that is not met decides, also if others could not be checked."""
@@ -432,8 +432,8 @@ class InTurns:
         except CheckError as error:
             return CheckFinding(None, None, self.written, str(error))
         findings = [
-            each._replace(text=f"turn {number}: {each.text}") if each.text else each
-            for number, each in [(number, self.node.find(each)) for number, each in turns]
+            finding._replace(text=f"turn {number}: {finding.text}") if finding.text else finding
+            for number, finding in [(number, self.node.find(turn)) for number, turn in turns]
         ]
         return _counted(findings, len(findings), "")
 

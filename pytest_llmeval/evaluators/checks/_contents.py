@@ -115,7 +115,9 @@ def numbers_in(text: str) -> list[tuple[str, float]]:
     [('2½', 2.5), ('10³', 1000.0), ('$1.2 million', 1200000.0)]
     """
     # A raised digit and a fraction are digits like others once they are normalized.
-    characters = (each if each in _AS_THEY_ARE else unicodedata.normalize("NFKC", each) for each in text)
+    characters = (
+        character if character in _AS_THEY_ARE else unicodedata.normalize("NFKC", character) for character in text
+    )
     plain = "".join(characters).translate(_MINUS)
     return [(match.group().strip(), _matched_number(match)) for match in _NUMBER.finditer(plain)]
 
@@ -171,7 +173,7 @@ def _number_text(written: str, value: float) -> str:
     if math.isnan(value):
         return quoted(written)
     number = limit(value)
-    is_plain = all(each in "0123456789.,+-$€£¥" for each in written) and "," not in written.partition(".")[2]
+    is_plain = all(character in "0123456789.,+-$€£¥" for character in written) and "," not in written.partition(".")[2]
     return number if is_plain else f"{number} ({quoted(written)})"
 
 
@@ -268,7 +270,7 @@ def _quotations(text: str) -> list[str]:
         else:
             quotations[text[place:end]] = None
             place = end + 1
-    return [each for each in quotations if each]
+    return [quotation for quotation in quotations if quotation]
 
 
 _GAP = re.compile(r"\[?(?:\u2026+|\.{3,})\]?")
@@ -317,7 +319,7 @@ def _contexts(subject: Subject) -> list[str]:
     """
     contexts = subject.part("contexts")
     listed = [contexts] if isinstance(contexts, str) else contexts
-    if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+    if not isinstance(listed, list | tuple) or not all(isinstance(context, str) for context in listed):
         raise CheckError(f"found {describe_found(contexts)} as contexts, expected a list of texts")
     return list(listed)
 
@@ -337,14 +339,14 @@ class _Pattern:
 
 def _is_luhn(text: str) -> bool:
     """Whether the check digit of a card number in an answer is valid (Luhn), for the check ``pii``."""
-    digits = [int(each) for each in reversed(text) if each.isdigit()]
+    digits = [int(character) for character in reversed(text) if character.isdigit()]
     return sum(digit if n % 2 == 0 else sum(divmod(2 * digit, 10)) for n, digit in enumerate(digits)) % 10 == 0
 
 
 def _is_iban(text: str) -> bool:
     """Whether the check digits of an IBAN in an answer are valid, for the check ``pii``."""
     plain = text.replace(" ", "")
-    return int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
+    return int("".join(str(int(character, 36)) for character in plain[4:] + plain[:4])) % 97 == 1
 
 
 _CN_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
@@ -364,8 +366,8 @@ def _pii_patterns() -> Mapping[str, _Pattern]:
     """The patterns of personal data that the check ``pii`` finds in answers, by sort."""
     data = json.loads((_DATA / "pii.json").read_text(encoding="utf-8"))
     return {
-        name: _Pattern(re.compile(each["pattern"], re.ASCII), _PROOFS.get(each.get("proof"), bool))
-        for name, each in data.items()
+        name: _Pattern(re.compile(sort["pattern"], re.ASCII), _PROOFS.get(sort.get("proof"), bool))
+        for name, sort in data.items()
     }
 
 

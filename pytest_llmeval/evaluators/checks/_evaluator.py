@@ -217,7 +217,7 @@ def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
         ValueError: An entry has faults.
     """
     listed = tuple(entries)
-    if all(isinstance(each, Check) for each in listed):
+    if all(isinstance(check, Check) for check in listed):
         return listed
     host = Unlocated()
     read = CheckReader(SHIPPED, host).read(listed, ())

@@ -127,7 +127,7 @@ def _schema_test(schema: Any) -> Complaint:
 
     def complaint(value: Any) -> str | None:
         try:
-            errors = sorted(compiled.errors(value), key=lambda each: each.json_path)
+            errors = sorted(compiled.errors(value), key=lambda violation: violation.json_path)
         except EvaluatorError as error:
             raise CheckError(str(error)) from None
         if not errors:
@@ -245,7 +245,10 @@ def _mapping_difference(
 
 def _missing_item(expected: Sequence[Any], actual: Sequence[Any], place: str) -> str | None:
     """The wanted item that has no item of its own among those found, under the pairing with most pairs."""
-    fits = [[n for n, each in enumerate(actual) if not _difference(item, each, "", subset=True)] for item in expected]
+    fits = [
+        [n for n, candidate in enumerate(actual) if not _difference(item, candidate, "", subset=True)]
+        for item in expected
+    ]
     owner: dict[int, int] = {}
 
     def pair(item: int, tried: set[int]) -> bool:

@@ -76,8 +76,8 @@ class Unlocated:
         try:
             return adapter(kind).validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
-            for each in error.errors(include_url=False)[:1]:
-                self.fault(path, option_fault(each, kind))
+            for details in error.errors(include_url=False)[:1]:
+                self.fault(path, option_fault(details, kind))
         except (TypeError, ValueError) as error:
             self.fault(path, f"found {describe(data)}, expected JSON data ({error})")
         return None
@@ -186,7 +186,7 @@ class CheckReader:
         if kind is None:
             raise self._unknown(key, path if isinstance(entry, str) else place)
         if kind.each and isinstance(argument, list | tuple):
-            leaves = [self._leaf(kind, key, each, (*place, n), on, negated) for n, each in enumerate(argument)]
+            leaves = [self._leaf(kind, key, item, (*place, n), on, negated) for n, item in enumerate(argument)]
             if not leaves:
                 raise self._refused(place, "found an empty list, expected at least one")
             return Composed(leaves, len(leaves), negated=False, written=""), key, False
@@ -316,7 +316,7 @@ def _replaced(entry: Any, path: Path, value: str) -> Any:
     inside = _replaced(entry[path[0]], path[1:], value)
     if isinstance(entry, Mapping):
         return {**entry, path[0]: inside}
-    return [inside if number == path[0] else each for number, each in enumerate(entry)]
+    return [inside if number == path[0] else item for number, item in enumerate(entry)]
 
 
 def _written(key: str, argument: Any) -> str:

@@ -153,7 +153,7 @@ def _containing_check(values: Text | tuple[Text, ...], *, ignore_case: bool, nee
 
 def _first(needles: Sequence[str], text: str) -> str:
     """The first of some texts that another contains, with its position."""
-    needle = next(each for each in needles if each in text)
+    needle = next(text_sought for text_sought in needles if text_sought in text)
     return f"{quoted(needle)} at character {text.index(needle) + 1}"
 
 
@@ -417,9 +417,9 @@ def _tool_call(pattern: str | CountedCalls) -> CheckTest:
     later = CallPattern(meant.before) if isinstance(meant.before, str) else meant.before
     if meant.min < 0 or (meant.max is not None and meant.max < meant.min):
         raise ValueError(f"found min {meant.min} and max {meant.max}, expected 0 <= min <= max")
-    for each in (meant, later):
-        if each is not None and each.arguments is not None:
-            TimedPattern.compile(each.arguments)
+    for call_pattern in (meant, later):
+        if call_pattern is not None and call_pattern.arguments is not None:
+            TimedPattern.compile(call_pattern.arguments)
 
     def test(subject: Subject) -> CheckOutcome:
         calls = _calls(subject)

@@ -225,7 +225,7 @@ class JudgeAgreement(Judge):
         counts = {
             **pair_moments(verdict.score, math.fsum(scores) / len(scores)),
             **unit_moments([verdict.score, *scores]),
-            **{cell_name(_key(each), _key(level)): count / len(scores) for each, count in cells.items()},
+            **{cell_name(_key(human), _key(level)): count / len(scores) for human, count in cells.items()},
         }
         if people.weight != 1:
             counts = {name: people.weight * count for name, count in counts.items()}
@@ -243,9 +243,9 @@ class JudgeAgreement(Judge):
         if "judge" not in details:
             return []
         level = level_of(details["judge"], self._levels())
-        if all(level_of(each, self._levels()) == level for each in details["human"]):
+        if all(level_of(score, self._levels()) == level for score in details["human"]):
             return []
-        people = listed([f"{each:g}" for each in details["human"]])
+        people = listed([f"{score:g}" for score in details["human"]])
         return [f"score {details['judge']:g} of the judge, {people} of people", *reason_lines(details)]
 
     def _fixed_names(self) -> list[str]:
@@ -386,7 +386,7 @@ def _balanced(
     0.88 of the reviews with 20 labels of each kind.
     """
     drawn = [label * independent for label in labels]
-    bounds = [mid_p_interval(value * each, each, confidence) for value, each in zip(values, drawn, strict=True)]
+    bounds = [mid_p_interval(value * size, size, confidence) for value, size in zip(values, drawn, strict=True)]
     below = math.hypot(*(value - low for value, (low, _) in zip(values, bounds, strict=True)))
     above = math.hypot(*(high - value for value, (_, high) in zip(values, bounds, strict=True)))
     middle = sum(values) / 2

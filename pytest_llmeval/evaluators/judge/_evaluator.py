@@ -341,7 +341,7 @@ class Judge(JudgedEvaluator):
             texts = prompt_texts(case, self._prompt.placeholders, self._prompt.name)
             language = self._language(self._prompt.text, None)
         elif self.criteria is not None and mode is not None:
-            fields = tuple(each for each in mode.fields if each not in (_CRITERIA, _STEPS))
+            fields = tuple(field for field in mode.fields if field not in (_CRITERIA, _STEPS))
             texts = CaseTexts.of_case(case, fields, optional_fields(name))
             language = self._language(self.criteria, None)
         else:
@@ -454,7 +454,7 @@ class Judge(JudgedEvaluator):
         counts |= excess_counts("excess", judged.share(score), mean, people.weight)
         if self.rubric is not None:
             mark = self.rubric.pass_mark
-            passed = sum(each >= mark for each in people.scores) / len(people.scores)
+            passed = sum(score_of_person >= mark for score_of_person in people.scores) / len(people.scores)
             counts |= excess_counts("pass_excess", float(score >= mark), passed, people.weight)
         return counts
 

@@ -244,7 +244,7 @@ class HumanLabels:
         Raises:
             SuiteError: One cannot be read, or has faults.
         """
-        return cls(HumanLabel.read_all((Path(each), each) for each in ([files] if isinstance(files, str) else files)))
+        return cls(HumanLabel.read_all((Path(file), file) for file in ([files] if isinstance(files, str) else files)))
 
     def matching(self, cases: Sequence[str], prints: ShownPrints) -> list[HumanLabel]:
         """Return the labels of an answer.

@@ -130,7 +130,7 @@ class PanelAgreement(VerdictStatistics):
         counts |= {"units": 1, "spread": spread, **unit_moments(list(scores.values()))}
         for pair in self._pairs.values():
             if scores.keys() >= set(pair):
-                left, right = (json.dumps(scores[each]) for each in pair)
+                left, right = (json.dumps(scores[juror]) for juror in pair)
                 counts[cell_name(left, right, _pair_column(pair))] = 1
         return counts
 
@@ -179,14 +179,14 @@ def with_audit(
     Returns:
         The observation, or the error of measuring it again; the observation itself where no cascade was asked.
     """
-    cascaded = [each for view in verdicts for each in view if isinstance(each, CascadeVerdict)]
+    cascaded = [verdict for view in verdicts for verdict in view if isinstance(verdict, CascadeVerdict)]
     if not cascaded or not observation.counts:
         return observation
     counts = {**observation.counts, _JUDGED: 1.0}
     if any(verdict.first is not None for verdict in cascaded):
         counts[_SURE] = 1.0
     if any(verdict.audited for verdict in cascaded):
-        small = again([[_by_small(each) for each in view] for view in verdicts])
+        small = again([[_by_small(verdict) for verdict in view] for view in verdicts])
         if isinstance(small, Exception):
             return small
         counts[_AUDITED] = 1.0

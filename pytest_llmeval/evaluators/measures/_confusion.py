@@ -89,20 +89,20 @@ class Margins:
 
         hits, predicted, gold = self.hits, self.predicted, self.gold
         if kind == "micro":
-            hits, predicted, gold = (each.sum(axis=0) for each in (hits, predicted, gold))
-        each = {
+            hits, predicted, gold = (counts.sum(axis=0) for counts in (hits, predicted, gold))
+        by_metric = {
             "precision": precision(hits, predicted, gold),
             "recall": recall(hits, gold),
             "f1": f1(hits, predicted, gold),
         }
         if kind == "micro":
-            return each
+            return by_metric
         weights = gold if kind == "weighted" else ((gold + predicted) > 0).astype(np.float64)
         total = weights.sum(axis=0)
-        for values in each.values():
+        for values in by_metric.values():
             np.copyto(values, 0.0, where=np.isnan(values))
             np.multiply(values, weights, out=values)
-        return {name: ratio(values.sum(axis=0), total) for name, values in each.items()}
+        return {name: ratio(values.sum(axis=0), total) for name, values in by_metric.items()}
 
     def cohen_kappa(self) -> FloatArray:
         """Return Cohen's kappa, (observed - expected) / (1 - expected) agreement, in [-1, 1] (Cohen 1960).
