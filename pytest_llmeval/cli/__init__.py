@@ -32,13 +32,14 @@ _HEADINGS = ("start", "look", "advanced", "tasks")
 
 
 def register(registry: "Registry") -> None:
-    """Add the commands of the kernel."""
+    """Register the commands of `COMMANDS`, such as ``llmeval merge``."""
     for name in COMMANDS:
         command = _core_command(name)
         registry.register_command(name, command.add_arguments, command.help, command.group)
 
 
 def _core_command(name: str) -> "Command":
+    """A command of `COMMANDS`, such as ``merge``, in the form that plugins register theirs."""
     from pytest_llmeval.suites import Command
 
     function, text = COMMANDS[name]
@@ -46,7 +47,7 @@ def _core_command(name: str) -> "Command":
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command.
+    """Run the ``llmeval`` command.
 
     Args:
         arguments: Without the program's name; default: those of the process.
@@ -74,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(arguments: list[str]) -> int:
+    """Run a subcommand of ``llmeval``, print its result or its error, and return the exit code."""
     from pytest_llmeval.cli._console import CommandResult, deliver, say
     from pytest_llmeval.core import LlmevalError, OptionError, SuiteError
     from pytest_llmeval.data import collector_paused
@@ -125,7 +127,7 @@ def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> Argument
 
 
 def _listed(commands: "Mapping[str, Command]") -> Iterator[str]:
-    """Yield the commands under the headings of their groups, those of plugins among them."""
+    """Yield the commands of ``llmeval`` under the headings of their groups, those of plugins among them."""
     width = max(map(len, commands))
     for heading in dict.fromkeys((*_HEADINGS, *sorted(command.group for command in commands.values()))):
         group = {name: command.help for name, command in sorted(commands.items()) if command.group == heading}

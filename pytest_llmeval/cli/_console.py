@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class CommandResult(NamedTuple):
-    """The result of a command.
+    """The result of a command of ``llmeval``: its exit code, data for programs, and text for people.
 
     Attributes:
         code: The exit code.
@@ -39,7 +39,7 @@ class CommandResult(NamedTuple):
 
 @dataclass
 class _Recorder:
-    """What a command finds, while it prints JSON."""
+    """The faults and the result of a command of ``llmeval`` that prints JSON."""
 
     faults: list[Fault] = field(default_factory=list)
     result: Mapping[str, Any] | None = None
@@ -49,7 +49,7 @@ _RECORDER: ContextVar[_Recorder | None] = ContextVar("_RECORDER", default=None)
 
 
 def deliver(result: CommandResult, to: bool | Path | None) -> int:
-    """Print the result of a command, and return its exit code.
+    """Print the result of a command of ``llmeval``, and return its exit code.
 
     Args:
         result: The result.
@@ -75,7 +75,7 @@ def deliver(result: CommandResult, to: bool | Path | None) -> int:
 
 
 def as_json(arguments: list[str], run: Callable[[list[str]], int]) -> int:
-    """Run a command, and print one JSON object in place of what it prints; return its exit code.
+    """Run ``llmeval``, and print one JSON object in place of its text; return its exit code.
 
     The object has ``command``, ``exit_code`` and ``result``: data, or null for a command that only prints.
     ``output`` and ``errors`` are lists of lines. Each of ``faults`` has ``code``, ``file``, ``line``, ``column``,
@@ -109,12 +109,13 @@ def as_json(arguments: list[str], run: Callable[[list[str]], int]) -> int:
 
 
 def _fault_data(fault: Fault) -> dict[str, Any]:
+    """A fault of a user's file as an object in the output of ``llmeval --json``."""
     place = {"file": fault.file, "line": fault.line, "column": fault.column, "field": fault.path}
     return {"code": code_of(fault.message), **place, "message": fault.message}
 
 
 def say(lines: Iterable[object], *, error: bool = False, sources: bool = False) -> None:
-    """Print lines with control characters escaped.
+    """Print lines of a command of ``llmeval`` with control characters escaped.
 
     Args:
         lines: Each becomes one line; line breaks inside are escaped.
@@ -130,7 +131,7 @@ def say(lines: Iterable[object], *, error: bool = False, sources: bool = False) 
 
 
 def write_text(path: Path, parts: Iterable[str]) -> None:
-    """Write a file from parts of its text; lone surrogates are escaped.
+    """Write a file that a command of ``llmeval`` makes from parts of its text; lone surrogates are escaped.
 
     Raises:
         SuiteError: It cannot be written.
@@ -143,7 +144,7 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
 
 
 def share(text: str) -> float:
-    """Read a number between 0 and 1."""
+    """Read an argument of a command that is a number between 0 and 1."""
     value = number(text)
     if not 0 < value < 1:
         raise ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1, such as 0.95")
@@ -151,14 +152,14 @@ def share(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Read a whole number of at least 1."""
+    """Read an argument of a command that is a whole number of at least 1."""
     if not (text.isascii() and text.isdigit() and int(text)):
         raise ArgumentTypeError(f"found {text!r}, expected a whole number of at least 1")
     return int(text)
 
 
 def amount(text: str) -> float:
-    """Read a number of at least 0."""
+    """Read an argument of a command that is a number of at least 0."""
     value = number(text)
     if not 0 <= value < float("inf"):
         raise ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
@@ -166,7 +167,7 @@ def amount(text: str) -> float:
 
 
 def number(text: str) -> float:
-    """Read a number."""
+    """Read an argument of a command that is a number."""
     try:
         return float(text)
     except ValueError:
@@ -174,7 +175,7 @@ def number(text: str) -> float:
 
 
 def open_suite(path: Path, display_path: Path | None = None) -> "LoadedSuite":
-    """Read a suite file; evaluators and sources of this package and of installed ones are known.
+    """Read the suite file of a command; evaluators and sources of this package and of plugins are known.
 
     Args:
         path: The suite file.

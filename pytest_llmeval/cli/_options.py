@@ -128,7 +128,7 @@ def report_path(text: str, other_suffixes: Sequence[str] = ()) -> Path:
 
 
 def _registry() -> "Registry":
-    """Return the registry.
+    """The registry of everything that suites can name, installed plugins included.
 
     Raises:
         ValueError: An installed plugin cannot be loaded.
@@ -143,6 +143,7 @@ def _registry() -> "Registry":
 
 
 def _cache_place(text: str) -> Any:
+    """Read the option ``cache``: the place where verdicts of judges are stored."""
     from pytest_llmeval.judges import CachePlace
 
     try:
@@ -153,10 +154,12 @@ def _cache_place(text: str) -> Any:
 
 
 def _budget(text: str) -> Any:
+    """Read the option ``budget``: limits on calls, tokens or cost of judges."""
     return parse_budget([text])
 
 
 def _media_limits(text: str) -> Any:
+    """Read the option ``media-limit``: megabytes of one image, sound or document, and of all in a run."""
     from pytest_llmeval.core import MediaLimits
 
     match = re.fullmatch(r"([0-9]{1,6}),([0-9]{1,6})", text, re.ASCII)
@@ -166,6 +169,7 @@ def _media_limits(text: str) -> Any:
 
 
 def _judge_model(text: str) -> str:
+    """Read the option ``judge-model``, whose provider a plugin may bring."""
     from pytest_llmeval.judges import model_fault
 
     if model_fault(text):
@@ -174,24 +178,28 @@ def _judge_model(text: str) -> str:
 
 
 def _judge_address(text: str) -> str:
+    """Read the option ``judge-base-url``: the address of the judge's server."""
     from pytest_llmeval.judges import url_fault
 
     return _faultless(text, url_fault)
 
 
 def _faultless(text: str, fault_of: Callable[[str], str | None]) -> str:
+    """The text of a command-line option, after a check that raises its fault as `ValueError`."""
     if fault := fault_of(text):
         raise ValueError(fault)
     return text
 
 
 def _at_least_one(text: str) -> int:
+    """Read a command-line option that is a whole number of at least 1, such as ``concurrency``."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise ValueError(f"found {text!r}, expected a whole number of at least 1")
     return int(text)
 
 
 def _whole_number(text: str) -> int:
+    """Read a command-line option that is a whole number, such as ``mutate-seed``."""
     try:
         return int(text)
     except ValueError:
@@ -199,6 +207,7 @@ def _whole_number(text: str) -> int:
 
 
 def _share(text: str) -> float:
+    """Read a command-line option that is a share between 0 and 1, such as ``refresh``."""
     try:
         share = float(text)
     except ValueError:
@@ -426,7 +435,7 @@ OPTIONS = {
 
 
 class _Value(Action):
-    """An option of a command whose value is read at once; a fault names the option as the user typed it."""
+    """An option of a command of ``llmeval`` that is read at once; a fault names it as the user typed it."""
 
     def __init__(self, *, option: Option, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -446,14 +455,14 @@ class _Value(Action):
 
 
 def add_options(parser: ArgumentParser, *options: str | Option) -> None:
-    """Add options to the parser of a command, each under both of its names.
+    """Add options of the table `OPTIONS` to the parser of a command, each under both of its names.
 
     Args:
         parser: Of the command.
         options: Names in `OPTIONS`; or such an option with what differs in this command.
     """
-    for each in options:
-        option = OPTIONS[each] if isinstance(each, str) else each
+    for name_or_option in options:
+        option = OPTIONS[name_or_option] if isinstance(name_or_option, str) else name_or_option
         keywords = option.arguments()
         if option.choices:
             keywords |= {"choices": None, "metavar": f"{{{','.join(option.choices)}}}"}
@@ -467,7 +476,7 @@ _PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re
 
 
 def parse_budget(texts: Iterable[str]) -> "Budget":
-    """Read ``calls=500``, ``tokens=200000`` or ``usd=2.50``, several of them separated by commas.
+    """Read a budget: ``calls=500``, ``tokens=200000`` or ``usd=2.50``, several separated by commas.
 
     Raises:
         ValueError: A part is something else, or a unit is limited twice.
@@ -475,7 +484,7 @@ def parse_budget(texts: Iterable[str]) -> "Budget":
     from pytest_llmeval.judges import Budget
 
     limits: dict[str, float] = {}
-    for text in (part.strip() for each in texts for part in each.split(",")):
+    for text in (part.strip() for argument in texts for part in argument.split(",")):
         match = _PART.match(text)
         if match is None or not math.isfinite(amount := float(match["amount"])):
             raise ValueError(f"found {text!r}, expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT")

@@ -23,7 +23,7 @@ _NOTHING_RAN = 5
 
 
 def add_merge(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval merge``."""
     parser.description = (
         "Judge gates and snapshots on the results of all shards, and write reports and recordings, as one run would "
         "do. Run it in a checkout of the commit that the shards ran. The exit code is that of a run: 1 if a case, a "
@@ -41,6 +41,7 @@ def add_merge(parser: ArgumentParser) -> None:
 
 
 def _merge_command(options: Namespace) -> CommandResult:
+    """Run ``llmeval merge``: judge the shards of a run together, and write reports and approved scores."""
     from pytest_llmeval.baselines import SnapshotMode
     from pytest_llmeval.run import RunTerms, finish_run, merge_shards
 
@@ -74,7 +75,7 @@ _CANNOT_TELL = 2
 
 
 def _with_pending(result: CommandResult, requests: "Mapping[str, Any]", root: Path) -> CommandResult:
-    """List the requests that the shards have deferred; a run that waits for them cannot tell."""
+    """List the judge requests that merged shards have deferred; a run that waits for them cannot tell."""
     from pytest_llmeval.judges import DEFAULT_PLACE, list_requests
 
     try:
@@ -90,7 +91,7 @@ def _with_pending(result: CommandResult, requests: "Mapping[str, Any]", root: Pa
 def run_result(
     finished: "Reported", options: Namespace, root: Path, lacking: Sequence[str] = (), head: Sequence[str] = ()
 ) -> CommandResult:
-    """Write the reports of a run; return its verdicts and their paths."""
+    """Write the reports of a run without pytest; return its verdicts and their paths."""
     from pytest_llmeval.reports import verdicts_of
     from pytest_llmeval.run import write_run
 
@@ -99,26 +100,26 @@ def run_result(
     why = [*finished.shortfalls, *lacking, *missing]
     data = {"suites": verdicts_of(finished.report), "why": why, "written": [*map(str, written)]}
     lines = [*head, *finished_lines(finished, options.verbose), *reports, *notes]
-    errors = [f"exit code 1: {each}" for each in why]
+    errors = [f"exit code 1: {reason}" for reason in why]
     return CommandResult(1 if why or finished.failed else 0, data, lines, errors)
 
 
 def _files(path: Path) -> list[Path]:
-    """Return a file, or the shard files in and below a folder.
+    """The shard files that an argument of ``llmeval merge`` names: a file, or those in and below a folder.
 
     Raises:
         LlmevalError: The folder has none.
     """
     if not path.is_dir():
         return [path]
-    shards = sorted(each for each in path.rglob(f"*{SHARD_SUFFIX}") if each.is_file())
+    shards = sorted(file for file in path.rglob(f"*{SHARD_SUFFIX}") if file.is_file())
     if not shards:
         raise LlmevalError(f"{path} has no *{SHARD_SUFFIX}: name the files of all shards")
     return shards
 
 
 def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[ShardFile]]":
-    """Read the files; also return the folder that has the suites.
+    """Read the shard files of ``llmeval merge``; also return the folder that has the suites.
 
     Raises:
         LlmevalError: Some cannot be used; all of them are listed.
@@ -129,17 +130,22 @@ def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[Sh
     shards = _read_shards(files, here)
     paths = {suite.path for shard in shards for suite in shard.origin.suites}
     above = [] if rootdir is not None else here.parents
-    root = next((each for each in above if all(_is_there(each, path) for path in paths)), here)
+    root = next((folder for folder in above if all(_is_there(folder, path) for path in paths)), here)
     has_all = all(_is_there(here, path) for path in paths)
     return (here, shards) if has_all or root == here else (root, _read_shards(files, root))
 
 
 def _is_there(folder: Path, path: str) -> bool:
-    """Whether a folder has the file of a suite, or the Python file that declares it."""
+    """Whether a folder has the file of a shard's suite, or the Python file that declares it."""
     return (folder / path.partition(IN_MODULE)[0]).is_file()
 
 
 def _read_shards(files: Sequence[Path], root: Path) -> "list[ShardFile]":
+    """The shard files that ``llmeval merge`` got.
+
+    Raises:
+        LlmevalError: Some cannot be read; all of them are listed.
+    """
     from pytest_llmeval.run import begin_run, read_shard
 
     begin_run(root)
@@ -155,18 +161,20 @@ def _read_shards(files: Sequence[Path], root: Path) -> "list[ShardFile]":
 
 
 def _import_from(root: Path, shards: "Sequence[ShardFile]") -> None:
-    """Let Python import from the folders of the project from which the shards did; never from where shards lie."""
+    """Let Python import from the project's folders from which shards did; never from where shard files lie."""
     beside = {shard.path.resolve().parent for shard in shards} - {root}
-    folders = ((root / each).resolve() for shard in shards for each in shard.origin.imports)
+    folders = ((root / folder).resolve() for shard in shards for folder in shard.origin.imports)
     own = [str(path) for path in dict.fromkeys(folders) if path.is_dir() and _is_own(path, root, beside)]
-    sys.path[:0] = [each for each in own if each not in sys.path]
+    sys.path[:0] = [folder for folder in own if folder not in sys.path]
 
 
 def _is_own(folder: Path, root: Path, foreign: Collection[Path]) -> bool:
+    """Whether a folder from which a shard imported lies in the project, and not where CI put the shard files."""
     return folder.is_relative_to(root) and not any(folder.is_relative_to(path) for path in foreign)
 
 
 def _recordings_of_shards(ran: "ResultOptions", root: Path) -> "Recordings | None":
+    """The file to which ``llmeval merge`` records predictions; ``None`` if the shards recorded none."""
     from pytest_llmeval.targets import Recordings
 
     path, mode = ran.predictions, ran.predictions_mode

@@ -36,7 +36,7 @@ _ABSENT: Any = None
 
 
 class Missing(Enum):
-    """The type of `MISSING`."""
+    """The type of `MISSING`, the prediction of a case that has none."""
 
     MISSING = "missing"
 
@@ -49,7 +49,7 @@ MISSING: Final = Missing.MISSING
 
 
 class Itself(Enum):
-    """The type of `ITSELF`."""
+    """The type of `ITSELF`, which marks the measured system among the answers that are compared."""
 
     ITSELF = "itself"
 
@@ -62,7 +62,7 @@ ITSELF: Final = Itself.ITSELF
 
 
 class NoAnswer(Struct, frozen=True):
-    """Stands among the answers of others for one that is not there.
+    """A missing answer of another system or run, where answers to a case are compared.
 
     Attributes:
         reason: Why not.
@@ -235,7 +235,7 @@ def record_in(prediction: Any, expected: Mapping[str, Any]) -> Any:
 
 
 def _object_in(text: str) -> Any:
-    """Return the JSON in a text, which may be fenced; ``None`` without any."""
+    """The JSON object in the text of a prediction, which may be fenced; ``None`` without any."""
     try:
         return json.loads(text[text.index("{") : text.rindex("}") + 1])
     except (ValueError, RecursionError):
@@ -288,7 +288,7 @@ def expectation(name: str | None, path: str | None, expected: Any) -> Any:
             value = search(path, expected)
     if value is not MISSING:
         return value
-    return None if expected and all(_is_other(*each) for each in expected.items()) else expected
+    return None if expected and all(_is_other(key, part) for key, part in expected.items()) else expected
 
 
 def _is_other(key: str, value: Any) -> bool:
@@ -300,7 +300,7 @@ def _is_other(key: str, value: Any) -> bool:
 
 
 def search(path: str, value: Any) -> Any:
-    """The value that a JMESPath finds in JSON data, or `MISSING` for nothing and null.
+    """The value that a JMESPath finds in a prediction or other JSON data; `MISSING` for nothing and null.
 
     Raises:
         PredictionError: It cannot be evaluated on this data, such as a function of text that finds a number.
@@ -315,7 +315,7 @@ def search(path: str, value: Any) -> Any:
 
 
 def expression_fault(path: str) -> tuple[int, str] | None:
-    """Return the fault of a JMESPath.
+    """Return the fault of a JMESPath in a suite file.
 
     Returns:
         The offset of the fault and the message; ``None`` if the expression can be read.
@@ -340,13 +340,14 @@ def expression_fault(path: str) -> tuple[int, str] | None:
 
 @lru_cache(maxsize=256)
 def _compiled(path: str) -> "ParsedResult":
+    """A parsed JMESPath, cached: every case is searched with the paths of its suite."""
     import jmespath
 
     return jmespath.compile(path)
 
 
 def describe_prediction(prediction: Any) -> str:
-    """Say what a prediction is."""
+    """Describe a prediction in a message that it lacks a part: the keys that it has, or its type."""
     if is_media(prediction):
         return f"the prediction is {media_line(prediction)}"
     if isinstance(prediction, Mapping):
@@ -380,7 +381,7 @@ def groups_of_case(labels: Mapping[str, str], label: str) -> Sequence[str]:
 
 
 class HeldObject(Struct, frozen=True):
-    """A value as the user's Python code gave it, beside its JSON form.
+    """A Python object of the user's in a case, such as a typed prediction, with its JSON form.
 
     Attributes:
         form: What stands in the case.
@@ -590,7 +591,7 @@ class ShownPrints(NamedTuple):
 
 
 def shown_prints(fields: Mapping[str, str], value: Any, answer: Any) -> ShownPrints:
-    """Return the fingerprints of a case.
+    """The fingerprints of the question, answer and reference of a case, as a judge is shown them.
 
     Args:
         fields: What a judge is shown of it, by name; may be empty.

@@ -66,7 +66,7 @@ def parse_digits(text: str) -> int | None:
 
 
 def encode(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
-    """Write a value as JSON on one line.
+    """Write a record of a run as JSON on one line, for files and other processes.
 
     Args:
         value: Structs, containers and plain values.
@@ -83,7 +83,7 @@ def encode(value: object, *, order: Literal["deterministic"] | None = None) -> b
 
 
 def decode(text: bytes | str, kind: type[T]) -> T:
-    """Read what `encode` wrote; the round trip is identity.
+    """Read a record of a run that `encode` wrote; the round trip is identity.
 
     Raises:
         ValueError: The text is no JSON, or not that of the type; the message names the field.
@@ -102,10 +102,12 @@ def decode(text: bytes | str, kind: type[T]) -> T:
 
 
 def _no_number(literal: str) -> float:
+    """Refuse NaN and infinities in the JSON that processes and files of a run exchange; a hook of `json.loads`."""
     raise ValueError(f"found {literal}, expected a finite number")
 
 
 def _finite(literal: str) -> float:
+    """The float of a number in the JSON of a run; one above the range of floats, such as ``1e999``, is refused."""
     value = float(literal)
     return value if math.isfinite(value) else _no_number(literal)
 
@@ -123,13 +125,13 @@ def plain(value: Any) -> Any:
 
 
 def is_typed(value: object) -> bool:
-    """Whether a value is an object of a dataclass or a pydantic model."""
+    """Whether a value of a case is a user's object of a dataclass or a pydantic model."""
     kind = type(value)
     return is_dataclass(kind) or hasattr(kind, "model_dump")
 
 
 def normalized(value: Any, *, nan_is_absent: bool = False) -> Any:
-    """Return a value as JSON data, or refuse it.
+    """Return a value of the user's code or data frame as JSON data, or refuse it.
 
     Scalars, arrays, series and indices (NumPy, pandas, and what else has ``tolist`` or ``to_list``), tuples and other
     sequences, mappings, enums, dates, times, UUIDs, `Decimal`, and objects of dataclasses and pydantic models
@@ -209,7 +211,7 @@ class Opaque(str):
 
 
 def are_equal(first: Any, second: Any) -> bool:
-    """Whether two values are equal in Python; arrays and frames are if all of their elements are."""
+    """Whether two values of users' code are equal in Python; arrays and frames are if all of their elements are."""
     if first is second:
         return True
     try:
@@ -225,10 +227,15 @@ def are_equal(first: Any, second: Any) -> bool:
 
 
 def _is_nan(value: Any) -> bool:
+    """Whether the value behind an `Opaque` text is NaN, which no value equals."""
     return isinstance(value, float) and math.isnan(value)
 
 
 def _description(value: Any) -> str:
+    """The text of an `Opaque` value in reports and cache keys: one line, cut with a digest, without secrets.
+
+    An object without a repr of its own is described by its attributes, since its address differs in every run.
+    """
     kind = type(value)
     if hasattr(kind, "get_secret_value"):
         return _SECRET
@@ -250,10 +257,12 @@ def _description(value: Any) -> str:
 
 
 def _digest(text: str) -> str:
+    """A short digest that distinguishes long `Opaque` texts that begin alike."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _has_own_repr(kind: Any) -> bool:
+    """Whether the class of an `Opaque` value defines a ``__repr__``; that of `object` is an address in memory."""
     return kind.__repr__ is not object.__repr__
 
 
@@ -262,7 +271,7 @@ _LONGEST: Final = 200
 
 
 def is_json(value: Any) -> bool:
-    """Return whether a value is JSON data already, which nearly all are: six times as fast as making it so."""
+    """Whether a value of a case is JSON data already, which nearly all are: six times as fast as making it so."""
     kind = type(value)
     if kind in _LEAVES:
         return True
@@ -284,7 +293,7 @@ _LEAVES: Final = frozenset({str, bool, type(None)})
 
 
 class _FormWriter(msgspec.Struct, frozen=True):
-    """Writes values as JSON data.
+    """A writer of users' Python values as JSON data, for `normalized` and `form_of`.
 
     Attributes:
         nan_is_absent: Whether a NaN becomes ``None``.
@@ -378,7 +387,7 @@ def _medium_form(value: Any) -> Any:
 
 
 def _exact_number(value: Decimal) -> Any:
-    """Return a decimal number as a number if that is the same number, and else as its text."""
+    """The JSON form of a decimal number in a case: a number if that is the same number, and else its text."""
     if not value.is_finite():
         return Opaque(value)
     if value == value.to_integral_value() and value.adjusted() < _MOST_DIGITS:
@@ -394,7 +403,7 @@ _MOST_DIGITS: Final = 100
 
 
 def _model_fields(model: Any, only_set: bool = False) -> Any:
-    """The fields of a pydantic model, under the keys by which it is read back."""
+    """The fields of a user's pydantic model, under the keys by which it is read back."""
     kind: Any = type(model)
     if getattr(kind, "__pydantic_root_model__", False):
         return model.root
@@ -412,11 +421,11 @@ def _model_fields(model: Any, only_set: bool = False) -> Any:
 
 @cache
 def _has_serializers(kind: Any) -> bool:
-    """Whether a model writes some of its fields in a way of its own."""
+    """Whether a pydantic model of the user's serializes some of its fields by functions of its own."""
     own = kind.__pydantic_decorators__
-    annotated = (each for field in kind.model_fields.values() for each in field.metadata)
+    annotations = (note for field in kind.model_fields.values() for note in field.metadata)
     return bool(own.field_serializers or own.model_serializers) or any(
-        type(each).__name__ in ("PlainSerializer", "WrapSerializer") for each in annotated
+        type(note).__name__ in ("PlainSerializer", "WrapSerializer") for note in annotations
     )
 
 
@@ -481,6 +490,7 @@ _CONVERTED_FROM: Final[Sequence[tuple[Any, Callable[[Any], Any] | None]]] = (
 
 
 def _at(place: str) -> str:
+    """The beginning of a message about user data that is not JSON: the path to the value, empty for the whole."""
     return f"{place.removeprefix('.')}: " if place else ""
 
 
@@ -497,6 +507,7 @@ def _base(value: object) -> object:
 
 @cache
 def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    """The msgspec decoder of a type, cached: a run decodes many records of the same types."""
     return msgspec.json.Decoder(kind)
 
 

@@ -70,7 +70,7 @@ def in_turn(error: Exception, turn: int) -> Exception:
 
 def in_its_turn(error: BaseException, reason: str) -> str:
     """The reason for a target's failure, with the turn of the conversation, if it was in one."""
-    notes = (each for each in getattr(error, "__notes__", ()) if isinstance(each, str) and each.endswith(_TURN))
+    notes = (note for note in getattr(error, "__notes__", ()) if isinstance(note, str) and note.endswith(_TURN))
     turn = next(notes, "").removesuffix(_TURN)
     return f"{turn}: {reason}" if turn else reason
 
@@ -197,7 +197,7 @@ class MissingExtraError(LlmevalError, ImportError):
 
 @contextmanager
 def needing(needed_by: str, extra: str) -> Iterator[None]:
-    """A context in which something is imported that an extra brings.
+    """A context for the import of an optional library that an extra of this package installs.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -216,6 +216,7 @@ def price_hint() -> str:
 
 
 def _install(extra: str) -> str:
+    """The pip command that installs an optional extra of this package, for error messages."""
     return f"pip install 'pytest-llmeval-suite[{extra}]'"
 
 
@@ -224,6 +225,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 @cache
 def _foreign_folders() -> tuple[Path, ...]:
+    """The folders of code that is not the user's: this package, the standard library, installed packages."""
     import sysconfig
 
     paths = sysconfig.get_paths()
@@ -232,12 +234,14 @@ def _foreign_folders() -> tuple[Path, ...]:
 
 @cache
 def _is_users(file: str) -> bool:
+    """Whether a file in a traceback is the user's code, such as a target or a check."""
     path = Path(file)
     foreign = file.startswith("<") or any(part in _INSTALLED for part in path.parts)
     return not (foreign or any(path.is_relative_to(folder) for folder in _foreign_folders()))
 
 
 def _frames(error: BaseException) -> Iterator[TracebackType]:
+    """Yield the traceback entries of an error, outermost first."""
     here = error.__traceback__
     while here is not None:
         yield here
@@ -245,6 +249,7 @@ def _frames(error: BaseException) -> Iterator[TracebackType]:
 
 
 def _users_frames(error: BaseException) -> list[TracebackType]:
+    """The traceback entries of an error that lie in the user's code, such as a target or a check."""
     return [frame for frame in _frames(error) if not _is_ours(frame) and _is_users(frame.tb_frame.f_code.co_filename)]
 
 
@@ -314,7 +319,7 @@ Codes keep their meaning in later versions; ``workbench/templates/faults.yaml`` 
 
 
 def code_of(message: str) -> str:
-    """Return the code of a fault.
+    """The code of a fault in a user's file, from its message.
 
     >>> code_of("unknown key gatse, did you mean gates?"), code_of("found 3, expected a list")
     ('LE101', 'LE100')
@@ -324,5 +329,5 @@ def code_of(message: str) -> str:
 
 
 def fault_of(error: BaseException, own: type[BaseException] = LlmevalError) -> str:
-    """Return the text of an error of ours, and of another one its type and the user's line as well."""
+    """The text of an error in messages: ours as worded, any other with its type and the user's line of code."""
     return str(error) if isinstance(error, own) else format_error(error) + origin(error)

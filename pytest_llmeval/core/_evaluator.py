@@ -414,8 +414,9 @@ class ErrorBucket(Struct, frozen=True):
 
 
 def _holds_detail(details: Mapping[str, Any], name: str) -> bool:
+    """Whether an observation's details have a value of this name at any depth, as an `ErrorBucket` asks."""
     inner = (detail for detail in details.values() if isinstance(detail, Mapping))
-    return bool(details.get(name)) or any(_holds_detail(each, name) for each in inner)
+    return bool(details.get(name)) or any(_holds_detail(mapping, name) for mapping in inner)
 
 
 def name_of(evaluator: Evaluator) -> str:

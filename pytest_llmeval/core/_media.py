@@ -34,7 +34,7 @@ from pytest_llmeval.core.wording import quotation
 
 
 class _Shelf:
-    """The media of a process, by digest.
+    """The images, sounds and documents that this process has met, by digest.
 
     Attributes:
         run: The run that it has begun; ``None`` before the first one.
@@ -96,7 +96,7 @@ class _Shelf:
 
 
 def largest_medium() -> int:
-    """Return the most bytes of one medium."""
+    """The limit of bytes for one image, sound or document in this run."""
     return _shelf().limits.file
 
 
@@ -314,6 +314,7 @@ def _shelf() -> _Shelf:
 
 
 def _check_size(size: int) -> None:
+    """Refuse an image, sound or document that is empty or larger than ``--llmeval-media-limit``."""
     if not size:
         raise MediaError("found an empty content, expected some")
     if size > _shelf().limits.file:
@@ -322,7 +323,7 @@ def _check_size(size: int) -> None:
 
 
 def _type_of(data: bytes, declared: str | None, name: str) -> str:
-    """Return the type of a content.
+    """The media type of a content, as its bytes, its name or the user say.
 
     Args:
         data: The content.
@@ -341,6 +342,7 @@ def _type_of(data: bytes, declared: str | None, name: str) -> str:
 
 
 def _declared(kind: str) -> str:
+    """The usual name of the media type that a user declares for an image, sound or document."""
     claim = usual_name(kind)
     if not MEDIA_TYPE.fullmatch(claim):
         raise MediaError(f"found the type {kind!r}, expected a media type such as image/png")
@@ -348,6 +350,10 @@ def _declared(kind: str) -> str:
 
 
 def _type_of_address(url: str, declared: str | None) -> str:
+    """The media type of an image, sound or document at an address: as declared, or by the ending.
+
+    An address that is not HTTPS, or has a password, is refused.
+    """
     quoted = quotation(url, _LONGEST)
     if not url.startswith("https:"):
         raise MediaError(f"found the address {quoted}, expected one that begins with https:")
@@ -363,7 +369,7 @@ def _type_of_address(url: str, declared: str | None) -> str:
 
 
 def _checked_dimensions(kind: str, data: bytes) -> tuple[int | None, int | None]:
-    """Return width and height of an image; ``None`` for what has none.
+    """Width and height of an image in a case; ``None`` for what has none.
 
     Raises:
         MediaError: The image is damaged, or would take too much memory.
@@ -381,7 +387,7 @@ def _checked_dimensions(kind: str, data: bytes) -> tuple[int | None, int | None]
 
 
 def media_of(form: MediaForm) -> Media:
-    """Return the medium of a form.
+    """The image, sound or document behind its JSON form in a case.
 
     Raises:
         MediaError: Its content is not here.
@@ -390,7 +396,7 @@ def media_of(form: MediaForm) -> Media:
 
 
 def media_location(form: MediaForm) -> str:
-    """Return the address or the path of a medium, for a program.
+    """The address or the path of an image, sound or document, by which another program can read it.
 
     Raises:
         MediaError: It has none, or its content is not here.
@@ -435,10 +441,12 @@ def media_from(value: Any) -> Media | None:
 
 
 def _of_pillow(value: Any, kinds: AbstractSet[str]) -> Media | None:
+    """An image of Pillow as a PNG medium; ``None`` for another object of that library."""
     return Media(data=_saved(lambda stream: value.save(stream, "PNG"))) if "Image" in kinds else None
 
 
 def _of_matplotlib(value: Any, kinds: AbstractSet[str]) -> Media | None:
+    """A figure of matplotlib as a PNG medium; ``None`` for another object of that library."""
     if "Figure" not in kinds:
         return None
     # Without the version of the library, the same figure has the same digest for longer.
@@ -446,6 +454,7 @@ def _of_matplotlib(value: Any, kinds: AbstractSet[str]) -> Media | None:
 
 
 def _of_pydantic_ai(value: Any, kinds: AbstractSet[str]) -> Media | None:
+    """A binary content or a file address of pydantic-ai as a medium; ``None`` for another object."""
     if "BinaryContent" in kinds:
         return Media(data=value.data, type=value.media_type)
     if "FileUrl" in kinds and value.url.startswith("https:"):
@@ -461,7 +470,7 @@ _OF_LIBRARIES: Final[Mapping[str, Callable[[Any, AbstractSet[str]], Media | None
 
 
 def _media_from_bytes(data: bytes) -> Media | None:
-    """Return the medium that bytes are; damaged ones, which an application may be tested with, are only bytes."""
+    """The image, sound or document that bytes are; damaged ones, which tests may send, are only bytes."""
     kind = type_by_content(data)
     if kind is None or (has_dimensions(kind) and dimensions(kind, data) is None):
         return None
@@ -469,6 +478,7 @@ def _media_from_bytes(data: bytes) -> Media | None:
 
 
 def _saved(save: Callable[[io.BytesIO], object]) -> bytes:
+    """The bytes of an image file that a library writes into a stream."""
     stream = io.BytesIO()
     save(stream)
     return stream.getvalue()

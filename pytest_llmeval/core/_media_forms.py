@@ -48,8 +48,8 @@ def replaced_media(value: Any, replace: Callable[[MediaForm], Any]) -> Any:
     if type(value) is dict:
         if is_media(value):
             return replace(value)
-        held = {name: replaced_media(each, replace) for name, each in value.items()}
-        return value if all(held[name] is each for name, each in value.items()) else held
+        held = {name: replaced_media(field, replace) for name, field in value.items()}
+        return value if all(held[name] is field for name, field in value.items()) else held
     if type(value) is list:
         items = [replaced_media(item, replace) for item in value]
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
@@ -78,7 +78,7 @@ def text_with_media(text: str, value: Any) -> str:
 
 
 class MediaStore(Protocol):
-    """A place for contents that have no file of their own."""
+    """A store for contents of media that have no file of their own, such as the folder of a run."""
 
     def keep(self, digest: str, data: bytes) -> Path | None:
         """Return the file of a content, which is written if it is not there; ``None`` if it cannot be written."""
@@ -117,7 +117,7 @@ _BEGUN: Final[list[MediaRun]] = []
 
 
 def begin_media(open_store: Callable[[], MediaStore], limits: MediaLimits | None = None) -> None:
-    """Begin a run, whose media are counted from none.
+    """Begin a run, whose images, sounds and documents are counted from none.
 
     Args:
         open_store: Opens the place of contents that have no file of their own; called for the first medium.
@@ -136,12 +136,12 @@ def knows_media() -> bool:
 
 
 def media_run() -> MediaRun | None:
-    """Return the run that began last; ``None`` before the first one."""
+    """The place and limits of media in the run that began last; ``None`` before the first one."""
     return _BEGUN[0] if _BEGUN else None
 
 
 def media_line(form: MediaForm) -> str:
-    """Say what a medium is: type, dimensions, size and digest."""
+    """Describe an image, sound or document on a line for people: type, dimensions, size and digest."""
     if "url" in form:
         return f"{form['media']} at {form['url']}"
     dimensions = [f"{form['width']} x {form['height']}"] if "width" in form else []
@@ -149,7 +149,7 @@ def media_line(form: MediaForm) -> str:
 
 
 def described_media(value: Any) -> Any:
-    """Return a value with a line about each medium in its place, for people."""
+    """A value of a case for people, with a line of text in place of each image, sound or document."""
     return replaced_media(value, lambda form: f"<{media_line(form)}>")
 
 

@@ -96,7 +96,7 @@ _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 def type_by_ending(name: str) -> str | None:
-    """Return the type that the ending of a name says; ``None`` for an unknown one.
+    """The media type that the ending of a file name says; ``None`` for an unknown one.
 
     >>> type_by_ending("scans/Invoice-7.PNG")
     'image/png'
@@ -105,12 +105,12 @@ def type_by_ending(name: str) -> str | None:
 
 
 def usual_ending(kind: str) -> str:
-    """Return the ending, with its dot, of files of a type; empty where none says it.
+    """The usual ending, with its dot, of files of a media type; empty if none is known.
 
     >>> usual_ending("image/jpeg"), usual_ending("text/x-notes")
     ('.jpg', '')
     """
-    return next((f".{ending}" for ending, each in _ENDINGS.items() if each == kind and ending not in _RARE), "")
+    return next((f".{ending}" for ending, name in _ENDINGS.items() if name == kind and ending not in _RARE), "")
 
 
 def usual_name(name: str) -> str:
@@ -124,7 +124,7 @@ def usual_name(name: str) -> str:
 
 
 def type_by_content(data: bytes) -> str | None:
-    """Return the type that a content shows; ``None`` for text and unknown contents.
+    """The media type that the first bytes of a content show; ``None`` for text and unknown contents.
 
     >>> type_by_content(b"GIF89a..."), type_by_content(b"Dear Sir")
     ('image/gif', None)
@@ -144,7 +144,7 @@ def type_by_content(data: bytes) -> str | None:
 
 
 def agreed_type(data: bytes, claim: str | None) -> str | None:
-    """Return the type of a content; ``None`` if it is not what it is said to be, or unknown.
+    """The media type of a content; ``None`` if its bytes contradict its name or the user, or are unknown.
 
     Args:
         data: The content.
@@ -160,7 +160,7 @@ def agreed_type(data: bytes, claim: str | None) -> str | None:
 
 
 def has_dimensions(kind: str) -> bool:
-    """Whether the dimensions of a type are read."""
+    """Whether width and height can be read from contents of a media type."""
     return kind in _DIMENSIONS
 
 
@@ -174,16 +174,19 @@ def dimensions(kind: str, data: bytes) -> tuple[int, int] | None:
 
 
 def _png(data: bytes) -> tuple[int, int]:
+    """Width and height of a PNG image in pixels, from its header."""
     if data[12:16] != b"IHDR":
         raise ValueError("no header")
     return struct.unpack_from(">II", data, 16)
 
 
 def _gif(data: bytes) -> tuple[int, int]:
+    """Width and height of a GIF image in pixels, from its header."""
     return struct.unpack_from("<HH", data, 6)
 
 
 def _bmp(data: bytes) -> tuple[int, int]:
+    """Width and height of a BMP image in pixels, from its header of either size."""
     if data[14] == 12:  # noqa: PLR2004 (the size of the oldest header)
         return struct.unpack_from("<HH", data, 18)
     width, height = struct.unpack_from("<ii", data, 18)
@@ -191,6 +194,7 @@ def _bmp(data: bytes) -> tuple[int, int]:
 
 
 def _jpeg(data: bytes) -> tuple[int, int]:
+    """Width and height of a JPEG image in pixels, from its first frame."""
     for marker, start in _segments(data):
         if marker in _FRAMES:
             height, width = struct.unpack_from(">HH", data, start + 3)
@@ -217,6 +221,7 @@ def _segments(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _webp(data: bytes) -> tuple[int, int]:
+    """Width and height of a WebP image in pixels, from its extended, lossless or lossy header."""
     match data[12:16]:
         case b"VP8X":
             return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")

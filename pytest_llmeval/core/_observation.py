@@ -90,7 +90,7 @@ _FINITE = json.JSONEncoder(allow_nan=False)
 
 
 def _expansion(parts: Iterable[float]) -> tuple[float, ...]:
-    """Return the exact sum of `parts` as floats, largest first, each the rounded value of what is left.
+    """The exact sum of counts of cases as floats, largest first, each the rounded value of what is left.
 
     `math.fsum` rounds an exact sum once, so the expansion depends on the sum alone, not on order or grouping.
     """
@@ -207,6 +207,7 @@ def abstained_of(undefined: Iterable[str], observations: Sequence[Observation]) 
 
 
 def _reasons_by_metric(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:
+    """The first reason why a metric is undefined, or errored, in the repeats of a case, by metric."""
     reasons: dict[str, str] = {}
     for number, observation in enumerate(observations, 1):
         for name, why in getattr(observation, kind).items():
@@ -215,6 +216,7 @@ def _reasons_by_metric(observations: Sequence[Observation], kind: Literal["undef
 
 
 def _first_malformed(observations: Sequence[Observation]) -> str | None:
+    """The reason of the first repeat of a case whose prediction the evaluator cannot read, with its number."""
     malformed = (
         (number, observation.malformed)
         for number, observation in enumerate(observations, 1)

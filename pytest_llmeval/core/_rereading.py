@@ -60,7 +60,7 @@ class WrittenObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 def _decimals(form: Any, place: Place) -> Iterator[tuple[Place, str]]:
-    """Yield the places of decimal numbers in a form that has them, and their texts."""
+    """Yield place and exact text of each decimal number in a user's object, for its `WrittenObject`."""
     if isinstance(form, Decimal):
         yield place, str(form)
     elif isinstance(form, dict):
@@ -72,7 +72,7 @@ def _decimals(form: Any, place: Place) -> Iterator[tuple[Place, str]]:
 
 
 def _readings(data: Any, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield digest and form of the parts of JSON data that are read as the type of an object."""
+    """Yield digest and form of the parts of JSON data that are read as the type of a user's object."""
     if type(value) is dict and type(data) is dict:
         for key in data:
             if key in value:
@@ -85,6 +85,7 @@ def _readings(data: Any, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _digest(data: Any) -> str:
+    """The key of JSON data among the readings that a `WrittenObject` stores."""
     return sha256(encode(data, order="deterministic")).hexdigest()[:16]
 
 
@@ -113,6 +114,7 @@ def form_as(data: Any, value: Any, known: Mapping[str, Any] = {}) -> Any:
 
 
 def _reread(data: Any, value: Any) -> Any:
+    """The JSON form of data read as the type of a value; the data itself if the type reads only a part of it."""
     try:
         kind: Any = type(value)
         adapter = _adapter(kind)
@@ -128,13 +130,14 @@ def _reread(data: Any, value: Any) -> Any:
 
 @cache
 def _adapter(kind: Any) -> "TypeAdapter[Any]":
+    """The pydantic validator of the type of a user's object, cached."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
 
 
 def _is_read_whole(data: Any, forms: list[Any]) -> bool:
-    """Whether each key of the data is in one of the forms of what was built from it."""
+    """Whether every key of JSON data is in a form of the object that a user's type made of it."""
     if isinstance(data, Mapping):
         known = [form for form in forms if isinstance(form, Mapping)]
         return all(
@@ -148,7 +151,7 @@ def _is_read_whole(data: Any, forms: list[Any]) -> bool:
 
 
 def _limited(form: Any, data: Any) -> Any:
-    """Return the form without the defaults of keys that the data does not have."""
+    """The form of an object made of JSON data, without defaults for keys that the data lacks."""
     if isinstance(form, Mapping) and isinstance(data, Mapping) and data.keys() <= form.keys():
         return {key: _limited(form[key], item) for key, item in data.items()}
     if isinstance(form, list) and isinstance(data, list) and len(form) == len(data):

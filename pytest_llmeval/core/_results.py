@@ -66,7 +66,7 @@ class TargetUsage(NamedTuple):
 
 
 class AnswerShown(NamedTuple):
-    """An answer to a case.
+    """An answer to a case, as reports show it.
 
     Attributes:
         value: The prediction.
@@ -85,7 +85,7 @@ class AnswerShown(NamedTuple):
 
 
 class JudgingShown(NamedTuple):
-    """A question to a judge with its reply.
+    """A question to a judge with its reply, as reports show it.
 
     Attributes:
         evaluator: Label of the evaluator that asks.
@@ -418,10 +418,10 @@ class Result:
             missing = [] if record.observations and not record.errors else names
             for metric in dict.fromkeys((*case.metrics, *missing)):
                 values = [case.metrics.get(metric), *spread.get(metric, {}).get("scores", ())]
-                for repeat, each in enumerate(values):
-                    reason = absent.get(metric, case.reason) if each is None else case.why(index.find(metric))
+                for repeat, score in enumerate(values):
+                    reason = absent.get(metric, case.reason) if score is None else case.why(index.find(metric))
                     row = {"case": case.id, "outcome": case.outcome, "system": self.system, "repeat": repeat}
-                    rows.append({**row, "metric": metric, "value": each, "reason": reason, **figures, **labels})
+                    rows.append({**row, "metric": metric, "value": score, "reason": reason, **figures, **labels})
         return rows
 
     def __repr__(self) -> str:
@@ -492,6 +492,7 @@ _LONGEST_REASON = 400
 
 
 def _wide_columns(result: Result, *, repeated: bool) -> dict[str, list[Any]]:
+    """The columns of a result's wide data frame: a row for each case, a column for each metric and its reason."""
     labels = sorted({f"label.{name}" for record in result.records for name in record.labels})
     fixed = {*_CASE_COLUMNS, *labels}
     columns = {name: f"metric.{name}" if name in fixed else name for name in result.metrics}
@@ -599,7 +600,7 @@ class MetricIndex(Struct, frozen=True, dict=True):
             return exact
         if not name.endswith("]"):
             return None
-        return next((each for family, each in self._families.items() if name.startswith(family)), None)
+        return next((metric for family, metric in self._families.items() if name.startswith(family)), None)
 
     def lower_is_better(self, name: str) -> bool:
         """Whether less of a metric is better; not so for a name that no evaluator reports."""
@@ -617,18 +618,20 @@ class MetricIndex(Struct, frozen=True, dict=True):
 
     @cached_property
     def _by_name(self) -> Mapping[str, OwnedMetric]:
-        return {each.name: each for declared in self.declared.values() for each in declared}
+        return {metric.name: metric for declared in self.declared.values() for metric in declared}
 
     @cached_property
     def _families(self) -> Mapping[str, OwnedMetric]:
-        families = (each for each in self._by_name.values() if "[" in each.metric.name)
+        families = (owned for owned in self._by_name.values() if "[" in owned.metric.name)
         return {self.full_name(family.label, family.metric.family): family for family in families}
 
 
 def _metric_prefix(label: str, evaluator: Evaluator) -> str:
+    """The prefix of an evaluator's metrics in a suite, such as ``draft.``; empty unless the suite renames it."""
     return "" if label == evaluator.name else f"{label}."
 
 
 def _declared_metrics(label: str, evaluator: Evaluator) -> list[OwnedMetric]:
+    """The metrics that an evaluator of a suite declares, under their names in the suite."""
     prefix = _metric_prefix(label, evaluator)
     return [OwnedMetric(prefix + metric.name, label, evaluator, metric) for metric in evaluator.describe()]

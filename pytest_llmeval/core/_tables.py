@@ -29,6 +29,7 @@ _REMEMBERED = 1 << 12
 
 @lru_cache(maxsize=_REMEMBERED)
 def _quoted_label(text: str) -> str:
+    """The key of a label that is text, in confusion matrices and families of metrics; cached."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -47,7 +48,7 @@ def label_key(value: Any) -> str | None:
 
 @lru_cache(maxsize=_REMEMBERED)
 def label_name(key: str) -> str:
-    """Return a key as people read it: a string without quotes unless it looks like another JSON value."""
+    """The text of a label in tables, from its key: without quotes unless it looks like another JSON value."""
     if key == NO_LABEL:
         return _NO_LABEL_NAME
     value = json.loads(key)
@@ -81,6 +82,7 @@ def read_cells(sums: Mapping[str, Any], prefix: str = CELL) -> dict[tuple[str, s
 
 @lru_cache(maxsize=_REMEMBERED)
 def _read_cell(name: str, prefix: str) -> tuple[str, str]:
+    """The keys of the true and the predicted label in the count name of a confusion matrix's cell; cached."""
     gold, predicted = json.loads(name.removeprefix(prefix))
     return label_key(gold) or NO_LABEL, label_key(predicted) or NO_LABEL
 

@@ -177,7 +177,7 @@ class SnapshotVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """One system.
+    """The strength of one system, from comparisons of its answers with those of other systems.
 
     Attributes:
         system: Its name.

@@ -36,7 +36,7 @@ WANTED_TURN: Final = "last, each, or the number of a turn, counted from 1"
 
 
 def is_turn(value: Any) -> TypeGuard[Turn]:
-    """Whether a value says which turns are read."""
+    """Whether a value of a suite file says which turns of a conversation an evaluator reads."""
     return value in ("last", "each") or (type(value) is int and value > 0)
 
 
@@ -82,7 +82,7 @@ _T = TypeVar("_T")
 
 
 def chosen_turns(turns: Sequence[_T], turn: Turn) -> Sequence[_T]:
-    """Return the turns that are read.
+    """The turns of a conversation that an evaluator reads.
 
     Raises:
         PredictionError: There is no such turn.
@@ -102,6 +102,10 @@ def expected_turns(expected: Any) -> Sequence[Any] | None:
 
 
 def _conversation_answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The prediction of one turn of a conversation.
+
+    It has the turn's messages, the last reply as answer, and the passages and tool calls of all replies.
+    """
     replies = [message for message in messages if message.get("role") == "assistant"]
     answer: dict[str, Any] = {"messages": list(messages)}
     if replies:
@@ -114,12 +118,12 @@ def _conversation_answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any
 
 
 def is_of_users(evaluator: Evaluator) -> bool:
-    """Whether an evaluator is a user's code."""
+    """Whether an evaluator of a suite is a user's code."""
     return type(evaluator).__module__.partition(".")[0] != __name__.partition(".")[0]
 
 
 class Reading(Struct, frozen=True, dict=True):
-    """The part of predictions that an evaluator reads.
+    """The part of predictions that an evaluator of a suite reads.
 
     Attributes:
         reads: What the evaluator declares.

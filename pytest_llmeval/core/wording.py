@@ -92,7 +92,7 @@ def width_of(text: str) -> int:
 
 
 def padded(text: str, width: int, *, left: bool = True) -> str:
-    """Pad a text with blanks, on the right or on the left."""
+    """Pad the text of a table cell in a terminal with blanks, on the right or on the left."""
     blanks = " " * (width - width_of(text))
     return f"{text}{blanks}" if left else f"{blanks}{text}"
 
@@ -120,7 +120,7 @@ _SHORT = 4
 
 
 def several(texts: Sequence[str], separator: str = ", ") -> str:
-    """Join texts, the first twenty of them.
+    """Join texts of a message, the first twenty of them.
 
     >>> several(["a", "b"]), several(["a"] * 21, "")
     ('a, b', 'aaaaaaaaaaaaaaaaaaaa (and 1 more)')
@@ -227,7 +227,10 @@ def printable(text: str, *, lines: bool = False) -> str:
     if all_visible(line):
         return text
     return "".join(
-        each if each in layout or is_visible(each) else each.encode("unicode_escape").decode("ascii") for each in text
+        character
+        if character in layout or is_visible(character)
+        else character.encode("unicode_escape").decode("ascii")
+        for character in text
     )
 
 
@@ -264,8 +267,8 @@ class LogWriter:
         known = len(self._line)
         whole = self._line + text
         self._line = _remembered(whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :])
-        places = [each.end() - known for each in _ORDER.finditer(whole)] if ":" in text or "[" in text else []
-        starts = [0, *(each for each in places if each >= 0)]
+        places = [order.end() - known for order in _ORDER.finditer(whole)] if ":" in text or "[" in text else []
+        starts = [0, *(place for place in places if place >= 0)]
         self._file.write("\\".join(text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)))
         return len(text)
 
@@ -289,7 +292,7 @@ _BLANK_LINE = re.compile(r"(?:\s|\x1b\[[\d;]*m)*+(:?|\x1b(?:\[[\d;]*)?)")
 
 
 def _remembered(line: str) -> str:
-    """Return a short line in place of a long one before which the same orders begin: many writes can make one line."""
+    """A short line in place of a long one in a CI log, before which the same commands begin."""
     if len(line) <= _REMEMBERED:
         return line
     blank = _BLANK_LINE.fullmatch(line)
@@ -347,7 +350,7 @@ def quotation(text: str, limit: int, *, end: bool = False) -> str:
 
 
 def without_links(text: str) -> str:
-    """Return a line of Markdown with its links as plain text."""
+    """A line of Markdown for a terminal, with its links as plain text."""
     return _LINK.sub(r"\1", text)
 
 
@@ -355,7 +358,7 @@ _LINK = re.compile(r"(?<!\\)\[((?:[^][\\]|\\.)*+)\]\([^)[]*+\)")
 
 
 def listed(items: Iterable[str], most: int = _MOST, more: str = " (and {} more)", separator: str = ", ") -> str:
-    """Write the first few of some things, and how many were left out.
+    """Write the first few items of a list in a message, and how many were left out.
 
     >>> listed(["a", "b", "c"], 2)
     'a, b (and 1 more)'
@@ -397,7 +400,7 @@ def detail_lines(details: Mapping[str, Any]) -> list[str]:
     """
     wrong = details.get(_WRONG)
     if isinstance(wrong, list | tuple):
-        return [each for each in wrong if isinstance(each, str)]
+        return [line for line in wrong if isinstance(line, str)]
     return [
         as_line(value) if name == _REASONING else f"{name}: {as_line(value)}"
         for name, value in details.items()

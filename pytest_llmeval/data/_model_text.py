@@ -76,15 +76,21 @@ def without_marks(text: str) -> str:
 
 
 def _is_mark(character: str) -> bool:
+    """Whether a character around a model's reply is white space or invisible, such as a byte order mark."""
     is_surrogate = "\ud800" <= character <= "\udfff"  # the half of a character that people may see
     return character.isspace() or not (is_visible(character) or is_surrogate)
 
 
 def _closing_tag(name: str) -> re.Pattern[str]:
+    """The pattern of the tag that ends a model's thoughts, such as ``</think>``."""
     return re.compile(rf"[<\[◁]/{name}[>\]▷]", re.IGNORECASE)
 
 
 def _after_unopened_thoughts(text: str, concludes: Callable[[str], object]) -> str:
+    """The reply of a model after thoughts whose opening tag is not in the text.
+
+    The whole text if its closing tag is missing or quoted, or if the text already concludes.
+    """
     closing = CLOSING_TAG.search(text)
     if closing is None:
         return text

@@ -32,7 +32,7 @@ _TURNS = 5
 
 
 class Pending(Generic[_T]):
-    """The outcome of a coroutine, for a thread that waits for it.
+    """The outcome of a coroutine in the background event loop, for a thread that waits for it.
 
     A signal handler raises between any two instructions of the main thread. Raised inside the condition of a
     `concurrent.futures.Future`, the error leaves it locked: the event loop would wait for it, and the run for the loop.
@@ -195,17 +195,19 @@ class Background(Struct):
 def _start_tasks(
     work: Sequence[tuple[Coroutine[Any, Any, _T], Pending[_T]]], tasks: "set[asyncio.Future[Any]]"
 ) -> None:
+    """Start coroutines as tasks of the background event loop; each passes its outcome to a waiting thread."""
     import asyncio
 
-    for each, result in work:
-        task = asyncio.ensure_future(each)
+    for coroutine, result in work:
+        task = asyncio.ensure_future(coroutine)
         tasks.add(task)
         task.add_done_callback(partial(_pass_on, result))
         task.add_done_callback(tasks.discard)
 
 
 def _cancel_task(coroutine: Coroutine[Any, Any, Any], result: Pending[Any], tasks: "set[asyncio.Future[Any]]") -> None:
-    task = next((each for each in tasks if getattr(each, "get_coro", lambda: None)() is coroutine), None)
+    """Cancel the task of a coroutine in the background event loop, also before the task has started."""
+    task = next((future for future in tasks if getattr(future, "get_coro", lambda: None)() is coroutine), None)
     if task is not None:
         task.cancel()
     elif not result.is_done:  # interrupted before it was submitted
@@ -214,6 +216,7 @@ def _cancel_task(coroutine: Coroutine[Any, Any, Any], result: Pending[Any], task
 
 
 def _pass_on(result: Pending[_T], task: "asyncio.Future[_T]") -> None:
+    """Pass the outcome of a task in the background event loop to the thread that waits for it."""
     if task.cancelled():
         result.settle(None, CancelledError())
     else:
@@ -222,6 +225,7 @@ def _pass_on(result: Pending[_T], task: "asyncio.Future[_T]") -> None:
 
 
 def _call_after_turns(loop: "asyncio.AbstractEventLoop", turns: int, then: Callable[[], None]) -> None:
+    """Call a function after some turns of the background event loop, in which ready calls run first."""
     if turns:
         loop.call_soon(_call_after_turns, loop, turns - 1, then)
     else:
@@ -229,7 +233,7 @@ def _call_after_turns(loop: "asyncio.AbstractEventLoop", turns: int, then: Calla
 
 
 async def caught(work: Awaitable[_T]) -> tuple[_T | None, BaseException | None]:
-    """Await something and return its error as a value.
+    """Await a call or another coroutine, and return its error as a value.
 
     Raised through a future an error would gather the frames of two threads, and some would end the event loop.
     """
@@ -449,7 +453,7 @@ async def in_thread(work: Callable[[], _T], name: str) -> _T:
 
 
 async def _returned(done: "asyncio.Future[_T]") -> _T:
-    """Wait for what a plain function returns; a loop that ends waits for it in spite of one cancellation.
+    """Wait for the result of a plain function in a thread; a loop that ends ignores one cancellation.
 
     Raises:
         BaseException: Any error of the function.
@@ -500,7 +504,7 @@ def _passed_on(work: Callable[[], _T]) -> "tuple[Callable[[], None], asyncio.Fut
 
 
 class Snapshot(NamedTuple):
-    """Counts at one moment; those of several processes add up.
+    """The progress of a run at one moment: cases, calls and cost; counts of several processes add up.
 
     Attributes:
         total: Cases that are to run. Each process has the same ones, so totals do not add up.
@@ -528,17 +532,17 @@ class Snapshot(NamedTuple):
     def of_all(cls, parts: Iterable[Self]) -> Self:
         """Return the counts of several processes."""
         every = list(parts)
-        costs = [each.cost_usd for each in every if each.cost_usd is not None]
+        costs = [part.cost_usd for part in every if part.cost_usd is not None]
         return cls(
-            max((each.total for each in every), default=0),
-            sum(each.done for each in every),
-            sum(each.in_flight for each in every),
-            sum(each.retries for each in every),
+            max((part.total for part in every), default=0),
+            sum(part.done for part in every),
+            sum(part.in_flight for part in every),
+            sum(part.retries for part in every),
             sum(costs) if costs else None,
-            next((each.waits for each in every if each.waits), ""),
-            sum(each.judge_calls for each in every),
-            sum(each.judge_tokens for each in every),
-            sum(each.target_calls for each in every),
+            next((part.waits for part in every if part.waits), ""),
+            sum(part.judge_calls for part in every),
+            sum(part.judge_tokens for part in every),
+            sum(part.target_calls for part in every),
         )
 
 
@@ -617,7 +621,7 @@ class Stopwatch:
 
 
 def stopwatch() -> Stopwatch:
-    """Return the stopwatch that runs, or one that nobody reads."""
+    """The stopwatch of the calls of a target or judge, or one that nobody reads."""
     return _running.get() or Stopwatch()
 
 
@@ -629,7 +633,7 @@ _FILES_PER_CALL: Final = 3
 
 
 def calls_that_fit(calls: int) -> int:
-    """The number of calls that this process may make at a time, by its limit of open files.
+    """The number of judge and target calls that this process may make at a time, by its limit of open files.
 
     The limit is raised as far as they need, and as the machine allows.
     """

@@ -22,7 +22,7 @@ class GitError(LlmevalError):
 
 
 def run_git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
-    """The output of git, with undecodable bytes of file names as surrogates.
+    """The output of a git command, with undecodable bytes of file names as surrogates.
 
     Args:
         folder: In which git runs.

@@ -31,7 +31,7 @@ _BRIEFLY: Final[dict[Cause, str]] = {"slow": "too slow", "dropped": "connection 
 
 
 class NoReplyError(AttemptError):
-    """A request that got no reply; its text follows the address.
+    """A request to a judge or a target that got no reply; its text follows the address.
 
     Attributes:
         cause: ``untrusted`` is a certificate, ``unusable`` an address, a proxy or headers, ``packed`` a compression.
@@ -43,7 +43,7 @@ class NoReplyError(AttemptError):
 
 
 class Reply(Struct, frozen=True):
-    """A reply over HTTP.
+    """A reply of a judge's or target's server over HTTP.
 
     Attributes:
         status: Of HTTP.
@@ -80,7 +80,7 @@ class Reply(Struct, frozen=True):
 
 
 class Exchange:
-    """Requests to one address, over connections that are kept.
+    """HTTP requests to one address of a judge or a target, over connections that are kept.
 
     Redirects are not followed, cookies not kept, and passwords of a netrc file not sent. Callers limit concurrency.
 

@@ -67,22 +67,22 @@ def gemini_part(medium: Media) -> dict[str, Any]:
 
 
 def is_text(medium: Media) -> bool:
-    """Whether the content of a medium is text."""
+    """Whether a medium in a request to a provider is a text document."""
     return medium.type.startswith("text/") or medium.type in _TEXTS
 
 
 def encoded(medium: Media) -> str:
-    """Return a content in Base64."""
+    """The content of an image, sound or document in Base64, for a request to a provider."""
     return b64encode(medium.data).decode("ascii")
 
 
 def data_address(medium: Media) -> str:
-    """Return a content as an address."""
+    """The content of an image, sound or document as a ``data:`` address, for a request to a provider."""
     return f"data:{medium.type};base64,{encoded(medium)}"
 
 
 def data_address_of(medium: Media) -> str:
-    """Return the address of a medium: its own, or one that holds its content.
+    """The address of an image, sound or document: its own, or one that holds its content.
 
     Raises:
         MediaError: The content cannot be read.

@@ -52,6 +52,10 @@ def patches_of(module: ModuleType, is_own: IsOwn) -> object:
 
 
 def _holds_state(value: Any, is_own: IsOwn) -> bool:
+    """Whether the state of a project's module includes what a value refers to.
+
+    It does for own objects and code, and for containers.
+    """
     is_code = issubclass(type(value), type | FunctionType)
     return is_own(_maker(value)) or (
         not is_code and type(value).__module__ in _CONTAINERS and not issubclass(type(value), _CLOSED)

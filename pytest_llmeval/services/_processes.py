@@ -17,11 +17,14 @@ CHUNK: Final = 65_536
 
 
 class EndedError(PredictionError):
-    """The program ended, or closed its output, before it wrote the line that was waited for."""
+    """A program of a target or a tool ended, or closed its output, before it wrote the expected line."""
 
 
 class Program:
-    """A running program. Made by `start`; its stderr is read all the time, and the end of it kept."""
+    """A running program of a target or a tool, which answers line by line.
+
+    Made by `start`; its stderr is read all the time, and the end of it kept.
+    """
 
     def __init__(self, process: asyncio.subprocess.Process, longest: int) -> None:
         self._process = process
@@ -152,7 +155,7 @@ class Program:
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kill a program and what it started: its group of processes, or where there are none, its descendants."""
+    """Kill such a program and what it started: its process group, or where there are none, its descendants."""
     if not WINDOWS:
         os.killpg(process.pid, signal.SIGKILL)
     elif process.returncode is None:
@@ -164,6 +167,7 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 def _name_of(number: int) -> str:
+    """The name of the signal that ended a target's program, such as ``SIGKILL``, for its error."""
     try:
         return signal.Signals(number).name
     except ValueError:  # most real-time signals have none

@@ -18,7 +18,7 @@ _IN_A_ROW: Final = 5
 
 
 class Notes(Protocol):
-    """Texts that the processes of a run share."""
+    """Notes on services, by key, that the processes of a run share."""
 
     def get(self, key: str) -> str | None:
         """Return a text."""
@@ -28,7 +28,7 @@ class Notes(Protocol):
 
 
 class Refusals(Struct):
-    """The refusals of a run.
+    """The services that refused a key or access in a run.
 
     A refused key is refused for good. Access is taken as refused for good while no call has succeeded, and after five
     refusals in a row: gateways refuse single texts that look hostile.
@@ -75,10 +75,12 @@ class Refusals(Struct):
 
 
 def _answered_note(address: str) -> str:
+    """The key of the note, shared by the processes of a run, that a service has answered a call."""
     return f"answered {address}"
 
 
 def _refused_note(address: str) -> str:
+    """The key of the note, shared by the processes of a run, that a service has refused the key or access."""
     return f"refused {address}"
 
 
@@ -114,6 +116,7 @@ def delay_asked_for(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def _header_number(text: str | None) -> float | None:
+    """The number in a reply's header on retries, such as ``Retry-After``; ``None`` if it has none."""
     try:
         value = float(text or "")
     except ValueError:
@@ -122,6 +125,7 @@ def _header_number(text: str | None) -> float | None:
 
 
 def _seconds_until(text: str, now: datetime) -> float | None:
+    """The seconds until the date in a reply's header ``Retry-After``; ``None`` if it is no date."""
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
@@ -134,12 +138,12 @@ _SERVER_ERROR: Final = 500
 
 
 def is_transient(status: int) -> bool:
-    """Whether a request that got this status may succeed later."""
+    """Whether a request to a service that got this HTTP status may succeed later."""
     return status in _TRANSIENT or status >= _SERVER_ERROR
 
 
 class AttemptError(Exception):
-    """One attempt that failed.
+    """A failed attempt to call a judge or a target.
 
     Attributes:
         transient: Whether another attempt may succeed.
@@ -167,7 +171,7 @@ class AttemptError(Exception):
 
 
 class RunCalls(Struct, frozen=True):
-    """State that the calls of a run share.
+    """The state that the judge and target calls of a run share.
 
     Attributes:
         activity: Of this process.
@@ -220,7 +224,7 @@ class RunCalls(Struct, frozen=True):
 
 
 def _retry_delay(error: AttemptError, number: int) -> float:
-    """The seconds to wait after an attempt, counted from 1."""
+    """The seconds to wait after a failed attempt to call a service; attempts count from 1."""
     shortest, jitter = min(_FIRST_DELAY * 2.0 ** (number - 1), _LONGEST_BACKOFF), _JITTER
     if error.retry_after is not None:
         shortest, jitter = error.retry_after, max(_JITTER / 10, error.retry_after / 10)

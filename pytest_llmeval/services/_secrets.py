@@ -76,7 +76,7 @@ def remember_secrets(variables: Iterable[str] = ()) -> None:
 
 
 def forget_secrets() -> None:
-    """Forget what was remembered, at the end of a run."""
+    """Forget the secrets of the environment that were remembered, at the end of a run."""
     _remembered.clear()
 
 
@@ -87,10 +87,12 @@ def is_secret_variable(name: str, named: Collection[str] = ()) -> bool:
 
 @cache
 def _tells(name: str) -> bool:
+    """Whether the name of an environment variable says that it holds a secret, such as ``DB_PASSWORD``."""
     return _TELLING.search(name.upper()) is not None
 
 
 def _is_secret(value: str) -> bool:
+    """Whether the value of a variable named as a secret is long enough to be one; plain words need more letters."""
     return len(value) >= (SHORTEST_PART if value.isalpha() else _SHORTEST_VALUE)
 
 
@@ -105,6 +107,7 @@ def spelt(secrets: Iterable[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _spell_secrets(secrets: frozenset[str]) -> frozenset[str]:
+    """The forms in which secrets and their words may appear in foreign text; cached."""
     parts: set[str] = set()
     for secret in map(str.strip, secrets):
         if len(secret) >= _SHORTEST_SECRET:
@@ -113,15 +116,16 @@ def _spell_secrets(secrets: frozenset[str]) -> frozenset[str]:
 
 
 def _escaped_forms(part: str) -> set[str]:
+    """The forms of a secret in JSON, Python, URLs, hexadecimal digits and Base64, to find it in foreign text."""
     escaped = {json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]}
-    nested = {json.dumps(each)[1:-1] for each in escaped}
+    nested = {json.dumps(form)[1:-1] for form in escaped}
     in_urls = {quote(part), quote(part, safe=""), quote_plus(part)}
     lower = {re.sub("%..", lambda match: match.group().lower(), url) for url in in_urls}
     return {
         part,
         repr(part)[1:-1],
         *escaped,
-        *(each.replace("/", r"\/") for each in escaped),
+        *(form.replace("/", r"\/") for form in escaped),
         *nested,
         *in_urls,
         *lower,
@@ -170,9 +174,9 @@ def masked(value: Any, secrets: Collection[str]) -> Any:
         case str():
             return without(value, secrets)
         case Mapping():
-            return {masked(name, secrets): masked(each, secrets) for name, each in value.items()}
+            return {masked(name, secrets): masked(field, secrets) for name, field in value.items()}
         case list() | tuple():
-            return [masked(each, secrets) for each in value]
+            return [masked(element, secrets) for element in value]
     return value
 
 
@@ -180,6 +184,7 @@ _CUT = ("...", "\u2026", " ...", " \u2026")
 
 
 def _without_long(text: str, secret: str) -> str:
+    """Foreign text with ``***`` in place of a secret of eight characters or more, in any case or cut off."""
     lower, sought = text.lower(), secret.lower()
     if len(lower) != len(text) or len(sought) != len(secret):  # a few letters become two in lower case
         lower, sought = text, secret
@@ -212,7 +217,8 @@ def presentable(text: str, variables: Iterable[str] = ()) -> str:
 
 @lru_cache(maxsize=64)
 def _longest_first(secrets: frozenset[str]) -> list[str]:
-    return sorted(secrets, key=lambda each: (-len(each), each))
+    """Secrets in the order of their removal from text: the longest first, since one may begin another."""
+    return sorted(secrets, key=lambda secret: (-len(secret), secret))
 
 
 _LONGEST = 300
@@ -268,7 +274,7 @@ class Redactor:
 
     @cached_property
     def _parts(self) -> list[str]:
-        return _longest_first(frozenset(each for each in spelt(self._secrets) if len(each) >= SHORTEST_PART))
+        return _longest_first(frozenset(form for form in spelt(self._secrets) if len(form) >= SHORTEST_PART))
 
     def redacted(self, text: str) -> str:
         """Return the text without secrets."""
@@ -288,7 +294,9 @@ class Redactor:
         """
         # Cut only after redaction: half a key would not be recognized.
         redacted = self.redacted(text[:_EXAMINED])
-        return excerpt(" ".join("".join(" " if each.isspace() else each for each in redacted).split()), _LONGEST)
+        return excerpt(
+            " ".join("".join(" " if character.isspace() else character for character in redacted).split()), _LONGEST
+        )
 
     def excerpt(self, content: bytes | str, *, end: bool = False) -> str:
         """Return the beginning, or the end, of what was written, redacted and quoted."""
@@ -298,7 +306,7 @@ class Redactor:
 
 
 def _without_beginning(text: str, secret: str) -> str:
-    """Return text with ``***`` in place of the beginnings of a secret, as long as they go."""
+    """Foreign text with ``***`` in place of the beginnings of a secret, as long as they reach."""
     begin, place, pieces = secret[:SHORTEST_PART], 0, []
     while (start := text.find(begin, place)) >= 0:
         pieces += [text[place:start], MASK]
@@ -307,7 +315,7 @@ def _without_beginning(text: str, secret: str) -> str:
 
 
 def _common(text: str, other: str) -> int:
-    """The number of characters with which two texts begin alike."""
+    """The number of characters with which foreign text and a secret begin alike."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
@@ -358,12 +366,13 @@ def with_sources(faults: Iterable[object], folder: Path, texts: Mapping[str, str
 
 
 def _names_secret(text: str) -> bool:
-    """Whether a text names a secret, or has an address with a query, which may hold one."""
+    """Whether a line of a user's file names a secret, or has an address with a query, which may hold one."""
     in_address = any("://" in word and ("?" in word or "#" in word) for word in text.split())
     return in_address or bool(_TELLING.search(text.upper())) or any(map(is_secret_name, _NAME.findall(text)))
 
 
 def _lines_of(path: Path) -> list[str]:
+    """The lines of a user's file to show below faults in it; none if it is unreadable or too large."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_SOURCE:
             return []

@@ -376,13 +376,14 @@ class UseRecord:
 
 
 def _path(named: Any) -> Any:
-    """The path of an event: also an empty one, which is this folder, and that of a descriptor, if it is known."""
+    """The path of a file in an audit event, also an empty one, which is this folder, or that of a known descriptor."""
     if named is None:
         return "."
     return _path_of_descriptor(named) if isinstance(named, int) else named
 
 
 def _path_of_descriptor(descriptor: int) -> str | None:
+    """The path of a file that a suite's code opens by descriptor; ``None`` for a pipe and the like."""
     try:
         path = _READLINK(f"/proc/self/fd/{descriptor}")
     except OSError:
@@ -396,6 +397,7 @@ def is_own(name: str) -> bool:
 
 
 def _host(address: Any) -> str:
+    """The host that a suite's code connects to, from a socket's address, for the record of uses."""
     return str(address[0]) if isinstance(address, tuple) and address else "another program"
 
 
@@ -420,7 +422,7 @@ _EVENTS: Final = (
 
 
 class _Watch:
-    """The hook of this process, which Python cannot remove: it does nothing without a record.
+    """The audit hook of this process, which Python cannot remove: it does nothing without a record.
 
     Attributes:
         record: The record.
@@ -625,5 +627,5 @@ def watch(top: Path, options: Namespace | None = None) -> UseRecord:
 
 
 def watched() -> UseRecord | None:
-    """Return the record of this process, if there is one."""
+    """The record of the files and variables that this process uses, if there is one."""
     return _WATCH.record

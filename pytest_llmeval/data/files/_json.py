@@ -48,7 +48,7 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 class RejectedError(Exception):
-    """The text is not acceptable JSON; its faults have been reported."""
+    """The text of a file is not acceptable JSON; its faults have been reported."""
 
 
 class JsonParser:
@@ -118,7 +118,7 @@ class JsonParser:
 
 
 def _of_any_python(error: json.JSONDecodeError) -> json.JSONDecodeError:
-    """Return an error as all versions of Python can report it."""
+    """A syntax error of the json module as every version of Python can report it."""
     closing = _CLOSING.search(error.doc, error.pos)
     if error.msg not in _TRAILING_COMMA or closing is None:
         return error
@@ -126,6 +126,7 @@ def _of_any_python(error: json.JSONDecodeError) -> json.JSONDecodeError:
 
 
 def _syntax_message(text: str, error: json.JSONDecodeError) -> str:
+    """The message for a syntax error in a JSON file: the token there, and the one that JSON requires."""
     at = _TOKEN.match(text, error.pos)
     token = quotation(at.group(), 20) if at else "the end of the text"
     expected = _EXPECTED.get(error.msg, f"valid JSON ({error.msg})")
@@ -144,6 +145,7 @@ def _depth(text: str) -> int:
 
 
 def _too_deep(text: str, value: Any) -> bool:
+    """Whether the data of a JSON file nests above `MAX_DEPTH`; few brackets make the answer cheap."""
     return text.count("[") + text.count("{") > MAX_DEPTH and nests_too_deep(value)
 
 
@@ -151,7 +153,7 @@ _NESTING: Final = frozenset({dict, list})
 
 
 def is_readable_json(text: str) -> bool:
-    """Return whether a text is JSON that the readers of our files accept."""
+    """Whether a text is JSON that the readers of our files accept."""
     try:
         JsonParser(FaultLog("")).parse(text)
     except RejectedError:
@@ -160,7 +162,7 @@ def is_readable_json(text: str) -> bool:
 
 
 def parse_reply(body: bytes | str) -> Any:
-    """Return the JSON data that was written.
+    """The JSON data in the reply of a target's server or program.
 
     Raises:
         PredictionError: It is no JSON, or a key occurs twice in an object.
@@ -177,11 +179,13 @@ def parse_reply(body: bytes | str) -> Any:
 
 
 def _finite(literal: str) -> float:
+    """The float of a number in the JSON reply of a service; one above the range of floats is refused."""
     value = float(literal)
     return value if math.isfinite(value) else _no_number(literal)
 
 
 def _no_number(literal: str) -> NoReturn:
+    """Refuse NaN, infinities and numbers above the range of floats in the JSON reply of a service."""
     raise ValueError(f"{literal} is not a JSON number")
 
 
@@ -191,13 +195,14 @@ def nests_too_deep(value: Any) -> bool:
     for _ in range(MAX_DEPTH):
         if not level:
             return False
-        parts = (each.values() if isinstance(each, dict) else each for each in level)
+        parts = (node.values() if isinstance(node, dict) else node for node in level)
         # Every value of every file comes by: `in` takes a third of the time of a test for a union of types.
         level = [child for part in parts for child in part if type(child) in _NESTING]
     return bool(level)
 
 
 def _has_lone_surrogate(text: str, value: Any) -> bool:
+    """Whether a value of a JSON file has half of a surrogate pair, which UTF-8 cannot encode."""
     if "\\ud" not in text and "\\uD" not in text:
         return False
     try:
@@ -242,7 +247,7 @@ def repeated_key(pairs: Iterable[tuple[str, Any]]) -> str:
 
 
 class _JsonFrame:
-    """A list or object that is still open."""
+    """A list or object that is still open while the places of values in a JSON text are found."""
 
     __slots__ = ("children", "key", "key_place", "place")
 
@@ -255,7 +260,7 @@ class _JsonFrame:
 
 
 class _Scanner:
-    """Walks over JSON that `json.loads` accepts (or accepted up to its depth limit) and builds places."""
+    """A walk over JSON that `json.loads` accepts (or accepted up to its depth limit), which builds places."""
 
     def __init__(self, text: str, faults: FaultLog | None, line: int, depth: int) -> None:
         self.text = text

@@ -183,9 +183,9 @@ def _stem(name: str) -> tuple[str, list[str]]:
     for suffix in _SUITE_SUFFIXES:
         if name.endswith(suffix) and name != suffix:
             stem = name.removesuffix(suffix)
-            return stem, [stem + each for each in _SUITE_SUFFIXES]
+            return stem, [stem + ending for ending in _SUITE_SUFFIXES]
     stem = Path(name).stem
-    return stem, [stem + each for each in (*_SUITE_SUFFIXES, *_OTHER_SUFFIXES)]
+    return stem, [stem + ending for ending in (*_SUITE_SUFFIXES, *_OTHER_SUFFIXES)]
 
 
 WORKING_FOLDER: Final = ".llmeval"
@@ -194,13 +194,13 @@ MEDIA_FOLDER: Final = f"{WORKING_FOLDER}/media"
 
 
 def refuse_links(path: Path) -> None:
-    """Refuse a path through a folder of ours, or one inside it, that lies in a repository as a link to elsewhere.
+    """Refuse a path through a folder of ours, or one inside it, that is a link in the repository to elsewhere.
 
     Raises:
         OSError: There is such a link.
     """
     folders = list(path.parents)
-    ours = (place for place, each in enumerate(folders) if each.name in (OWN_FOLDER, WORKING_FOLDER))
+    ours = (index for index, parent in enumerate(folders) if parent.name in (OWN_FOLDER, WORKING_FOLDER))
     for folder in folders[: next(ours, -1) + 1]:
         if folder.is_symlink():
             raise OSError(errno.ELOOP, f"{folder.name} is a symbolic link, expected a folder", str(path))
@@ -235,7 +235,7 @@ def repository_top(folder: Path) -> Path | None:
 
 
 def searching_within(root: Path) -> AbstractContextManager[None]:
-    """Keep patterns inside a folder."""
+    """A context in which the file patterns of a suite match nothing outside of a folder."""
     return with_value(_ROOT, root)
 
 
@@ -287,7 +287,7 @@ def matching_files(folder: Path, pattern: str) -> list[Path]:
 
 
 class _Search:
-    """One search, which counts what it looks at."""
+    """A search for the files of a glob pattern, which counts the names that it looks at."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -329,4 +329,5 @@ class _Search:
 
 
 def _matches_glob(name: str, pattern: str) -> bool:
+    """Whether a file name matches one part of a glob pattern; hidden names need a pattern with a leading dot."""
     return fnmatch(name, pattern) and (pattern.startswith(".") or not name.startswith("."))

@@ -40,7 +40,7 @@ _LARGEST = 2**53
 
 
 class NotPlainError(Exception):
-    """The data needs validation."""
+    """JSON data for a declared type needs validation by pydantic, which loads slowly."""
 
 
 def plain(kind: Any, data: Any) -> Any:
@@ -77,12 +77,13 @@ def by_types(kind: Any, data: Any) -> Any:
 
 
 def _has_no_rules(kind: Any) -> bool:
+    """Whether a declared type has no pydantic settings of its own, so that msgspec can validate data for it."""
     config = getattr(kind, "__pydantic_config__", {})
     return config.items() <= _NEUTRAL.items() and not hasattr(kind, "__get_pydantic_core_schema__")
 
 
 def _holds(converted: Any, data: Any, depth: int = 0) -> bool:
-    """Whether an object has exactly the values of the data.
+    """Whether an object that msgspec built has exactly the values of the JSON data.
 
     msgspec ignores unknown keys, and accepts texts and numbers that JSON cannot express.
     """
@@ -103,7 +104,7 @@ def _holds(converted: Any, data: Any, depth: int = 0) -> bool:
 
 
 def _is_json(value: Any) -> bool:
-    """Whether a scalar keeps its value in JSON, unlike some large numbers and halves of surrogate pairs."""
+    """Whether a scalar of a user's data keeps its value in JSON, unlike large numbers and halves of surrogate pairs."""
     match value:
         case str():
             return value.isascii() or _is_unicode(value)
@@ -153,7 +154,7 @@ _BOUNDS = {
 
 
 def describe(value: Any) -> str:
-    """Describe a value briefly, for a message."""
+    """Describe a value of a user's file briefly, for the message of a fault."""
     match value:
         case None:
             return "nothing (null)"
@@ -171,7 +172,7 @@ def describe(value: Any) -> str:
 
 
 def expectation(error: "ErrorDetails") -> str:
-    """The form that pydantic expected."""
+    """The form that pydantic expected of a value in a user's file, for the message of a fault."""
     context = error.get("ctx", {})
     match error["type"]:
         case "literal_error" | "union_tag_invalid":
@@ -186,6 +187,7 @@ def expectation(error: "ErrorDetails") -> str:
 
 
 def _pydantic_message(error: "ErrorDetails", names: Sequence[str]) -> str:
+    """The message of a fault in a suite file or in Python options, made from an error of pydantic."""
     key = str(error["loc"][-1]) if error["loc"] else ""
     match error["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
@@ -214,7 +216,7 @@ def _tag_message(error: "ErrorDetails") -> str:
 
 
 def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:
-    """Return the keys that a mapping at a place of the data may have.
+    """The keys that a mapping in a suite file may have, to suggest one for an unknown key.
 
     Args:
         kind: The type of the whole.
@@ -222,10 +224,8 @@ def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:
     """
     reached = _dataclasses(kind)
     for part in location[:-1]:
-        inside = [
-            dataclass for each_kind in reached for dataclass in _dataclasses(get_type_hints(each_kind).get(str(part)))
-        ]
-        reached = inside or [each for each in reached if part in _literals(each)] or reached
+        inside = [dataclass for outer in reached for dataclass in _dataclasses(get_type_hints(outer).get(str(part)))]
+        reached = inside or [branch for branch in reached if part in _literals(branch)] or reached
     return [field.name for field in fields(reached[0])] if reached else []
 
 
@@ -253,7 +253,7 @@ def option_fault(error: "ErrorDetails", kind: Any) -> str:
 
 @lru_cache(maxsize=256)
 def adapter(kind: Any) -> "TypeAdapter[Any]":
-    """Return the validator of a class."""
+    """The pydantic validator of a declared class, cached."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
@@ -280,12 +280,13 @@ def typed(kind: Any, value: Any) -> Any:
 
 
 def _pydantic_misfit(error: "ErrorDetails") -> str:
+    """The message for a value that does not fit a user's own type: its place, and pydantic's words."""
     place = render_path(error["loc"])
     return f"{place}: {error['msg']}" if place else error["msg"]
 
 
 def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -> tuple[Any, list[Fault]]:
-    """Validate a part of a document.
+    """Validate a part of a user's document, such as an evaluator in a suite file.
 
     Args:
         kind: Class of the part, whose field names unknown keys are compared with.
@@ -317,6 +318,7 @@ def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -
 
 
 def _field_fault(document: Document, place: Sequence[str | int], name: str, message: str) -> Fault:
+    """The fault of a field in a user's file; the name may be a path inside the field."""
     field, _, inside = name.partition(".")
     return document.fault([*place, field], f"{inside}: {message}" if inside else message)
 
@@ -327,7 +329,7 @@ def _is_tag(part: int | str) -> bool:
 
 
 def _inside(data: Any, location: Sequence[int | str]) -> list[int | str]:
-    """Keep the parts of a location that lead through the data; names of union branches do not."""
+    """The parts of a pydantic location that lead through a user's data; names of union branches do not."""
     place: list[int | str] = []
     for part in location:
         in_mapping = isinstance(data, Mapping) and part in data
@@ -339,7 +341,7 @@ def _inside(data: Any, location: Sequence[int | str]) -> list[int | str]:
 
 
 def most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
-    """Keep one fault per place: a union reports one for each of its branches.
+    """The faults of a user's data, one per place: pydantic reports one for each branch of a union.
 
     Of a union of words and a mapping, a mapping has the faults of the mapping, and anything else that it is no word.
     Of a union of text and whole numbers, a value is neither.
@@ -370,4 +372,5 @@ def _is_elsewhere(fault: "ErrorDetails", other: "ErrorDetails") -> bool:
 
 
 def _pydantic_location(fault: "ErrorDetails") -> tuple[int | str, ...]:
+    """The path of a fault in a user's data: pydantic's location without the names of union branches."""
     return tuple(part for part in fault["loc"] if not _is_tag(part))

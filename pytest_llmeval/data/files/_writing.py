@@ -103,6 +103,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def _write_file(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file of ours by way of a scratch file that takes its place, or directly into a pipe or a device."""
     refuse_links(path)
     if _is_stream(path):
         _write_parts(_open_stream(path), parts)
@@ -123,7 +124,7 @@ def _write_file(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def put_in_place(scratch: Path, path: Path) -> None:
-    """Have a file that is complete and synced take the place of another one.
+    """Replace a file by a scratch file that is complete and synced.
 
     Raises:
         OSError: It cannot; then both are as they were.
@@ -145,7 +146,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 
 
 class _Echo:
-    """A file that returns what is written, so that a row can be formatted without being kept."""
+    """A file that returns each formatted CSV row, so that a table can be written without being kept."""
 
     def write(self, text: str) -> str:
         return text
@@ -169,12 +170,12 @@ def csv_lines(rows: Iterable[Iterable[str | float | None]]) -> Iterator[str]:
 
 
 def _inert(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
+    """A text for a cell of a CSV file that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def sync(path: Path) -> None:
-    """Have a file be on the disk, and not only in memory.
+    """Flush a file of ours to disk.
 
     Raises:
         OSError: It cannot be written.
@@ -187,7 +188,7 @@ def sync(path: Path) -> None:
 
 
 def append_text(path: Path, text: str) -> None:
-    """Add text to the end of a file, in one write, so that processes that do so at once do not mix theirs.
+    """Append text to a file of ours in one write; concurrent appends do not interleave.
 
     It begins on a line of its own, also where a kill, a full disk or a power cut left the last line without its end.
 
@@ -209,7 +210,7 @@ def append_text(path: Path, text: str) -> None:
 
 
 def _is_cut_off(file: int) -> bool:
-    """Whether a file does not end with the end of a line."""
+    """Whether an open file that text is appended to lacks the end of its last line."""
     status = os.fstat(file)
     if not (stat.S_ISREG(status.st_mode) and status.st_size):
         return False
@@ -218,7 +219,7 @@ def _is_cut_off(file: int) -> bool:
 
 
 def rewrite(path: Path, make: Callable[[], str]) -> bool:
-    """Replace a file by what is made of it, while no other process does.
+    """Replace a file that processes share by new text made from it, under a lock.
 
     Args:
         path: The file; its folder is made.
@@ -255,7 +256,7 @@ def has_text(path: Path, text: str) -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes from changing a file, or what belongs to it.
+    """Lock a file of ours, or what belongs to it, against changes by other processes.
 
     Raises:
         OSError: Its folder cannot be written, or another process has held the lock for a minute.
@@ -280,18 +281,19 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def scratch_path(folder: Path) -> Path:
-    """Return a name that no other process uses, and by which `remove_leftovers` knows whose it is."""
+    """The path of a new scratch file, whose name says which process writes it."""
     return folder / f".llmeval-{WritingProcess.current().name}-{os.urandom(4).hex()}.tmp"
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes of ours were about to write in a folder."""
+    """Remove the scratch files of killed processes from a folder, unless it is a link to elsewhere."""
     with suppress(OSError):
         refuse_links(folder / "leftover")
         _remove_leftovers(folder)
 
 
 def _remove_leftovers(folder: Path) -> None:
+    """Remove the scratch files of killed processes from a folder that our files are written to."""
     with os.scandir(folder) as entries:
         for entry in entries:
             match = _LEFTOVER.fullmatch(entry.name)
@@ -302,7 +304,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def _write_parts(file: int, parts: Iterable[bytes]) -> None:
-    """Write an open file, and close it."""
+    """Write the parts of a text to an open file, flush it to disk, and close it."""
     with os.fdopen(file, "wb") as stream:
         stream.writelines(parts)
         stream.flush()
@@ -311,6 +313,7 @@ def _write_parts(file: int, parts: Iterable[bytes]) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
+    """Flush a folder to disk, so that a file renamed in it is there after a power cut."""
     with suppress(OSError):  # some file systems cannot
         file = os.open(folder, os.O_RDONLY | _PRIVATE)
         try:

@@ -100,6 +100,7 @@ def tag_fault(tag: str | None, kind: str) -> str | None:
 
 
 def _unknown_tag(tag: str) -> str:
+    """The message for a tag such as ``!!binary`` in a YAML suite file, which must be plain data."""
     name = "!!" + tag.removeprefix(_CORE) if tag.startswith(_CORE) else tag
     return f"found the tag {name}, expected plain data without a tag"
 
@@ -109,7 +110,7 @@ _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 def add_yaml_fault(text: str, error: yaml.YAMLError, faults: FaultLog) -> None:
-    """Add the fault that the parser stopped at; `text` is what it read."""
+    """Add the fault at which the YAML parser stopped; `text` is what it read."""
     if isinstance(error, yaml.MarkedYAMLError):
         _syntax_fault(text, error, faults)
     else:
@@ -126,7 +127,7 @@ def _character_fault(text: str, error: yaml.YAMLError, faults: FaultLog) -> None
 
 
 def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: FaultLog) -> None:
-    """Tell a fault of the syntax, with YAML's words for what is wrong."""
+    """Add a syntax fault of a YAML file, in YAML's words."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
         faults.add(0, 0, "", f"found {error.problem}, expected valid YAML")
@@ -157,6 +158,7 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: FaultLog) -> N
 
 
 def _explain_yaml_error(error: yaml.MarkedYAMLError) -> str:
+    """The reason of a syntax error in a YAML file, with the beginning of the structure around it."""
     reason = error.problem or "it cannot be read"
     began = error.context_mark
     if not error.context or began is None:
@@ -176,11 +178,11 @@ _FAULTY_KEY: Final = object()
 
 
 class _StopError(Exception):
-    """An already reported fault after which the rest of the file cannot be read."""
+    """A reported fault after which the rest of a YAML file cannot be read."""
 
 
 class _YamlFrame:
-    """A list or mapping that is still open."""
+    """A list or mapping of a YAML file that is still open."""
 
     __slots__ = ("anchor", "children", "data", "key", "key_place", "merged", "place", "size")
 
@@ -197,7 +199,7 @@ class _YamlFrame:
 
 
 class _Builder:
-    """Builds data and places from events; the frames are its only stack."""
+    """A builder of the data and places of a YAML file from parser events; the frames are its only stack."""
 
     def __init__(self, faults: FaultLog, restore: dict[int, str]) -> None:
         self.faults = faults
@@ -336,10 +338,10 @@ class _Builder:
     def put_merge(self, frame: _YamlFrame, value: Any, place: FilePlace) -> None:
         values = value if isinstance(value, list) else [value]
         places = place.children if isinstance(value, list) else [place]
-        if not isinstance(places, list) or not all(isinstance(each, dict) for each in values):
+        if not isinstance(places, list) or not all(isinstance(mapping, dict) for mapping in values):
             self.fault(place, "found a merge key << with another value, expected a mapping or a list of mappings")
             values = places = []
-        frame.merged = [(each, at.children) for each, at in zip(values, places, strict=True)]
+        frame.merged = [(mapping, at.children) for mapping, at in zip(values, places, strict=True)]
 
 
 def _joined(text: str) -> str:
@@ -348,17 +350,20 @@ def _joined(text: str) -> str:
 
 
 def _yaml_place(event: Any) -> FilePlace:
+    """The line and column of a YAML parser event, counted from 1."""
     mark = event.start_mark
     return FilePlace(mark.line + 1, mark.column + 1)
 
 
 def _key_kind(key: Any) -> str:
+    """The description of a YAML key that is not text, for its fault: its value, or that it is a collection."""
     if isinstance(key, list | dict):
         return "a list or mapping"
     return "null" if key is None else str(key).lower()
 
 
 def _quoting_advice(key: Any) -> str:
+    """The advice to quote a YAML key that is not text, for its fault; empty for a list or mapping."""
     return "" if isinstance(key, list | dict) else f": quote it as '{_key_kind(key)}'"
 
 
@@ -398,6 +403,7 @@ def load_yaml(text: str, faults: FaultLog) -> tuple[Any, FilePlace | None]:
 
 
 def _load(text: str, faults: FaultLog, parser: Any) -> tuple[Any, FilePlace | None]:
+    """The data and the places of a YAML text, built from the events of libyaml or of the parser in Python."""
     stand_ins = _stand_ins(text)
     builder = _Builder(faults, {ord(stand_in): chr(code) for code, stand_in in stand_ins.items()})
     try:

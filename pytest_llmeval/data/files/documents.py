@@ -35,6 +35,7 @@ _TOP_LEVEL: Final = re.compile(r"""^["']?(\w+)["']?[ \t]*:""", re.MULTILINE)
 
 
 def _file_fault(display_path: str, message: str, line: int = 0, column: int = 0) -> SuiteError:
+    """The error for one fault of a user's file, such as a suite or a data file."""
     return SuiteError([Fault(display_path, line, column, "", message)])
 
 
@@ -46,10 +47,11 @@ def _reason(path: Path, error: OSError | ValueError) -> str:
 
 
 def _similar_file(path: Path, error: Exception) -> str:
+    """The hint at the most similar name in the folder of a missing file; empty for other errors."""
     if not isinstance(error, FileNotFoundError):
         return ""
     try:
-        return suggest(path.name, [each.name for each in path.parent.iterdir()])
+        return suggest(path.name, [neighbour.name for neighbour in path.parent.iterdir()])
     except OSError:
         return ""
 
@@ -150,7 +152,7 @@ def _cell_limit(limit: int) -> Iterator[None]:
 
 
 def _records(lines: Iterable[str], delimiter: str, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:
-    """Yield first line and cells of each record with a cell that is not blank."""
+    """Yield first line and cells of each record of a CSV text with a cell that is not blank."""
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
@@ -351,6 +353,11 @@ def read_document(path: Path, display_path: str) -> Document:
 
 
 def _yaml_document(text: str, display_path: str) -> Document:
+    """The document of the text of a YAML suite file.
+
+    Raises:
+        SuiteError: The text has faults, or no data.
+    """
     from pytest_llmeval.data.files._yaml import load_yaml
 
     faults = FaultLog(display_path)
@@ -392,6 +399,11 @@ def read_front_matter(path: Path, display_path: str, expected: str) -> tuple[Doc
 
 
 def _json_document(text: str, display_path: str, depth: int, *, nan: bool = False) -> Document:
+    """The document of the text of a JSON file; places are computed when a fault needs them.
+
+    Raises:
+        SuiteError: The text has faults.
+    """
     from pytest_llmeval.data.files._json import JsonParser, RejectedError, scan_json
 
     faults = FaultLog(display_path)
@@ -424,7 +436,7 @@ def read_json(path: Path, display_path: str) -> Any:
 
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
-    """Yield line number, offset and bytes of each line; ``None`` for a line that is too long to be held."""
+    """Yield line number, offset and bytes of each line of a JSONL file; ``None`` for a line too long to be held."""
     number = offset = 0
     while line := stream.readline(MAX_LINE_BYTES + 1):
         number += 1
@@ -520,7 +532,7 @@ def csv_rows(
 
 
 def _is_utf8(path: Path) -> bool:
-    """Whether a file can be read as text, line by line."""
+    """Whether a CSV file can be read as text, line by line."""
     decoder, is_empty = getincrementaldecoder("utf-8")(), True
     try:
         with path.open("rb") as stream:
@@ -536,7 +548,7 @@ def _is_utf8(path: Path) -> bool:
 
 
 def _unix_lines(stream: Iterable[str]) -> Iterator[str]:
-    """Yield lines as `decode` ends them."""
+    """Yield the lines of a CSV file as `decode` ends them."""
     return (f"{line[:-2]}\n" if line.endswith("\r\n") else line for line in stream)
 
 
@@ -575,6 +587,7 @@ def top_level_keys(path: Path) -> set[str]:
 
 
 def _json_keys(text: str) -> set[str]:
+    """The keys of a JSON object that may be a suite file; none for data files."""
     # Data files are many and large: only those that can be suites are parsed.
     if '"evaluators"' not in text and '"checks"' not in text:
         return set()

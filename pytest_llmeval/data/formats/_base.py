@@ -76,7 +76,7 @@ def id_fault(text: str) -> str | None:
 
 
 def kind(value: Any) -> str:
-    """Name a value of the wrong type in a message: ``a list``, ``null``, ``the number 3``."""
+    """Describe a value of the wrong type in a data file for a message: ``a list``, ``null``, ``the number 3``."""
     if isinstance(value, list):
         return "a list"
     if isinstance(value, dict):
@@ -87,7 +87,7 @@ def kind(value: Any) -> str:
 
 
 def wrong_values(item: Mapping[str, Any], checks: Iterable[tuple[str, bool, str]]) -> list[tuple[tuple[str], str]]:
-    """Return path and message for each value that is not as it should be.
+    """The path and the message of each wrong value of an object in a data file.
 
     Args:
         item: An object.
@@ -217,7 +217,7 @@ class ColumnMap:
 
 
 def pick(row: Mapping[str, Any], column: str) -> Any:
-    """Return the value in `column`, or at the dotted path that it is; `ABSENT` if there is none."""
+    """The value of a data row in `column`, or at the dotted path that it is; `ABSENT` if there is none."""
     if column in row:
         return row[column]
     if "." not in column:
@@ -520,6 +520,7 @@ class FileSource(Source):
 
 
 def _without_predictions(file: CaseFile) -> CaseFile:
+    """A copy of a data file of cases without predictions, for answers from a recording or another system."""
     bare = copy(file)
     bare.cases = {name: case.answered(MISSING) for name, case in file.cases.items()}
     return bare
@@ -532,7 +533,7 @@ _SHOWN_IDS = 3
 
 
 class RecordedAnswer(Struct, frozen=True):
-    """A recorded answer.
+    """An answer to a case in a file of predictions.
 
     Attributes:
         id: The id that the file gives.
@@ -586,6 +587,7 @@ def read_answers(
 
 
 def _from_json(path: Path, reader: "_AnswerRows", rows_key: str | None) -> Iterator[RecordedAnswer]:
+    """Yield the recorded answers of a ``.json`` file: an object of answers by id, or a list of rows."""
     document = load_json(path, reader.faults.file, depth=1 if rows_key is None else 2)
     if isinstance(document.data, dict) and isinstance(rows := document.data.get(rows_key), list):
         for index, row in enumerate(rows):
@@ -645,6 +647,7 @@ class _AnswerRows:
 
 
 def _first_key(row: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+    """The first of several accepted keys that a row of recorded answers has, such as ``question_id``."""
     return next((key for key in keys if key in row), None)
 
 
@@ -680,10 +683,12 @@ def add_predictions(
 
 
 def _some(answers: list[RecordedAnswer]) -> str:
+    """The first few ids of recorded answers, for the message of a fault."""
     return listed((repr(answer.id) for answer in answers), _SHOWN_IDS, ", ...")
 
 
 def _add_unknown(answers: list[RecordedAnswer], known: Collection[str], faults: FaultLog) -> None:
+    """Add one fault for the recorded answers with an id that no case has."""
     if answers:
         unknown = f"found {counted(len(answers), 'id')} that no case has ({_some(answers)})"
         expected = f"expected ids such as {next(iter(known))!r}{suggest(answers[0].id, known)}"
@@ -691,6 +696,7 @@ def _add_unknown(answers: list[RecordedAnswer], known: Collection[str], faults: 
 
 
 def _add_ambiguous(answers: list[RecordedAnswer], by_short_id: dict[str, list[str]], faults: FaultLog) -> None:
+    """Add one fault for the recorded answers with a short id that several conversations have."""
     if answers:
         same = by_short_id[answers[0].id]
         ambiguous = f"found {counted(len(answers), 'id')} that several conversations have ({_some(answers)})"

@@ -64,7 +64,7 @@ def rows_of(data: Any) -> Iterator[dict[str, Any]]:
 
 
 def _plain_rows(rows: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Yield rows as JSON data.
+    """Yield rows of a data frame or other data in memory as JSON data.
 
     Raises:
         LlmevalError: One cannot be.
@@ -83,7 +83,7 @@ def _plain_rows(rows: Iterable[Any]) -> Iterator[dict[str, Any]]:
 
 
 class BadCell(Struct, frozen=True):
-    """Why a row is no data.
+    """The fault of a row of data in memory that cannot become JSON data.
 
     Attributes:
         column: Of the cell; empty for the row as a whole.
@@ -141,6 +141,7 @@ def _fields_of_row(row: Any) -> dict[str, Any]:
 
 
 def _native_rows(data: Any) -> Iterable[Any]:
+    """The rows of a data frame, an Arrow table, a dataset or an iterable of cases, before they become JSON data."""
     if hasattr(data, "column_names") and hasattr(data, "features"):  # of the library datasets
         return list(data)
     if isinstance(data, Mapping | str | bytes):
@@ -162,6 +163,7 @@ def _native_rows(data: Any) -> Iterable[Any]:
 
 
 def _case_row(case: Case) -> dict[str, Any]:
+    """The row of a `Case` object among data in memory, under the keys of a data file."""
     parts = {name: getattr(case, name) for name in _PART_KEYS}
     more = {name: value for name in _MORE_KEYS if (value := getattr(case, name))}
     return {"id": case.id} | {name: value for name, value in parts.items() if value is not MISSING} | more
@@ -278,9 +280,9 @@ def _files_of_table(path: Path, split: str | None) -> list[Path]:
         path /= str(split)
     state = path / "state.json"
     if state.is_file():
-        names = [Path(each["filename"]).name for each in json.loads(state.read_text(encoding="utf-8"))["_data_files"]]
+        names = [Path(file["filename"]).name for file in json.loads(state.read_text(encoding="utf-8"))["_data_files"]]
         return [path / name for name in names]
-    listed = sorted(each for each in path.glob("**/*.parquet") if split is None or each.name.startswith(split))
+    listed = sorted(file for file in path.glob("**/*.parquet") if split is None or file.name.startswith(split))
     if not listed:
         raise LlmevalError("the folder has neither a dataset nor a Parquet file")
     return listed
@@ -396,7 +398,7 @@ class CaseData(Struct, Generic[Input_co, Expected_co], frozen=True):
 
 
 def _column_map(columns: Mapping[str, CaseColumns], known: Sequence[str] | None) -> dict[str, Any]:
-    """Return ``fields`` of a source."""
+    """The option ``fields`` of a source of cases, from the columns and types that a suite in Python declares."""
     named: dict[str, Any] = {}
     for part, selection in columns.items():
         if selection is None:
@@ -415,10 +417,11 @@ def _column_map(columns: Mapping[str, CaseColumns], known: Sequence[str] | None)
 
 
 def _fields_of(kind: Any) -> Iterable[str]:
+    """The keys of a user's type for a part of a case: a pydantic model, dataclass or typed dictionary."""
     if hasattr(kind, "model_fields"):
-        return (each.alias or name for name, each in kind.model_fields.items())
+        return (info.alias or name for name, info in kind.model_fields.items())
     if is_dataclass(kind):
-        return (each.name for each in dataclass_fields(kind))
+        return (attribute.name for attribute in dataclass_fields(kind))
     return get_type_hints(kind) if is_typeddict(kind) else ()
 
 

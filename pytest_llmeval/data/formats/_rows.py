@@ -45,7 +45,7 @@ class DataRow(Struct, frozen=True):
 
 
 class _RowReader:
-    """Reads rows of one file; remembers which columns it met."""
+    """A reader of the rows of one data file as cases; it remembers which columns it met."""
 
     def __init__(self, file: CaseFile, fields: ColumnMap | None, *, cells: bool) -> None:
         self.file = file
@@ -313,6 +313,7 @@ _USUAL: Final = {"answer": "expected", "gold": "expected", "reference": "expecte
 
 
 def _cell_number(cell: Any) -> Any:
+    """The number in a CSV cell, such as a threshold; the cell itself if it is no finite number."""
     try:
         value = float(cell)
     except (TypeError, ValueError):
@@ -344,6 +345,7 @@ def is_blank(row: Mapping[str, Any]) -> bool:
 
 
 def _is_blank(value: Any) -> bool:
+    """Whether a cell of a data file has no value: blank text, null or NaN."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
@@ -381,6 +383,10 @@ class CsvSource(FileSource):
 
 
 def _nest_columns(cells: dict[str, str]) -> dict[str, Any]:
+    """A CSV row with dotted columns as objects: ``thresholds.f1`` becomes ``{"thresholds": {"f1": ...}}``.
+
+    A column named after a check belongs to ``checks``.
+    """
     row: dict[str, Any] = {}
     for column, cell in cells.items():
         part, dot, name = column.partition(".")
@@ -425,6 +431,7 @@ class JsonSource(FileSource):
 
 
 def _list_key_advice(data: Any) -> str:
+    """The advice for a JSON data file whose cases lie inside an object: to name their key under ``items``."""
     lists = [key for key, value in data.items() if isinstance(value, list)] if isinstance(data, dict) else []
     return f": name it under `items`, such as {lists[0]!r}" if lists else ""
 

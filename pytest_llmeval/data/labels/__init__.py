@@ -78,9 +78,11 @@ class LabelSet:
 
 
 def _quoted_label(name: str) -> str:
+    """A label that a label set does not have, quoted and shortened for a message."""
     return quotation(name, _LONGEST_SHOWN)
 
 
 @lru_cache(maxsize=4096)  # looking for the nearest name takes longer than scoring an event
 def _label_hint(labels: LabelSet, name: str) -> str:
+    """The hint at the most similar label of a label set, for a message about an unknown label."""
     return suggest(name, labels.names)
