@@ -33,17 +33,17 @@ def as_prediction(value: Any) -> Any:
 
 def _names(value: Any) -> list[tuple[str, str]]:
     """Return package and name of the classes of a value: libraries are not imported to recognise their results."""
-    return [(each.__module__.partition(".")[0], each.__name__) for each in type(value).__mro__]
+    return [(base.__module__.partition(".")[0], base.__name__) for base in type(value).__mro__]
 
 
 def _of_pydantic_ai(result: Any) -> dict[str, Any]:
     usage = result.usage() if callable(result.usage) else result.usage
     rows = []
-    for each in json.loads(result.all_messages_json()):
-        system = [part for part in each["parts"] if part.get("part_kind") == "system-prompt"]
+    for message in json.loads(result.all_messages_json()):
+        system = [part for part in message["parts"] if part.get("part_kind") == "system-prompt"]
         rows += [{"role": "system", "parts": system}] if system else []
-        parts = [part for part in each["parts"] if part not in system]
-        rows.append({"role": "user" if each["kind"] == "request" else "assistant", "parts": parts})
+        parts = [part for part in message["parts"] if part not in system]
+        rows.append({"role": "user" if message["kind"] == "request" else "assistant", "parts": parts})
     messages = messages_of(rows)
     output_tool = getattr(result, "_output_tool_name", None)
     return {
@@ -61,7 +61,7 @@ def _of_pydantic_ai(result: Any) -> dict[str, Any]:
 
 def _of_response(response: Any) -> dict[str, Any]:
     data = response.model_dump(mode="json", warnings=False)
-    calls = messages_of({"role": "assistant", "content": [each for each in data["output"] if "name" in each]})
+    calls = messages_of({"role": "assistant", "content": [item for item in data["output"] if "name" in item]})
     answer = getattr(response, "output_parsed", None)
     return {
         **data,
@@ -73,7 +73,11 @@ def _of_response(response: Any) -> dict[str, Any]:
 
 def _outcome_of_mcp(output: Sequence[Mapping[str, Any]], call: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a remote tool's call, which its own item of a response has."""
-    known = (each for each in output if each.get("type") == "mcp_call" and each.get("id") == call.get("id"))
+    known = (
+        output_item
+        for output_item in output
+        if output_item.get("type") == "mcp_call" and output_item.get("id") == call.get("id")
+    )
     item = next(known, {})
     if item.get("error") is not None:
         return {"result": item["error"], "status": "error"}
@@ -93,7 +97,7 @@ def _of_completion(completion: Any) -> dict[str, Any]:
 
 
 def _of_langgraph(state: Mapping[str, Any]) -> dict[str, Any]:
-    rows = [each.model_dump(mode="json", warnings=False) for each in state["messages"]]
+    rows = [message.model_dump(mode="json", warnings=False) for message in state["messages"]]
     messages = messages_of(rows)
     replies = [message["content"] for message in messages if message["role"] == "assistant" and "content" in message]
     figures = [row.get("usage_metadata") for row in rows if row["type"] == "ai"]
@@ -111,7 +115,7 @@ def _of_langgraph(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_agents(result: Any) -> dict[str, Any]:
-    messages = messages_of([_as_message(each) for each in result.to_input_list()])
+    messages = messages_of([_as_message(item) for item in result.to_input_list()])
     usage = result.context_wrapper.usage
     return {
         "answer": result.final_output,
@@ -169,11 +173,11 @@ def _messages(value: Any, role: str) -> Iterator[AgentMessage]:
     value = parsed_text(value)
     if isinstance(value, Mapping):
         value = items_of(value) or value.get("messages", [value])
-    for each in [value] if as_text(value) else items_of(value):
-        if isinstance(each, str):
-            yield {"role": role, "content": each}
-        elif isinstance(each, Mapping):
-            yield from _message(each, role)
+    for message in [value] if as_text(value) else items_of(value):
+        if isinstance(message, str):
+            yield {"role": role, "content": message}
+        elif isinstance(message, Mapping):
+            yield from _message(message, role)
 
 
 def _message(data: Mapping[str, Any], role: str) -> Iterator[AgentMessage]:
@@ -183,12 +187,12 @@ def _message(data: Mapping[str, Any], role: str) -> Iterator[AgentMessage]:
     content = next((data[name] for name in ("parts", "content", "contents") if data.get(name) is not None), None)
     if role == "tool" and as_text(content)[:2] in ("[{", '{"'):
         content = parsed_text(content)
-    own = {"tool_call_id": each} if (each := first_text(data, "tool_call_id", "id")) else {}
+    own = {"tool_call_id": call_id} if (call_id := first_text(data, "tool_call_id", "id")) else {}
     if role == "tool" and not _has_results(content):
         yield {"role": "tool", **own, "content": _result_of(content), **_failure(data)}
         return
-    calls = [call for each in items_of(parsed_text(data.get("tool_calls"))) if (call := call_of(each))]
-    calls += [call for each in items_of(content) if _is_call(each) and (call := call_of(each))]
+    calls = [call for raw in items_of(parsed_text(data.get("tool_calls"))) if (call := call_of(raw))]
+    calls += [call for part in items_of(content) if _is_call(part) and (call := call_of(part))]
     text = _text_and_media(content)
     message: AgentMessage = {"role": role}
     if text or not (calls or _has_results(content)):
@@ -197,9 +201,9 @@ def _message(data: Mapping[str, Any], role: str) -> Iterator[AgentMessage]:
         message["tool_calls"] = calls
     if len(message) > 1:
         yield message
-    for each in items_of(content):
-        if _is_result(each):
-            yield _result(each)
+    for part in items_of(content):
+        if _is_result(part):
+            yield _result(part)
 
 
 _RESULT_TYPES: Final = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response", "tool-return")

@@ -232,7 +232,7 @@ def _repeats_to_find(
     variance = evidence.deviation**2 * evidence.estimate.units
     if None in noises or not variance:
         return None
-    noise = min(math.fsum(each for each in noises if each is not None), variance)
+    noise = min(math.fsum(side_noise for side_noise in noises if side_noise is not None), variance)
     for times in range(2, _MOST_REPEATS):
         share = (variance - noise + noise / times) / variance
         scaled = replace(evidence, deviation=evidence.deviation * math.sqrt(share))
@@ -247,7 +247,7 @@ def _noise(records: Sequence[CaseRecord], metric: str) -> float | None:
     variances = []
     for record in records:
         spread = (record.repeats or {}).get("spread", {}).get(metric)
-        scores = [each for each in spread["scores"] if each is not None] if spread else []
+        scores = [score for score in spread["scores"] if score is not None] if spread else []
         if len(scores) > 1:
             variances.append(spread["sd"] ** 2 / (len(scores) - 1))
     return math.fsum(variances) / len(variances) if variances else None

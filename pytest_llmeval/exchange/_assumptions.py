@@ -101,7 +101,7 @@ def assumptions(
     metrics = list(dict.fromkeys(row.metric for row in rows if row.metric))
     directed, ranged = set(declared), set(ranges)
     verdicts = {
-        name for name in metrics if all(each in (0, 1) for side in scores for each in side.get(name, {}).values())
+        name for name in metrics if all(score in (0, 1) for side in scores for score in side.get(name, {}).values())
     }
     costs = [name for name in metrics if name not in verdicts and _is_any(name, _COSTS)]
     falls = [name for name in metrics if name not in directed and (name in costs or _is_any(name, _FALLING))]
@@ -154,4 +154,4 @@ def _differ(here: Iterable[float], there: Iterable[float]) -> bool:
 
 def _extent(scores: Iterable[float]) -> str:
     pick: Sequence[Callable[[Iterable[float]], float]] = (min, max)
-    return "..".join(limit(each(scores)) for each in pick)
+    return "..".join(limit(extreme(scores)) for extreme in pick)

@@ -328,7 +328,7 @@ def _files(paths: Iterable[Path], patterns: Iterable[str], faults: list[Fault]) 
     for path in paths:
         files = [path]
         if path.is_dir() and patterns:
-            files = sorted({each for pattern in patterns for each in path.rglob(pattern) if each.is_file()})
+            files = sorted({file for pattern in patterns for file in path.rglob(pattern) if file.is_file()})
             if not files:
                 message = f"found a folder without {' or '.join(patterns)}, expected such a file"
                 faults.append(Fault(str(path), 0, 0, "", message))

@@ -114,7 +114,7 @@ def read_eval(path: Path, display_path: str) -> dict[str, Any]:
             size = sum(archive.getinfo(name).file_size for name in names)
             if size > _LARGEST:
                 raise file_fault(display_path, f"found samples of more than {_LARGEST >> 20} MiB, expected fewer")
-            header = next((each for each in ("header.json", "_journal/start.json") if each in archive.namelist()), None)
+            header = next((name for name in ("header.json", "_journal/start.json") if name in archive.namelist()), None)
             if header is None:
                 raise file_fault(display_path, "the header is missing, expected a log of inspect_ai")
             if archive.getinfo(header).file_size > _LARGEST_HEADER:  # no more than this says is unpacked
@@ -161,7 +161,7 @@ def _unpacked(archive: zipfile.ZipFile, stream: IO[bytes], name: str) -> bytes:
 
 
 def _order(name: str) -> list[str]:
-    return [each.zfill(12) for each in re.split(r"[/_.]", name)]
+    return [part.zfill(12) for part in re.split(r"[/_.]", name)]
 
 
 class _LogMedia(NamedTuple):
@@ -349,7 +349,7 @@ class _LogReader:
 
 def _check(scorer: str, target: Any) -> dict[str, Any]:
     """Return the check that a scorer is for a target, or for several of which one is enough."""
-    targets = [str(each).strip() for each in (target if isinstance(target, list) else [target])]
+    targets = [str(answer).strip() for answer in (target if isinstance(target, list) else [target])]
     pattern = PATTERNS[scorer][0]
     either = "|".join(map(re.escape, targets))
     return {"regex": pattern.replace("TARGET", f"(?:{either})"), "name": scorer}

@@ -217,7 +217,7 @@ class SourceLedger:
             for path in _uncovered(self.data, (), self._by_path.keys() | self._absent, holders)
         ]
         listed = [*self._by_path.values(), *unknown]
-        return sorted(listed, key=lambda each: (each.line, [str(step).zfill(9) for step in each.path]))
+        return sorted(listed, key=lambda construct: (construct.line, [str(step).zfill(9) for step in construct.path]))
 
 
 def _uncovered(
@@ -230,8 +230,8 @@ def _uncovered(
         yield path
         return
     steps = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for step, each in steps:
-        yield from _uncovered(each, (*path, step), covered, holders)
+    for step, child in steps:
+        yield from _uncovered(child, (*path, step), covered, holders)
 
 
 @dataclass
@@ -338,7 +338,7 @@ def is_scalar(value: Any) -> bool:
 def each_of(value: Any, path: SourcePath) -> Iterator[tuple[Any, SourcePath]]:
     """Yield the items of a list with their paths, or anything else as the only item."""
     if isinstance(value, list):
-        yield from ((each, (*path, number)) for number, each in enumerate(value))
+        yield from ((item, (*path, number)) for number, item in enumerate(value))
     else:
         yield value, path
 
@@ -361,8 +361,8 @@ def walk(value: Any, parts: Sequence[str], steps: SourcePath = ()) -> Iterator[F
     for place, part in enumerate(filter(None, parts), 1):
         if part == "*":
             inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-            for key, each in inner:
-                yield from walk(each, parts[place:], (*steps, key))
+            for key, child in inner:
+                yield from walk(child, parts[place:], (*steps, key))
             return
         number = parse_digits(part)
         if isinstance(value, Mapping) and part in value:
@@ -376,7 +376,7 @@ def walk(value: Any, parts: Sequence[str], steps: SourcePath = ()) -> Iterator[F
 
 def values_at(data: Any, path: str) -> list[Any]:
     """Return the values at a path, written with dots."""
-    return [each.value for each in walk(data, path.split("."))]
+    return [file_value.value for file_value in walk(data, path.split("."))]
 
 
 def value_at(data: Any, path: str) -> Any:
@@ -551,7 +551,7 @@ class ImportOptions:
     def suite_name(self, title: str) -> str:
         """Return a name for a suite that no other suite of this import has."""
         stem = re.sub(r"[^\w.-]+", "-", title).strip("-._")[:_LONGEST_NAME] or "imported"
-        name = next(each for each in numbered(stem, "-{}") if each not in self.names)
+        name = next(candidate for candidate in numbered(stem, "-{}") if candidate not in self.names)
         self.names.add(name)
         return name
 
@@ -567,7 +567,7 @@ class CaseIds:
         text = " ".join(str(value).split()) if isinstance(value, str | int) and not isinstance(value, bool) else ""
         text = "" if text.startswith("gate[") else text.replace("::", ": ")[:_LONGEST_ID].strip()
         base = text if text and id_fault(text) is None else str(len(self._used) + 1)
-        name = next(each for each in numbered(base, " ({})") if each not in self._used)
+        name = next(candidate for candidate in numbered(base, " ({})") if candidate not in self._used)
         self._used.add(name)
         return name
 

@@ -78,7 +78,7 @@ class MediumPart(NamedTuple):
     def sort(self) -> str:
         """``image``, ``audio``, ``video`` or ``document``."""
         named = (self.type.partition("/")[0], *re.split(r"[-_]", self.kind))
-        return next((each for each in named if each in _ASSUMED), "document")
+        return next((word for word in named if word in _ASSUMED), "document")
 
 
 def medium_part(value: Any) -> MediumPart | None:
@@ -155,7 +155,7 @@ class ImportedMedia:
         path = self._folder / name
         try:
             real = path.resolve()
-            if not any(real.is_relative_to(each.resolve()) for each in (self._folder, Path.cwd())):
+            if not any(real.is_relative_to(folder.resolve()) for folder in (self._folder, Path.cwd())):
                 raise LeftOutError(f"{name} is neither in the folder of the source nor in the present one: copy it")
             if not real.is_file():
                 raise LeftOutError(f"there is no file {excerpt(name, _LONGEST)}")
@@ -210,15 +210,15 @@ class ImportedMedia:
             is_content = _BARE.fullmatch(value) or ((match := _DATA.fullmatch(value)) and match["base64"])
             return self._file(medium_of(MediumPart(value, "", "data", encoded=True))) if is_content else value
         if isinstance(value, list):
-            items = [self.replaced(each) for each in value]
+            items = [self.replaced(item) for item in value]
             return value if all(new is old for new, old in zip(items, value, strict=True)) else items
         if not isinstance(value, Mapping):
             return value
         part = medium_part(value)
         if part is not None and self._is_here(part):
             return self.of_part(part)
-        held = {name: self.replaced(each) for name, each in value.items()}
-        return value if all(held[name] is each for name, each in value.items()) else held
+        held = {name: self.replaced(child) for name, child in value.items()}
+        return value if all(held[name] is child for name, child in value.items()) else held
 
 
 def medium_of(part: MediumPart) -> Media:

@@ -74,7 +74,7 @@ def import_openai(path: Path, display_path: str, options: ImportOptions) -> Impo
         SuiteError: The file cannot be read, or it is none of these.
     """
     if path.suffix.lower() == ".jsonl":
-        if any(each.suffix.lower() != ".jsonl" for each in options.beside):
+        if any(file.suffix.lower() != ".jsonl" for file in options.beside):
             return None
         return _of_records(path, display_path, options)
     ledger = read_source(path, display_path)
@@ -258,8 +258,8 @@ class _EvalReader:
         items = self._items()
         self.suite = ImportedSuite(self.options.suite_name(str(data.get("name") or self.path.stem)))
         for key in ("testing_criteria", "graders"):
-            for number, each in enumerate(as_list(data.get(key))):
-                self._read_grader(each, (key, number))
+            for number, raw in enumerate(as_list(data.get(key))):
+                self._read_grader(raw, (key, number))
         others = data.keys() - {"testing_criteria", "graders", "data_source", "items"}
         self.ledger.note_keys(others, (), "", _TOP, "a suite has no such setting")
         if items is None:

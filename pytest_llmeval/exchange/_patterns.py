@@ -68,7 +68,7 @@ def glob_pattern(path: str) -> str:
     """
     if not path or set(path) & set("[]{}!"):
         raise LeftOutError(f"found the path {path!r}, expected one with *, ** and ? alone")
-    return "".join(_GLOB_PARTS.get(each, re.escape(each)) for each in _GLOB.findall(path.removeprefix("./")))
+    return "".join(_GLOB_PARTS.get(part, re.escape(part)) for part in _GLOB.findall(path.removeprefix("./")))
 
 
 def pattern_of_times(pattern: str, times: int) -> str:

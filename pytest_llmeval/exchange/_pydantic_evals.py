@@ -155,11 +155,11 @@ class _DatasetReader:
         self.suite.cases.append(case)
 
     def _labels(self, case: dict[str, Any], value: Mapping[str, Any], path: SourcePath) -> None:
-        for name, each in value.items():
-            if is_scalar(each):
-                case.setdefault("labels", {})[name] = each
+        for name, label in value.items():
+            if is_scalar(label):
+                case.setdefault("labels", {})[name] = label
                 self.ledger.same((*path, name), "metadata", "a label")
-            elif each is not None:
+            elif label is not None:
                 self.ledger.lost((*path, name), "metadata", "labels are texts, numbers or booleans")
 
     def _check(self, spec: Any, case: Mapping[str, Any], path: SourcePath) -> dict[str, Any] | None:
@@ -262,7 +262,7 @@ class _Contains(_Evaluator):
         part = value if isinstance(value, Mapping) else [value]
         differences = [*of_json_text(part), *of_composing(*texts_in(value))]
         inner = value.values() if isinstance(value, Mapping) else [value]
-        if any(isinstance(each, Mapping | list) for each in inner):
+        if any(isinstance(item, Mapping | list) for item in inner):
             differences.append(
                 VerdictDifference("lists and objects inside may have more items and keys", Direction.LOOSER)
             )

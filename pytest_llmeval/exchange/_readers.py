@@ -167,7 +167,7 @@ class _TableReader:
             result.at = at._replace(value=adapted)
             inputs = (result.find(path).value for path in self.table.content.split("|"))
             named = ((value, content_name(value)) for value in inputs)
-            result.input, result.content = next((each for each in named if each[1]), (None, ""))
+            result.input, result.content = next((pair for pair in named if pair[1]), (None, ""))
             if case := self._case(result):
                 result.case = case
                 yield result
@@ -183,7 +183,7 @@ class _TableReader:
             return FileValue(steps, printable(text))
         if result.content:
             return FileValue(result.at.steps, result.content)
-        listed = " or ".join(each for each in (self.table.case, self.table.content) if each).replace(" | ", " or ")
+        listed = " or ".join(path for path in (self.table.case, self.table.content) if path).replace(" | ", " or ")
         self.rows.fault(result.at.steps, f"the id of the case is missing: the format has it at {listed}")
         return None
 
@@ -196,15 +196,17 @@ class _TableReader:
         if is_finite_number(row["latency"]):
             row["latency"] *= table.unit
         systems = [result.find(spec) for spec in system_parts]
-        if wrong := next((each for each in systems if isinstance(each.value, Mapping | list | float)), None):
+        if wrong := next((part for part in systems if isinstance(part.value, Mapping | list | float)), None):
             self.rows.fault(wrong.steps, f"found {describe(wrong.value)}, expected the name of a system")
             return
-        system = " / ".join(printable(str(each.value)) for each in systems if each.value is not None)
+        system = " / ".join(printable(str(part.value)) for part in systems if part.value is not None)
         row["system"] = system or None
         row["suite"] = printable(row["suite"]) if isinstance(row["suite"], str) else row["suite"]
         labels = row["labels"].items() if isinstance(row["labels"], Mapping) else ()
         row["input"] = result.input
-        row["labels"] = {key: each for key, each in labels if isinstance(each, str | bool) or is_finite_number(each)}
+        row["labels"] = {
+            key: label for key, label in labels if isinstance(label, str | bool) or is_finite_number(label)
+        }
         earlier = self._repeats[str(row["suite"]), system, case, str(result.find(table.apart).value)]
         if row["repeat"] is None:
             row["repeat"] = len(earlier) + 1
@@ -220,8 +222,8 @@ class _TableReader:
         if error:
             self.rows.add({**row, "error": error}, result.at.steps, paths, result.content, self.name)
             return
-        for each, at in scores:
-            self._score(row, paths, result, each, at)
+        for score, at in scores:
+            self._score(row, paths, result, score, at)
 
     def _score(
         self, row: Mapping[str, Any], paths: Mapping[str, SourcePath], result: _Result, scores: Scores, at: FileValue
@@ -392,7 +394,7 @@ def read_files(paths: Sequence[Path], format_name: str, columns: Mapping[str, st
     faults: list[Fault] = []
     first: dict[tuple[str, str, int, str, str], Path] = {}
     rows = ResultRows()
-    for path in dict.fromkeys(each for pattern in paths for each in _matching(pattern)):
+    for path in dict.fromkeys(match for pattern in paths for match in _matching(pattern)):
         try:
             of_file = read_results(path, str(path), format_name, columns)
         except SuiteError as error:
@@ -434,7 +436,7 @@ def results_of(data: Any) -> ResultRows:
         SuiteError: Rows have faults; all are listed.
         LlmevalError: It is something else.
     """
-    if isinstance(data, Sequence) and data and all(isinstance(each, ResultRow) for each in data):
+    if isinstance(data, Sequence) and data and all(isinstance(row, ResultRow) for row in data):
         return ResultRows(data)
     plain = _plain(data)
     if plain is not None and (name := _known(plain)) in _tables():

@@ -80,10 +80,10 @@ def suite_of_records(
         columns: Name to part; names are compared without regard to case, hyphens and underscores.
         folder: From which records name the files of media.
     """
-    by_name = {_folded(each): column for each, column in columns.items()}
-    known = {each: by_name[_folded(each)] for each in ledger.data if _folded(each) in by_name}
-    for each, column in known.items():
-        column.note(each, ledger)
+    by_name = {_folded(header): column for header, column in columns.items()}
+    known = {header: by_name[_folded(header)] for header in ledger.data if _folded(header) in by_name}
+    for header, column in known.items():
+        column.note(header, ledger)
     suite, ids = ImportedSuite(name), CaseIds()
     several = sum(column.part == "input" for column in known.values()) > 1
     media = _RecordMedia(ledger, ImportedMedia(suite, folder), known)
@@ -136,14 +136,14 @@ class _RecordMedia:
 def _without_names(value: Any) -> Any:
     """Return data with the text in place of an object that would name a file; the value itself if it has none."""
     if isinstance(value, list):
-        items = [_without_names(each) for each in value]
+        items = [_without_names(item) for item in value]
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
     if not isinstance(value, Mapping):
         return value
     if is_file(value) and isinstance(value["file"], str) and medium_part(value) is None:
         return value["file"]
-    held = {name: _without_names(each) for name, each in value.items()}
-    return value if all(held[name] is each for name, each in value.items()) else held
+    held = {name: _without_names(child) for name, child in value.items()}
+    return value if all(held[name] is child for name, child in value.items()) else held
 
 
 _WITH_MEDIA: Final = ("answer", "expected", "input")
@@ -186,7 +186,7 @@ def _case(record: Mapping[str, Any], columns: Mapping[str, Column], ids: CaseIds
         case["checks"] = [{"judge": str(criterion)}]
     labels = {name: value for name, value in parts.get("label", {}).items() if is_scalar(value)}
     for value in parts.get("labels", {}).values():
-        labels |= {str(name): each for name, each in as_mapping(_written(value)).items() if is_scalar(each)}
+        labels |= {str(name): label for name, label in as_mapping(_written(value)).items() if is_scalar(label)}
     if labels:
         case["labels"] = labels
     return case
@@ -215,12 +215,12 @@ def written_list(value: Any) -> list[Any] | None:
     data = _written(value)
     if data is None or isinstance(data, list):
         return data
-    return [each.strip() for each in data.split("|")] if isinstance(data, str) else [data]
+    return [item.strip() for item in data.split("|")] if isinstance(data, str) else [data]
 
 
 def _calls(value: Any) -> list[Any] | None:
     """Return tool calls with names and arguments."""
-    return [_call(each) for each in written_list(value) or ()] or None
+    return [_call(raw) for raw in written_list(value) or ()] or None
 
 
 def _call(call: Any) -> Any:
@@ -243,9 +243,9 @@ def add_evaluators(suite: ImportedSuite) -> None:
     """Add evaluators that suit the right answers of a suite, or a check if it has none."""
     expected = [case["expected"] for case in suite.cases if case.get("expected") is not None]
     evaluators: list[Any] = []
-    if any("tool_calls" in as_mapping(each) for each in expected):
+    if any("tool_calls" in as_mapping(answer) for answer in expected):
         evaluators.append({"tools": {"order": "any_order", "arguments": "partial"}})
-    if any(_is_text(each) or "answer" in as_mapping(each) for each in expected):
+    if any(_is_text(answer) or "answer" in as_mapping(answer) for answer in expected):
         evaluators.append({"text": {"metrics": ["exact_match", "f1"]}})
     for case in suite.cases:
         if is_file(case.get("expected")):

@@ -136,16 +136,16 @@ def _promptfoo(item: FileResult) -> FileResult:
     """
     own = value_at(item, "response.error")
     failures: dict[Any, FileResult] = {}
-    for each in values_at(item, "gradingResult.componentResults.*"):
-        raised = _PROMPTFOO_RAISED.match(as_text(value_at(each, "reason")))
-        if raised or value_at(each, "metadata.graderError") is True:
-            metrics = fit_items(str, values_at(each, "assertion.metric"))
-            failures |= dict.fromkeys(("score", "success", *metrics), each)
+    for component in values_at(item, "gradingResult.componentResults.*"):
+        raised = _PROMPTFOO_RAISED.match(as_text(value_at(component, "reason")))
+        if raised or value_at(component, "metadata.graderError") is True:
+            metrics = fit_items(str, values_at(component, "assertion.metric"))
+            failures |= dict.fromkeys(("score", "success", *metrics), component)
     scores = item.get("namedScores")
     if failures and (known := as_mapping(scores)):
-        scores = {key: each for key, each in known.items() if key not in failures}
+        scores = {key: score for key, score in known.items() if key not in failures}
     return {
-        **{key: each for key, each in item.items() if key not in failures},
+        **{key: value for key, value in item.items() if key not in failures},
         "error": item.get("error") or own or "error" if own or item.get("failureReason") == _PROMPTFOO_ERROR else None,
         "namedScores": scores,
         "failures": [{"metric": metric, "error": failure.get("reason")} for metric, failure in failures.items()],
@@ -178,8 +178,8 @@ def _inspect(item: FileResult) -> FileResult:
     for name, score in scores.items():
         value = value_at(score, "value")
         inner = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {}
-        named = {f"{name}.{key}": each for key, each in inner.items()} or {name: value}
-        flat |= {key: _inspect_score(score, each) for key, each in named.items()}
+        named = {f"{name}.{key}": part for key, part in inner.items()} or {name: value}
+        flat |= {key: _inspect_score(score, part) for key, part in named.items()}
     return {**item, "scores": flat}
 
 
@@ -226,13 +226,17 @@ def _plugin_eval(item: FileResult) -> FileResult:
     Graders that are not part of the score are left out. A judge that could not be asked says so in place of its votes.
     """
     judged = ("llm", "baseline")
-    judges = [value_at(each, "name") for each in values_at(item, "definitions.*") if value_at(each, "type") in judged]
+    judges = [
+        value_at(definition, "name")
+        for definition in values_at(item, "definitions.*")
+        if value_at(definition, "type") in judged
+    ]
     graders = []
-    for each in values_at(item, "graders.*"):
-        reason = value_at(each, "explanation")
-        voted = not isinstance(reason, str) or reason.startswith("judge votes") or "judgeVotes" in each
-        if value_at(each, "scored") is not False:
-            graders.append(each if voted or each.get("name") not in judges else {**each, "error": reason})
+    for grader in values_at(item, "graders.*"):
+        reason = value_at(grader, "explanation")
+        voted = not isinstance(reason, str) or reason.startswith("judge votes") or "judgeVotes" in grader
+        if value_at(grader, "scored") is not False:
+            graders.append(grader if voted or grader.get("name") not in judges else {**grader, "error": reason})
     unasked = next(filter(None, (value_at(grader, "error") for grader in graders)), None)
     skipped = "paid graders were skipped at the cost ceiling" if item.get("skippedPaidGraders") else None
     error = item.get("error") or ("aborted" if item.get("aborted") else None) or unasked or skipped
@@ -286,7 +290,7 @@ def _junit_runs(suite: str | None, case: Any) -> Iterator[dict[str, Any]]:
     for child in case:
         if child.tag in _ATTEMPTS:
             yield {**base, "status": _ATTEMPTS[child.tag], "message": child.get("message"), "attempt": True}
-    end = next((each for each in case if each.tag in _ENDS), None)
+    end = next((child for child in case if child.tag in _ENDS), None)
     idle = "skipped" if case.get("status") in ("notrun", "disabled") else "passed"
     status = _ENDS[end.tag] if end is not None else idle
     message = (end.get("message") or end.text or status) if end is not None else None
@@ -306,7 +310,7 @@ def _columns(rows: Any, metrics: re.Pattern[str]) -> Any:
     matches = map(metrics.fullmatch, dict.fromkeys(str(key) for row in rows for key in row))
     names = {match[0]: match["metric"] for match in matches if match}
     cells = {name: [cell_number(row.get(name)) for row in rows] for name in names}
-    numeric = [name for name in names if any(not isinstance(each, str) for each in cells[name])]
+    numeric = [name for name in names if any(not isinstance(cell, str) for cell in cells[name])]
     return [
         {
             **row,

@@ -45,7 +45,7 @@ def _case(name: str, rows: Sequence[ResultRow]) -> Case:
     if not rows:
         return Case(name, labels=labels)
     runs: dict[int, dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda each: (each.repeat, bool(each.error))):  # an error hides what else is said
+    for row in sorted(rows, key=lambda result: (result.repeat, bool(result.error))):  # an error hides what else is said
         why = {ERROR: row.error} if row.error else {ABSTAINED: row.abstained}
         runs.setdefault(row.repeat, {})[row.metric] = why if row.score is None else row.score
     usage = {}
@@ -79,7 +79,9 @@ def metrics_of(rows: Iterable[ResultRow]) -> list[str]:
 def by_metric(rows: Iterable[ResultRow], metrics: Sequence[str]) -> list[ResultRow]:
     """Return rows with an error of each metric in place of one of all of them."""
     return [
-        each for row in rows for each in ([row] if row.metric else [structs.replace(row, metric=m) for m in metrics])
+        metric_row
+        for row in rows
+        for metric_row in ([row] if row.metric else [structs.replace(row, metric=m) for m in metrics])
     ]
 
 
@@ -197,7 +199,7 @@ def suite_of_results(
     options = {
         "metrics": metrics,
         "lower_is_better": [metric for metric in metrics if metric in falling],
-        "ranges": {each: list(bounds) for each, bounds in ranges.items() if each in metrics},
+        "ranges": {metric: list(bounds) for metric, bounds in ranges.items() if metric in metrics},
         "signatures": {row.metric: row.signature for row in rows if row.signature},
     }
     data = {"suite": name, **settings.data, "evaluators": [{"recorded": options}]}
@@ -291,10 +293,10 @@ def _settled(record: CaseRecord, case: Case, least: int, *, skipped: bool) -> Ca
         return CaseRecord(record.id, record.labels, "not_run", reason=why)
     if len(runs) == 1:
         return record
-    numbers = [{name: each for name, each in run.items() if not isinstance(each, Mapping)} for run in runs]
+    numbers = [{name: value for name, value in run.items() if not isinstance(value, Mapping)} for run in runs]
     # What was scored passes, as there are no limits.
     passed = [
-        None if any(isinstance(each, Mapping) and ERROR in each for each in run.values()) else True for run in runs
+        None if any(isinstance(value, Mapping) and ERROR in value for value in run.values()) else True for run in runs
     ]
     return structs.replace(record, repeats=repeat_summary(passed, numbers))
 
@@ -308,8 +310,8 @@ def with_texts(report: SuiteReport, rows: Sequence[ResultRow], baseline: Sequenc
     named |= {case.id for case in report.cases if case.outcome not in ("passed", "scored")}
     system = report.variant
     texts, before = (
-        {row.case: row for row in reversed(each) if row.case in named and (not system or row.system == system)}
-        for each in (rows, baseline)
+        {row.case: row for row in reversed(side) if row.case in named and (not system or row.system == system)}
+        for side in (rows, baseline)
     )
     changes = report.changes
     if changes is not None:

@@ -100,9 +100,9 @@ class _Agent:
     def add(self, source: Path, target: str, *, without: Iterable[Path] = ()) -> None:
         """Copy a folder, but nothing that holds one of some paths, or the suite."""
         hidden = [path.resolve() for path in (*without, self.folder)]
-        for each in sorted(source.iterdir()):
-            if each.name != ".git" and not any(path.is_relative_to(each.resolve()) for path in hidden):
-                self.copy[self.place(each)] = f"{target}/{each.name}"
+        for entry in sorted(source.iterdir()):
+            if entry.name != ".git" and not any(path.is_relative_to(entry.resolve()) for path in hidden):
+                self.copy[self.place(entry)] = f"{target}/{entry.name}"
 
     def target(self, timeout: float) -> dict[str, Any]:
         """Return the target of the suite."""
@@ -124,7 +124,7 @@ def import_plugin_evals(path: Path, display_path: str, options: ImportOptions) -
         SuiteError: There is no case, or the manifest of the plugin cannot be read.
     """
     root = path.parent if path.is_file() else path
-    plugin = next((each for each in (root.resolve(), *root.resolve().parents) if _manifest(each)), None)
+    plugin = next((parent for parent in (root.resolve(), *root.resolve().parents) if _manifest(parent)), None)
     manifest = _manifest(plugin) if plugin else None
     data = read_source(manifest, manifest.name).data if manifest else {}
     if plugin == root.resolve() and not _is_case(root):
@@ -215,8 +215,8 @@ class _CaseReader:
             parts = [_Part(ledger, (), data), _Part(ledger, ("execution",), execution)]
             prompt = str(execution.get("prompt", ""))
             self._context(as_mapping(data.get("context")), ledger)
-            for number, each in enumerate(as_list(data.get("graders"))):
-                listed.append(_Part(ledger, ("graders", number), as_mapping(each)))
+            for number, grader in enumerate(as_list(data.get("graders"))):
+                listed.append(_Part(ledger, ("graders", number), as_mapping(grader)))
         if (folder / "prompt.md").is_file():
             ledger, text = self._front_matter(folder / "prompt.md", f"{display_path}/prompt.md", "a prompt")
             ledger.same((), "prompt", "the input of the case")
@@ -231,7 +231,7 @@ class _CaseReader:
             body = "pattern" if ledger.data.get("type") == "regex" else "criteria"
             own = {body: text.strip("\n"), "name": path.stem} if text.strip() else {"name": path.stem}
             listed.append(_Part(ledger, (), {**own, **ledger.data}))
-        checks = [check for each in listed if (check := self._check(each, folder)) is not None]
+        checks = [check for part in listed if (check := self._check(part, folder)) is not None]
         if not checks:
             raise LeftOutError("none of its graders is imported")
         if (folder / "graders").is_dir():
@@ -291,7 +291,7 @@ class _CaseReader:
 
     def _note(self, key: str, value: Any, ledger: SourceLedger, place: SourcePath) -> None:
         if key == "tags":
-            bad = [each for each in as_list(value) if not _TAG.fullmatch(as_text(each))]
+            bad = [tag for tag in as_list(value) if not _TAG.fullmatch(as_text(tag))]
             if bad or not isinstance(value, list):
                 ledger.lost(place, key, f"found {bad[0] if bad else value!r}: tags are letters, digits, - and _")
             else:
@@ -558,10 +558,10 @@ def import_skill_evals(path: Path, display_path: str, options: ImportOptions) ->
         known = {"skill_name": (Fate.SAME, "the name of the suite and of the skill")}
         ledger.note_keys((key for key in data if key != "evals"), (), "", known, "a suite has no such setting")
     ids = CaseIds()
-    for number, each in enumerate(listed):
-        if (case := _skill_case(as_mapping(each), (*start, number), ledger, ids, name)) is not None:
+    for number, raw in enumerate(listed):
+        if (case := _skill_case(as_mapping(raw), (*start, number), ledger, ids, name)) is not None:
             suite.cases.append(case)
-            for at, file in enumerate(as_list(as_mapping(each).get("files"))):
+            for at, file in enumerate(as_list(as_mapping(raw).get("files"))):
                 _add_file(agent, skill or path.parent, file, ledger, (*start, number, "files", at))
     source = ImportedSource(display_path, suite, [ledger])
     if not suite.cases:
@@ -594,8 +594,10 @@ def _skill_case(
         if key in ("prompt", "query", "id", "name", "eval_name"):
             ledger.same(place, key, "the input of the case" if value is prompt else "the id of the case")
         elif key in ("expectations", "assertions"):
-            for number, each in enumerate(as_list(value)):
-                text = as_text(each) or first_text(as_mapping(each), "text", "assertion", "description", "name")
+            for number, expectation in enumerate(as_list(value)):
+                text = as_text(expectation) or first_text(
+                    as_mapping(expectation), "text", "assertion", "description", "name"
+                )
                 if text.strip():
                     checks.append({"judge": text, "on": "prediction"})
                     ledger.near((*place, number), key, f"check judge; {_JUDGED}, and sees answer, calls and files")

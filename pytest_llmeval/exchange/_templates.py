@@ -132,9 +132,9 @@ def of_booleans(value: Any) -> Iterator[VerdictDifference]:
 def _swapped(value: Any) -> Any:
     """Return a value with numbers for its booleans, and booleans for 0 and 1."""
     if isinstance(value, Mapping):
-        return {key: _swapped(each) for key, each in value.items()}
+        return {key: _swapped(child) for key, child in value.items()}
     if isinstance(value, list):
-        return [_swapped(each) for each in value]
+        return [_swapped(item) for item in value]
     if isinstance(value, bool):
         return int(value)
     return bool(value) if isinstance(value, int | float) and value in (0, 1) else value
@@ -145,11 +145,11 @@ def texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from (str(key), *texts_in(each))
+        for key, child in value.items():
+            yield from (str(key), *texts_in(child))
     elif isinstance(value, Iterable):
-        for each in value:
-            yield from texts_in(each)
+        for item in value:
+            yield from texts_in(item)
 
 
 SPACES = "\t\n\v\f\r \xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"

@@ -34,7 +34,7 @@ def _whole(value: Any) -> Any:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case dict():
-            return {_whole(name): _whole(each) for name, each in value.items()}
+            return {_whole(name): _whole(child) for name, child in value.items()}
         case list():
-            return [_whole(each) for each in value]
+            return [_whole(item) for item in value]
     return value

@@ -173,7 +173,7 @@ class GateVerdict(Struct, frozen=True):
         return "\n".join([*self._decision(), *self._context()])
 
     def _context(self) -> Iterator[str]:
-        yield from (f"missing: {each}" for each in self.missing)
+        yield from (f"missing: {gap}" for gap in self.missing)
         yield from self.assumed
         yield from self.notes
 
@@ -218,23 +218,23 @@ def judge_results(
     """
     if baseline and options.approve:
         raise LlmevalError("found --snapshot-update with --baseline, expected one of them: approved results replace it")
-    notes = [note for each in (rows, baseline) if isinstance(each, ResultRows) for note in each.notes]
+    notes = [note for side in (rows, baseline) if isinstance(side, ResultRows) for note in side.notes]
     rows, baseline, expected = named_by_content(*map(with_own_names, (rows, baseline, expected)))
     names = names_of(rows, "suite")
-    gone = [each for each in names_of([*baseline, *expected], "suite") if each not in names]
-    missing = [f"no result of the suite {each!r}" for each in gone]
+    gone = [suite for suite in names_of([*baseline, *expected], "suite") if suite not in names]
+    missing = [f"no result of the suite {suite!r}" for suite in gone]
     strangers = (names[0], gone[0]) if baseline and not set(names) & set(names_of(baseline, "suite")) else None
     suites: dict[Path, LoadedSuite] = {}
     compared: dict[SuiteKey, Sequence[CaseRecord]] = {}
     record = RunRecord()
     parts = []
     for name in names:
-        news, olds, musts = ([row for row in each if row.suite == name] for each in (rows, baseline, expected))
+        news, olds, musts = ([row for row in side if row.suite == name] for side in (rows, baseline, expected))
         part = _part_of(news, olds, musts, options, root)
         parts.append(part)
         systems, arms = names_of(news, "system"), names_of([*olds, *musts], "system")
         absent = [arm for arm in arms if arm and len(arms) > 1 and arm not in systems]
-        missing += [*(f"no result of {each}, which {name!r} had" for each in absent), *part.missing]
+        missing += [*(f"no result of {arm}, which {name!r} had" for arm in absent), *part.missing]
         suites[part.suite.path] = part.suite
         record.selected.add(str(part.suite.path))
         for system, of_system in part.records.items():
@@ -243,16 +243,16 @@ def judge_results(
             if part.baseline is not None:
                 compared[key] = part.baseline.get(system or systems[0], part.baseline.get(system, ()))
     errored = [name for part in parts for name in _errored_in(part)]
-    tolerated = min((_max_errors(each) for each in options.settings.data.get("gates") or ()), default=0)
+    tolerated = min((_max_errors(gate) for gate in options.settings.data.get("gates") or ()), default=0)
     facts = structs.replace(
         options.facts,
         suites=strangers,
-        cases=next((each.strangers for each in parts if each.strangers), None),
-        gone=_all_of(each.gone for each in parts),
-        new=_all_of(each.new for each in parts),
-        rescaled=_all_of(each.assumptions.rescaled.values() for each in parts),
-        moved=next((each.moved for each in parts if each.moved), ""),
-        skipped=_all_of(each.skipped for each in parts),
+        cases=next((part.strangers for part in parts if part.strangers), None),
+        gone=_all_of(part.gone for part in parts),
+        new=_all_of(part.new for part in parts),
+        rescaled=_all_of(part.assumptions.rescaled.values() for part in parts),
+        moved=next((part.moved for part in parts if part.moved), ""),
+        skipped=_all_of(part.skipped for part in parts),
         errored=errored if len(errored) > tolerated else (),
         missing=missing,
         again=_again([row for row in rows if row.error]),
@@ -263,9 +263,9 @@ def judge_results(
     finished = finish_run(
         record, RunTerms(compares=True, family="project"), Checkout(root, {}, loaded=suites), mode, baselines=compared
     )
-    notes += _all_of(each.notes for each in parts)
+    notes += _all_of(part.notes for part in parts)
     verdict = _verdict(_with_texts_of(finished, parts, options), facts, notes, options, len(errored))
-    return structs.replace(verdict, assumed=_all_of(each.assumed for each in parts))
+    return structs.replace(verdict, assumed=_all_of(part.assumed for part in parts))
 
 
 def _max_errors(gate: Any) -> int:
@@ -321,16 +321,16 @@ def _part_of(
     is_file = bool(baseline)
     if not is_file and not options.approve:
         baseline = approved_rows(name, systems, root)
-    ids = [dict.fromkeys(row.case for row in each if not row.content) for each in (rows, baseline)]
+    ids = [dict.fromkeys(row.case for row in side if not row.content) for side in (rows, baseline)]
     positions = Positions(*ids)
     ran = {(row.system, row.case) for row in rows if not row.skipped}
     left_out = {(row.system, row.case) for row in rows if row.skipped} - ran
     rows = [row for row in rows if not row.skipped]
-    baseline, expected = ([row for row in _named_as(each, systems) if not row.skipped] for each in (baseline, expected))
+    baseline, expected = ([row for row in _named_as(side, systems) if not row.skipped] for side in (baseline, expected))
     if not rows:
         raise LlmevalError(f"nothing is measured: {counted(len(left_out), 'case')} skipped")
     here, there = metrics_of(rows), metrics_of([row for row in baseline if row.score is not None])
-    gone, new = ([each for each in some if each not in others] for some, others in ((there, here), (here, there)))
+    gone, new = ([metric for metric in own if metric not in other] for own, other in ((there, here), (here, there)))
     if not baseline or not here:  # errors of all metrics hide which there are
         gone, new = [], []
     ignored = () if options.has_gates else gone  # one sentence says so, in place of an error of each case
@@ -339,8 +339,8 @@ def _part_of(
     if not metrics:
         raise LlmevalError(f"nothing is measured: there are errors only, such as {rows[0].error!r}")
     declared = [*options.lower_is_better, *options.higher_is_better]
-    if unknown := [each for each in [*declared, *options.ranges] if each not in metrics]:
-        raise LlmevalError("\n".join(unknown_name("metric", each, metrics) for each in unknown))
+    if unknown := [metric for metric in [*declared, *options.ranges] if metric not in metrics]:
+        raise LlmevalError("\n".join(unknown_name("metric", metric, metrics) for metric in unknown))
     known = [*declared, *(row.metric for row in [*rows, *baseline] if row.lower_is_better or row.tool == REPORT)]
     assumed = assumptions(rows, baseline, known, options.ranges)
     cases, others = names_of(rows, "case"), names_of(baseline, "case")
@@ -359,11 +359,11 @@ def _part_of(
     suite = suite_of(rows, settings, expected=[row.case for row in planned])
     if options.has_gates:
         read, changes = set(suite.judged_metrics), {gate.metric for gate in suite.regressions}
-        gone, new = [each for each in gone if each in read], [each for each in new if each in changes]
+        gone, new = [metric for metric in gone if metric in read], [metric for metric in new if metric in changes]
         compared = changes | {gate.metric for gate in suite.gates if isinstance(gate, ChangeGate)}
         assumed = assumed.about(compared)
     # An error is no failure of a gate: it keeps the verdict open.
-    suite = structs.replace(suite, gates=tuple(_open_to_errors(each, options) for each in suite.gates))
+    suite = structs.replace(suite, gates=tuple(_open_to_errors(gate, options) for gate in suite.gates))
     if suite.snapshot and suite.snapshot.metrics is None:  # whether cases passed is nothing that results say
         suite = structs.replace(suite, snapshot=replace(suite.snapshot, metrics=tuple(metrics)))
     planned_cases = {(row.system if suite.systems else "", row.case) for row in planned}
@@ -482,7 +482,7 @@ def _completed(
     if base is not None:
         data["reference"] = base
     if "gates" in data and "thresholds" not in data:
-        data["gates"] = [_on_outcomes(each, metrics_of(rows)) for each in data["gates"] or ()]
+        data["gates"] = [_on_outcomes(gate, metrics_of(rows)) for gate in data["gates"] or ()]
     if "gates" not in data:
         questions: list[dict[str, Any]]
         if approved or has_baseline:
@@ -548,30 +548,36 @@ def _verdict(
         verdicts += [*((suite, result) for result in suite.gates), *((suite, verdict) for verdict in suite.snapshot)]
     several = len({suite.base_name for suite in report.suites}) > 1
     whose = {
-        id(each): (suite.suite if several else suite.variant) + ": " if several or suite.variant else ""
-        for suite, each in verdicts
+        id(verdict): (suite.suite if several else suite.variant) + ": " if several or suite.variant else ""
+        for suite, verdict in verdicts
     }
-    sentences = {id(each): _sentence(each, whose[id(each)]) for _, each in verdicts}
-    known = [each for _, each in verdicts]
+    sentences = {id(verdict): _sentence(verdict, whose[id(verdict)]) for _, verdict in verdicts}
+    known = [verdict for _, verdict in verdicts]
     unwritten = [
-        each
-        for _, each in finished.verdicts
-        if isinstance(each, SnapshotVerdict) and each.kind == "not_written" and each not in known
+        verdict
+        for _, verdict in finished.verdicts
+        if isinstance(verdict, SnapshotVerdict) and verdict.kind == "not_written" and verdict not in known
     ]
     failing = sum(case.outcome == "failed" for suite in report.suites for case in suite.cases)
-    refused = [each for each in known if each.outcome == "failed"]
+    refused = [verdict for verdict in known if verdict.outcome == "failed"]
     # A run with other cases than the approved one is no worse.
     unmeasured = [
-        each for each in refused if (each.value is None if isinstance(each, GateResult) else each.metric == EVERYTHING)
+        verdict
+        for verdict in refused
+        if (verdict.value is None if isinstance(verdict, GateResult) else verdict.metric == EVERYTHING)
     ]
-    failed = [sentences[id(each)] for each in refused if each not in unmeasured]
+    failed = [sentences[id(verdict)] for verdict in refused if verdict not in unmeasured]
     accepting = f"; {options.approving} --snapshot-anchor accepts it"
     failed = [reason.removesuffix(".") + accepting if "drift(" in reason else reason for reason in failed]
     failed += [f"{counted(failing, 'case')} below its thresholds"] if failing else []
-    waiting = [each for each in known if each.outcome in ("undecided", "not_judged") or each in unmeasured]
-    open_ = [*facts.opens, *(sentences[id(each)] for each in waiting), *(_sentence(each, "") for each in unwritten)]
+    waiting = [verdict for verdict in known if verdict.outcome in ("undecided", "not_judged") or verdict in unmeasured]
+    open_ = [
+        *facts.opens,
+        *(sentences[id(verdict)] for verdict in waiting),
+        *(_sentence(verdict, "") for verdict in unwritten),
+    ]
     by_proof, of_arms, few = shown_by_arms(finished.judged.suites, options.reference, options.min_cases, options.power)
-    judged = [each for each in known if isinstance(each, GateResult)]
+    judged = [verdict for verdict in known if isinstance(verdict, GateResult)]
     notes = [*notes, *of_arms]
     if sum(bool(result.word) for result in judged) > 1:
         notes.append(
@@ -593,7 +599,7 @@ def _verdict(
     decision: GateDecision = "passed"
     word: Word
     if failed:
-        fell = any(isinstance(each, GateResult) and each.word == "worse" for each in refused)
+        fell = any(isinstance(verdict, GateResult) and verdict.word == "worse" for verdict in refused)
         decision, word, why, outcome = "failed", "worse" if fell else "failed", failed, "failed"
     elif options.approve and not open_:
         word, why, outcome = "passed", ["the results are approved"], "approved"
@@ -603,7 +609,7 @@ def _verdict(
         decision, word, why, outcome = "undecided", "cannot tell", open_, "open"
     else:
         word, why = _known(
-            [(whose[id(each)], each) for each in judged], sum(len(suite.cases) for suite in report.suites)
+            [(whose[id(verdict)], verdict) for verdict in judged], sum(len(suite.cases) for suite in report.suites)
         )
         outcome = "few" if word == "cannot tell" else "passed"
     next_step = step_of(facts, outcome)
@@ -701,7 +707,7 @@ def gate(
         AssertionError: The results fail, or they are undecided and that is to fail.
         LlmevalError: There is nothing to judge by, or the results have faults.
     """
-    rows, before = (_rows_of(each, name) for each in (results, baseline))
+    rows, before = (_rows_of(side, name) for side in (results, baseline))
     settings = Document("gate()", {"gates": list(gates)} if gates else {})
     options = GateOptions(
         settings,

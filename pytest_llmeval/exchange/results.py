@@ -122,9 +122,9 @@ def _count(value: Any) -> int | None:
 
 
 def _labels(value: Any) -> dict[str, str] | None:
-    if not isinstance(value, Mapping) or any(isinstance(each, Mapping | list | tuple) for each in value.values()):
+    if not isinstance(value, Mapping) or any(isinstance(label, Mapping | list | tuple) for label in value.values()):
         return None
-    return {str(name): json_text(each) for name, each in value.items() if each is not None}
+    return {str(name): json_text(label) for name, label in value.items() if label is not None}
 
 
 def _unchanged(value: Any) -> Any:

@@ -183,7 +183,7 @@ class AssertionReader:
     def _value(self, value: Any, variables: Mapping[str, Any]) -> Any:
         """Return a value with files read and templates filled."""
         if isinstance(value, list):
-            return [self._value(each, variables) for each in value]
+            return [self._value(item, variables) for item in value]
         if not isinstance(value, str):
             return value
         if value.startswith("file://"):
@@ -304,7 +304,7 @@ def _with_patterns(schema: Any, notes: list[str]) -> Any:
         return text
 
     if isinstance(schema, list):
-        return [_with_patterns(each, notes) for each in schema]
+        return [_with_patterns(item, notes) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
     parts = {key: value if key in _DATA_KEYS else _with_patterns(value, notes) for key, value in schema.items()}
@@ -391,7 +391,7 @@ def _judged(assertion: Assertion) -> Outcome:
     if assertion.kind == "answer-relevance":
         criteria = [words]
     elif value and fit(list[str], value) is not None:
-        criteria = [words + each for each in value]
+        criteria = [words + criterion for criterion in value]
     elif isinstance(value, list | Mapping):
         criteria = [words + json.dumps(value, ensure_ascii=False)]
     else:
@@ -403,7 +403,7 @@ def _judged(assertion: Assertion) -> Outcome:
         images = ", with its media" if has_media(assertion.raw["rubricPrompt"]) else ""
         differs += f"; the rubricPrompt is left out{images}"
     name, argument = (
-        ("judge", criteria[0]) if len(criteria) == 1 else ("all_of", [{"judge": each} for each in criteria])
+        ("judge", criteria[0]) if len(criteria) == 1 else ("all_of", [{"judge": criterion} for criterion in criteria])
     )
     return assertion.check(name, argument, [VerdictDifference(differs)], judged=True)
 
@@ -416,9 +416,9 @@ def _similar(assertion: Assertion) -> Outcome:
         provider = provider.get("embedding", provider)
     settings: dict[str, Any] = {}
     if isinstance(provider, Mapping):
-        for option, each in {**provider, **as_mapping(provider.get("config"))}.items():
-            if option in ("apiBaseUrl", "apiKeyEnvar") and isinstance(each, str):
-                settings["base_url" if option == "apiBaseUrl" else "api_key_env"] = each
+        for option, setting in {**provider, **as_mapping(provider.get("config"))}.items():
+            if option in ("apiBaseUrl", "apiKeyEnvar") and isinstance(setting, str):
+                settings["base_url" if option == "apiBaseUrl" else "api_key_env"] = setting
             elif option not in ("id", "config", "label"):
                 raise LeftOutError(f"its provider has the setting {option}, which cannot be had here; {_SEMANTIC}")
         provider = provider.get("id")

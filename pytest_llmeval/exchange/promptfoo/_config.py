@@ -128,7 +128,7 @@ class _ConfigImport:
         at_suite = shared.threshold is None and not any(row.alone or row.threshold for row in rows)
         self.assertions.embeddings = _embeddings(shared)
         self.assertions.grader = _grader(shared)
-        inherited = [each for each in shared.asserts if not (at_suite and self._for_all(each, shared.changed))]
+        inherited = [noted for noted in shared.asserts if not (at_suite and self._for_all(noted, shared.changed))]
         ids = CaseIds()
         for row in rows:
             self._add_cases(row, shared, inherited, ids)
@@ -137,7 +137,7 @@ class _ConfigImport:
                 noted.ledger.lost(noted.path, "assertion", "no case has it")
         ledgers = [self.ledger, *self.files.ledgers.values(), *self.tests.tables]
         source = ImportedSource(self.ledger.file, ledgers=ledgers)
-        if routes := sorted(each for each in map(str, as_mapping(self.data.get("env"))) if _ROUTE.search(each)):
+        if routes := sorted(name for name in map(str, as_mapping(self.data.get("env"))) if _ROUTE.search(name)):
             return source.refuse(f"its env has {', '.join(routes)}, {_ELSEWHERE}")
         if self.suite.cases:
             self._write_settings()
@@ -171,10 +171,10 @@ class _ConfigImport:
                     self.ledger.lost(place, key, _TOP.get(key, "a suite has no such setting"))
 
     def _read_run_options(self, value: Mapping[str, Any], path: SourcePath) -> None:
-        for name, each in value.items():
+        for name, setting in value.items():
             place = (*path, name)
-            if name == "repeat" and 1 <= (fit(int, each) or 0) <= _MOST_REPEATS:
-                self.suite.settings["repeats"] = each
+            if name == "repeat" and 1 <= (fit(int, setting) or 0) <= _MOST_REPEATS:
+                self.suite.settings["repeats"] = setting
                 self.ledger.near(place, f"option {name}", "repeats; a case has the mean of its scores")
             elif name == "maxConcurrency":
                 self.ledger.lost(place, f"option {name}", "set it on the command line: --llmeval-concurrency")
@@ -200,8 +200,8 @@ class _ConfigImport:
         """Yield all tests."""
         if self.data.get("tests") is not None:
             yield from self.tests.rows(self.data["tests"], ("tests",), self.ledger)
-        for number, each in enumerate(as_list(self.data.get("scenarios"))):
-            yield from self._of_scenario(each, ("scenarios", number))
+        for number, scenario in enumerate(as_list(self.data.get("scenarios"))):
+            yield from self._of_scenario(scenario, ("scenarios", number))
 
     def _of_scenario(self, scenario: Any, path: SourcePath) -> Iterator[TestRow]:
         """Yield each test of a scenario with each of its sets of variables."""
@@ -249,7 +249,7 @@ class _ConfigImport:
 
     def _named_by_assertions(self, rows: Sequence[TestRow]) -> dict[str, Any] | None:
         """Return the first grader of an assertion that can be a judge."""
-        for noted in (each for row in rows for each in row.asserts):
+        for noted in (assertion for row in rows for assertion in row.asserts):
             raw = as_mapping(noted.value)
             if raw.get("provider") is not None and not str(raw.get("type")).startswith("similar"):
                 try:
@@ -426,13 +426,13 @@ class _ConfigImport:
                 ledger.lost(place, str(member.get("type")), "a metric cannot be part of a set; write it beside the set")
             elif outcome is not None:
                 outcomes.append((outcome, member.get("weight", 1)))
-        if any(each.fails_case for each, _ in outcomes):
+        if any(inner_outcome.fails_case for inner_outcome, _ in outcomes):
             outcome = constant("promptfoo refuses one of its assertions", met=False, fails_case=True)
             ledger.same(path, "assert-set", outcome.text)
             return outcome
         try:
             entry, text, differences = together(outcomes, None if pooled else raw.get("threshold"), len(members))
-            judged = any(each.judged for each, _ in outcomes)
+            judged = any(inner_outcome.judged for inner_outcome, _ in outcomes)
             outcome = Outcome(entry, text=text, differences=differences, judged=judged, members=outcomes)
             if pooled:
                 outcome.text = "its checks, with their shares of the mean of the test"
@@ -542,7 +542,7 @@ class _ConfigImport:
 
     def _system_file(self, model: ImportedModel, number: int) -> str:
         name = f"{self.suite.name}/system-{number}.txt"
-        self.suite.files[name] = rewritten(model.system, lambda each: f"{{{{ input.{each} }}}}")
+        self.suite.files[name] = rewritten(model.system, lambda variable: f"{{{{ input.{variable} }}}}")
         return name
 
 
@@ -559,5 +559,5 @@ def _grader(row: TestRow) -> Any:
 def _system_name(label: str, known: Mapping[str, Any]) -> str:
     """Return a name for a system that no other has."""
     text = " ".join(label.replace("[", "(").replace("]", ")").replace("::", ":").split())[:100].strip()
-    text = "".join(each for each in text if each.isprintable()) or "system"
-    return next(each for each in numbered(text, " ({})") if each not in known and each != "matrix")
+    text = "".join(character for character in text if character.isprintable()) or "system"
+    return next(candidate for candidate in numbered(text, " ({})") if candidate not in known and candidate != "matrix")

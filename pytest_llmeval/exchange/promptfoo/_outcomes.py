@@ -115,9 +115,9 @@ class Assertion:
             LeftOutError: It has no text.
         """
         value = comma_list(self.value) if isinstance(self.value, str) else self.value
-        if not isinstance(value, list) or not value or any(isinstance(each, list | Mapping) for each in value):
+        if not isinstance(value, list) or not value or any(isinstance(item, list | Mapping) for item in value):
             raise LeftOutError(f"its value is {described(value)}, expected a list of texts")
-        return [absent if each is None else plain_text(each) for each in value]
+        return [absent if item is None else plain_text(item) for item in value]
 
     def share(self, default: float) -> float:
         """Return the threshold of a score from 0 to 1.

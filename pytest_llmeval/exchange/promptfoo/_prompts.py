@@ -194,11 +194,11 @@ class PromptReader:
             for name, label in value.items():
                 self._read(name, str(label), (*path, name), ledger)
             return
-        for each, place in each_of(value, path):
-            if isinstance(each, str):
-                self._read(each, "", place, ledger)
-            elif isinstance(each, Mapping):
-                self._described(each, place, ledger)
+        for entry, place in each_of(value, path):
+            if isinstance(entry, str):
+                self._read(entry, "", place, ledger)
+            elif isinstance(entry, Mapping):
+                self._described(entry, place, ledger)
             else:
                 ledger.lost(place, "prompt", "neither a text nor a mapping")
 
@@ -247,7 +247,7 @@ class PromptReader:
         text = self.files.text(path)
         suffix = path.suffix.lower()
         if suffix in (".txt", ""):
-            return [each.strip() for each in _DELIMITER.split(text) if each.strip()]
+            return [prompt.strip() for prompt in _DELIMITER.split(text) if prompt.strip()]
         if suffix == ".jsonl":
             return [line for line in text.splitlines() if line.strip()]
         if suffix == ".csv":

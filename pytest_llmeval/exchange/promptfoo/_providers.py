@@ -233,9 +233,9 @@ def grader_of(value: Any) -> tuple[dict[str, Any], str]:
     settings, differs = model_of(str(entry.get("id")), as_mapping(entry.get("config")))
     settings = _with_route(entry, settings)
     notes = [differs] if differs else []
-    for option, each in as_mapping(entry.get("config")).items():
+    for option, setting in as_mapping(entry.get("config")).items():
         try:
-            added = _settings_of(option, each, settings)
+            added = _settings_of(option, setting, settings)
         except LeftOutError:
             notes.append(f"without {option}")
             continue
@@ -295,11 +295,11 @@ class ProviderReader:
 
     def read(self, value: Any, path: SourcePath, ledger: SourceLedger) -> None:
         """Read ``providers``: one, or a list."""
-        for each, place in each_of(value, path):
-            if isinstance(each, str):
-                self._named(each, place, ledger)
-            elif isinstance(each, Mapping):
-                self._described(each, place, ledger)
+        for entry, place in each_of(value, path):
+            if isinstance(entry, str):
+                self._named(entry, place, ledger)
+            elif isinstance(entry, Mapping):
+                self._described(entry, place, ledger)
             else:
                 ledger.lost(place, "provider", "neither a name nor a mapping")
 
@@ -336,8 +336,8 @@ class ProviderReader:
         for key, value in entry.items():
             place = (*path, key)
             if key == "config" and isinstance(value, Mapping):
-                for option, each in value.items():
-                    self._option(model, option, each, (*place, option), ledger)
+                for option, setting in value.items():
+                    self._option(model, option, setting, (*place, option), ledger)
             else:
                 _setting(model, key, value, place)
         self._keep(model, differs)
@@ -396,7 +396,7 @@ def _setting(provider: ImportedModel | ImportedService, key: str, value: Any, pa
     if key == "label":
         ledger.same(path, "label", "the name of the system")
     elif key == "prompts" and isinstance(value, list):
-        provider.prompts = [str(each) for each in value]
+        provider.prompts = [str(label) for label in value]
         ledger.same(path, "prompts of a provider", "the system is combined with these only")
     elif key != "id":
         ledger.lost(path, f"provider {key}", _LEFT_OUT.get(key, "a system has no such setting here"))

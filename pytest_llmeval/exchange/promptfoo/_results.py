@@ -126,13 +126,13 @@ class _ResultReader:
     def _checks(self, asserts: Sequence[Any], variables: Mapping[str, Any], path: SourcePath) -> list[dict[str, Any]]:
         """Return the checks that the assertions of a result become."""
         checks = []
-        for number, each in enumerate(asserts):
-            outcome = self.assertions.read(each, variables, (*path, number), self.ledger)
+        for number, assertion in enumerate(asserts):
+            outcome = self.assertions.read(assertion, variables, (*path, number), self.ledger)
             if outcome is None:
                 continue
             if outcome.entry is None:
                 text = "it is a metric with a limit, not a check; import the configuration"
-                self.ledger.lost((*path, number), str(each.get("type")), text)
+                self.ledger.lost((*path, number), str(assertion.get("type")), text)
                 continue
             self.judged = self.judged or outcome.judged
             checks.append(outcome.entry)
@@ -182,7 +182,7 @@ def _system(result: Mapping[str, Any]) -> str:
         provider = provider.get("label") or provider.get("id")
     if isinstance(prompt, Mapping):
         prompt = prompt.get("label") or prompt.get("display") or prompt.get("raw")
-    name = " / ".join(str(each) for each in (provider, prompt) if each)
+    name = " / ".join(str(part) for part in (provider, prompt) if part)
     clean = " ".join(name.replace("[", "(").replace("]", ")").replace("::", ":").split())
     return clean[:_LONGEST_NAME].strip() or "recorded"
 

@@ -197,7 +197,7 @@ def _body(config: Mapping[str, Any]) -> Any:
     """Return the body, which must be JSON."""
     body = config.get("body")
     if isinstance(body, str):
-        types = [each for name, each in as_mapping(config.get("headers")).items() if name.lower() == "content-type"]
+        types = [value for name, value in as_mapping(config.get("headers")).items() if name.lower() == "content-type"]
         try:
             body = json.loads(body) if types else None
         except ValueError:
@@ -244,9 +244,9 @@ class _SentTexts:
             TemplateError: It has code, or needs what is no text.
         """
         if isinstance(template, Mapping):
-            return {str(key): self.placed(each) for key, each in template.items()}
+            return {str(key): self.placed(child) for key, child in template.items()}
         if isinstance(template, list):
-            return [self.placed(each) for each in template]
+            return [self.placed(item) for item in template]
         if not isinstance(template, str):
             return template
         if not is_template(template):
@@ -278,7 +278,11 @@ class _SentTexts:
             ):
                 return key
         known = {*self._added, *(key for input_ in self._inputs for key in input_)}
-        key = next(each for each in numbered(name, "_{}") if each not in known or self._added.get(each) == values)
+        key = next(
+            candidate
+            for candidate in numbered(name, "_{}")
+            if candidate not in known or self._added.get(candidate) == values
+        )
         self._added[key] = values
         return key
 
@@ -305,7 +309,7 @@ def _rendered_prompt(prompt: str, values: Mapping[str, Any]) -> str:
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
-        return {key: _each_text(each, change) for key, each in value.items()}
+        return {key: _each_text(child, change) for key, child in value.items()}
     if isinstance(value, list):
-        return [_each_text(each, change) for each in value]
+        return [_each_text(item, change) for item in value]
     return change(value) if isinstance(value, str) else value

@@ -156,13 +156,13 @@ class TestReader:
 
     def rows(self, value: Any, path: SourcePath, ledger: SourceLedger) -> Iterator[TestRow]:
         """Yield the tests of ``tests``: one, a list, or names of files."""
-        for each, place in each_of(value, path):
-            if isinstance(each, str):
-                yield from self._named(each, place, ledger)
-            elif (code := first_text(as_mapping(each), "path")) and "vars" not in each:
+        for entry, place in each_of(value, path):
+            if isinstance(entry, str):
+                yield from self._named(entry, place, ledger)
+            elif (code := first_text(as_mapping(entry), "path")) and "vars" not in entry:
                 ledger.lost(place, "tests", f"{code} is code, which is never executed; save its cases as JSONL")
-            elif isinstance(each, Mapping):
-                yield self.row(each, place, ledger)
+            elif isinstance(entry, Mapping):
+                yield self.row(entry, place, ledger)
             else:
                 ledger.lost(place, "test", "neither a mapping nor the name of a file")
 
@@ -259,48 +259,48 @@ class TestReader:
 
     def _asserts(self, value: Any, path: SourcePath, ledger: SourceLedger) -> list[Noted]:
         assertions = []
-        for each, place in each_of(value, path):
-            if as_text(each).startswith("file://"):
-                with ledger.losing(place, f"assertions {each}"):
-                    inner = self.files.data(self.files.path(each))
+        for entry, place in each_of(value, path):
+            if as_text(entry).startswith("file://"):
+                with ledger.losing(place, f"assertions {entry}"):
+                    inner = self.files.data(self.files.path(entry))
                     assertions += self._asserts(inner.data, (), inner)
-                    ledger.same(place, f"assertions {each}", "its content is read")
+                    ledger.same(place, f"assertions {entry}", "its content is read")
                 continue
-            reference = first_text(as_mapping(each), "$ref")
-            if reference and len(each) == 1:
+            reference = first_text(as_mapping(entry), "$ref")
+            if reference and len(entry) == 1:
                 name = reference.removeprefix("#/assertionTemplates/")
                 if name not in self.templates:
                     ledger.lost(place, f"assertion {reference}", "there is no such template")
                     continue
                 assertions.append(Noted(self.templates[name], place, ledger))
             else:
-                assertions.append(Noted(each, place, ledger))
+                assertions.append(Noted(entry, place, ledger))
         return assertions
 
     def _labels(self, row: TestRow, value: Mapping[str, Any], path: SourcePath, ledger: SourceLedger) -> None:
-        for name, each in value.items():
+        for name, label in value.items():
             place = (*path, name)
             if name == "conversationId":
                 ledger.lost(place, name, "each case is a conversation of its own; write it as messages of one case")
-            elif is_scalar(each):
-                row.labels[name] = each
+            elif is_scalar(label):
+                row.labels[name] = label
                 ledger.same(place, f"metadata {name}", "a label")
             else:
                 ledger.lost(place, f"metadata {name}", "labels are texts, numbers or booleans")
 
     def _options(self, row: TestRow, value: Mapping[str, Any], path: SourcePath, ledger: SourceLedger) -> None:
-        for name, each in value.items():
+        for name, setting in value.items():
             place = (*path, name)
             if name in ("transform", "postprocess"):
                 row.changed = f"options.{name} changes the answer by code, which is never executed"
                 ledger.lost(place, f"option {name}", "it is code; let a target return the text that it would make")
             elif name == "provider":
-                row.judge = Noted(each, place, ledger)
+                row.judge = Noted(setting, place, ledger)
             elif name == "disableVarExpansion":
-                row.expands = not each
+                row.expands = not setting
                 ledger.same(place, f"option {name}", "lists stay lists")
             elif name == "disableDefaultAsserts":
-                row.alone = bool(each)
+                row.alone = bool(setting)
                 ledger.same(place, f"option {name}", "the case has its own checks only")
             else:
                 ledger.lost(place, f"option {name}", _OPTIONS.get(name, "a case has no such setting"))
@@ -342,7 +342,7 @@ class TestReader:
 
     def _alternatives(self, value: Any) -> list[Any]:
         if isinstance(value, list) and all(map(is_scalar, value)):
-            return [alternative for each in value for alternative in self._alternatives(each)] or [""]
+            return [alternative for item in value for alternative in self._alternatives(item)] or [""]
         if as_text(value).startswith("file://"):
             return [self._content(path) for path in self.files.paths(value)]
         return [value]
@@ -435,7 +435,7 @@ def together(
     entries = [(_bare(outcome.entry), outcome) for outcome, _ in outcomes if outcome.entry is not None]
     if not entries and len(outcomes) < total:
         raise LeftOutError("none of its assertions is imported as a check")
-    if not entries or (is_number and not any(_weight(each) for _, each in outcomes)):
+    if not entries or (is_number and not any(_weight(weight) for _, weight in outcomes)):
         decided = constant("the weight of all its assertions is 0", met=threshold is None)
         return dict(decided.entry or {}), decided.text, []
     differences = []
@@ -477,7 +477,7 @@ def _shares(outcomes: Sequence[tuple[Outcome, Any]], share: Fraction) -> Iterato
     for outcome, weight in outcomes:
         own = share * _weight(weight)
         if outcome.members:
-            total = sum(_weight(each) for _, each in outcome.members)
+            total = sum(_weight(member_weight) for _, member_weight in outcome.members)
             if total:
                 yield from _shares(outcome.members, own / total)
             else:

@@ -144,7 +144,7 @@ class _Tree:
         self.early = sum(
             1 for span in spans if (above := self.parents[span.id]) is not None and 0 < span.start < above.start
         )
-        ordered = sorted(enumerate(spans), key=lambda each: (each[1].start, each[0]))
+        ordered = sorted(enumerate(spans), key=lambda pair: (pair[1].start, pair[0]))
         self.spans = [span for _, span in ordered]
         kinds = {span.id: kind_of(span) for span in self.spans}
         self.kinds = {name: kind for name, kind in kinds.items() if kind != "other"}
@@ -313,7 +313,7 @@ def _continued(
     known = messages[:]
     new = []
     for message in inputs:
-        place = next((place for place, each in enumerate(known) if _equal(each, message)), None)
+        place = next((place for place, earlier in enumerate(known) if _equal(earlier, message)), None)
         if place is None:
             new.append(message)
         else:
@@ -327,7 +327,7 @@ def _equal(message: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         message["role"] == other["role"]
         and (message.get("content") or "") == (other.get("content") or "")
         and (
-            [each.get("name") for each in message.get("tool_calls", ())]
-            == [each.get("name") for each in other.get("tool_calls", ())]
+            [call.get("name") for call in message.get("tool_calls", ())]
+            == [call.get("name") for call in other.get("tool_calls", ())]
         )
     )

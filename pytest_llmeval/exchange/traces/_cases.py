@@ -129,7 +129,11 @@ def _case(options: Namespace, trace: str, spans: Sequence[TraceSpan], suite: Loa
     if traced is None or traced.input is None:
         raise LlmevalError(f"{options.file}: a message of the user, which is the input, is missing in trace {trace}")
     known = next(
-        (each for each in suite.cases if each.id.casefold() == name.casefold() or each.input == traced.input),
+        (
+            suite_case
+            for suite_case in suite.cases
+            if suite_case.id.casefold() == name.casefold() or suite_case.input == traced.input
+        ),
         None,
     )
     if known is not None:
@@ -138,9 +142,9 @@ def _case(options: Namespace, trace: str, spans: Sequence[TraceSpan], suite: Loa
     if options.expected is not None:
         case["expected"] = _json_or_text(options.expected)
     if suite.target is None and not suite.systems:
-        case["prediction"] = {part: each for part, each in traced.prediction.items() if part != "trace"}
+        case["prediction"] = {part: value for part, value in traced.prediction.items() if part != "trace"}
     if options.label:
-        case["labels"] = dict(_label(each) for each in options.label)
+        case["labels"] = dict(_label(text) for text in options.label)
     clean: dict[str, Any] = masked(case, secret_values(suite.secret_variables))
     return clean
 

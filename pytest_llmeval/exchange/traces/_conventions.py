@@ -97,8 +97,8 @@ def _openinference(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessa
     inputs, answered = (
         [
             message
-            for each in filter(None, map(as_mapping, items_of(attributes.get(name))))
-            for message in messages_of([each.get("message", each)], role)
+            for entry in filter(None, map(as_mapping, items_of(attributes.get(name))))
+            for message in messages_of([entry.get("message", entry)], role)
         ]
         for name, role in (("input_messages", "user"), ("output_messages", "assistant"))
     )
@@ -115,7 +115,7 @@ def _vercel(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
         system = first_text(prompt, "system")
         inputs = [{"role": "system", "content": system}] if system else []
         inputs += messages_of(prompt.get("messages", prompt.get("prompt")), "user")
-    calls = [call for each in items_of(parsed_text(attributes.get("ai.response.toolCalls"))) if (call := call_of(each))]
+    calls = [call for raw in items_of(parsed_text(attributes.get("ai.response.toolCalls"))) if (call := call_of(raw))]
     answer: AgentMessage = {"role": "assistant"}
     if text := first_text(attributes, "ai.response.text", "ai.response.object"):
         answer["content"] = text
@@ -203,8 +203,8 @@ def documents_of(span: TraceSpan) -> list[str]:
     documents = _nested(span.attributes, "retrieval").get("documents")
     documents = documents if documents is not None else parsed_text(span.attributes.get("gen_ai.retrieval.documents"))
     passages = []
-    for each in items_of(parsed_text(documents)):
-        document = as_mapping(each).get("document", each)
+    for entry in items_of(parsed_text(documents)):
+        document = as_mapping(entry).get("document", entry)
         if text := as_text(document) or first_text(as_mapping(document), "content", "text", "page_content"):
             passages.append(text)
     return passages

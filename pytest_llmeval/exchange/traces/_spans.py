@@ -276,8 +276,8 @@ class _Reader:
         for trace, span, event in self.logs:
             if (trace, span) in self.spans:
                 self.spans[trace, span].events.append(event)
-        for each in self.spans.values():
-            file_spans.spans.setdefault(each.trace, []).append(each)
+        for trace_span in self.spans.values():
+            file_spans.spans.setdefault(trace_span.trace, []).append(trace_span)
         return file_spans
 
     def _add(self, text: JsonPieces, path: str, resource: Mapping[str, Any]) -> None:
@@ -410,7 +410,7 @@ class _KeyValue(Struct):
 def _attributes(data: Any) -> dict[str, Any]:
     """Return attributes by name, from OTLP's list of keys and values or from an object."""
     if isinstance(data, Mapping):
-        return {intern(str(name)): _value(each) if _is_any_value(each) else each for name, each in data.items()}
+        return {intern(str(name)): _value(value) if _is_any_value(value) else value for name, value in data.items()}
     return {intern(pair.key): _value(pair.value) for pair in fit_items(_KeyValue, data)}
 
 
