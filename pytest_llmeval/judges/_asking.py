@@ -28,13 +28,13 @@ _MOST_ROUNDS = 8
 
 
 def _awaits(verdicts: Sequence[Verdict | LlmevalError]) -> bool:
-    """Whether one of the verdicts has to come before a question can depend on them."""
+    """Whether a judge's verdict is deferred, so that questions that may depend on it cannot be put yet."""
     return any(isinstance(verdict, PendingVerdictError) for verdict in verdicts)
 
 
 @dataclass
 class Asking:
-    """The questions of one evaluator about one case, in rounds: later ones may depend on the verdicts before them.
+    """The questions of one evaluator to its judges about one case, in rounds: later ones may depend on verdicts.
 
     Attributes:
         evaluator: Asks.
@@ -103,7 +103,7 @@ class Asking:
         if any(put) and self._rounds == _MOST_ROUNDS:  # there is no end of rounds, which would be paid for
             raise EvaluatorError(f"evaluator {self.evaluator.name!r} asks in more than {_MOST_ROUNDS} rounds")
         self._rounds += 1
-        self._open = [len(each) for each in put]
+        self._open = [len(questions) for questions in put]
         return self._drawn([self.panel.bind(question, self.case, self.repeat, self.asker) for question in chain(*put)])
 
     def _drawn(self, put: list[PanelQuestion]) -> list[PanelQuestion]:
@@ -149,7 +149,7 @@ class Asking:
 
 
 def as_judge_errors(verdicts: Sequence[Verdict | LlmevalError]) -> list[Verdict | JudgeError]:
-    """Return the verdicts for an evaluator that asks judges: every error becomes a `JudgeError`."""
+    """Return judges' verdicts for an evaluator, with errors of other kinds as `JudgeError`."""
     return [
         JudgeError(str(verdict))
         if isinstance(verdict, LlmevalError) and not isinstance(verdict, JudgeError)
@@ -164,7 +164,7 @@ def ask_from_python(
     jobs: Callable[[JudgeService], Iterable[Awaitable[None]]],
     store: "RunStore | None" = None,
 ) -> None:
-    """Ask the judges of a call from Python; the clients are closed at the end.
+    """Ask the judges for one call of the Python API, and close their clients at the end.
 
     Args:
         panel: The judges.
@@ -189,6 +189,7 @@ def ask_from_python(
 
 
 async def _run_jobs(jobs: Iterator[Awaitable[None]], limit: CallLimit, workers: int) -> None:
+    """Run the judging jobs of a Python API call, `workers` at a time, and raise the first error at the end."""
     stopped: list[BaseException] = []
 
     async def work() -> None:

@@ -40,7 +40,7 @@ nano_usd = nano_usd + excluded.nano_usd, at = excluded.at
 
 
 class Reservation(Struct, frozen=True):
-    """The result of asking for a part of the budget.
+    """The result of reserving a part of a run's judge budget.
 
     Attributes:
         run: Whose budget it is.
@@ -59,7 +59,7 @@ class Reservation(Struct, frozen=True):
 
 
 class Coordination(Database):
-    """Leases, slots, limits, budgets and messages of the processes of a run.
+    """Leases, call slots, limits, budgets and messages that the processes of a run share in the judge cache.
 
     A lease expires after `ttl` seconds unless renewed, so a killed process does not block others for long.
 
@@ -288,6 +288,7 @@ class Coordination(Database):
 
 
 def _exceeds_budget(units: Sequence[float], limits: Budget) -> bool:
+    """Whether a number of judge calls, tokens and billionths of a dollar exceeds the budget of a run."""
     # Money in whole numbers: three times 0.1 is exactly 0.3 here, and any number of calls adds up without error.
     allowed = (limits.calls, limits.tokens, None if limits.usd is None else round(limits.usd * _NANO))
     return any(most is not None and used > most for used, most in zip(units, allowed, strict=True))

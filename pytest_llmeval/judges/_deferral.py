@@ -45,7 +45,7 @@ ON CONFLICT (id) DO UPDATE SET run = excluded.run, request = excluded.request
 
 
 class DeferredRequest(Struct, frozen=True):
-    """A request that waits to be sent.
+    """A judge request that waits to be sent in a file to a provider's batch interface.
 
     Attributes:
         id: The ``custom_id``, or ``key`` of Gemini: the key of the verdict, with ``-2`` for the second attempt.
@@ -81,7 +81,7 @@ class DeferredRequest(Struct, frozen=True):
 
 
 class DeferredReply(Struct, frozen=True):
-    """The reply to a deferred request.
+    """A provider's batch reply to a deferred judge request.
 
     Attributes:
         text: As the reply to a live call would be stored.
@@ -97,7 +97,7 @@ class DeferredReply(Struct, frozen=True):
 
 
 class Requests(Database):
-    """The deferred requests of all runs on a machine, in the database that the processes of a run share.
+    """The deferred judge requests of all runs on a machine, in the database that the processes of a run share.
 
     A request is there once, however many cases and processes need its verdict. Those that the last run lacks are
     listed: the files in the folder `folder` hold them.
@@ -205,7 +205,7 @@ class Requests(Database):
 
 
 def list_requests(path: Path, run: str, data: Mapping[str, Any]) -> "PendingVerdicts":
-    """List the deferred requests of a run on other machines, and write the files for the providers.
+    """List the deferred judge requests of a run on other machines, and write the batch files for the providers.
 
     Args:
         path: The database.
@@ -224,7 +224,7 @@ def list_requests(path: Path, run: str, data: Mapping[str, Any]) -> "PendingVerd
 
 
 class PendingVerdicts(Struct, frozen=True):
-    """The verdicts that a run waits for.
+    """The judge verdicts that a run waits for, with the batch files to send.
 
     Attributes:
         verdicts: How many.
@@ -248,7 +248,7 @@ class PendingVerdicts(Struct, frozen=True):
 
 @dataclass
 class Deferral:
-    """The deferred questions of one process of a run.
+    """The deferred judge questions of one process of a run.
 
     Attributes:
         path: The database of the processes of a run.
@@ -341,11 +341,12 @@ class Deferral:
 
 
 def attempts(key: str) -> tuple[str, ...]:
-    """Return the ``custom_id`` of each request for a verdict, in order."""
+    """Return the ``custom_id`` of each batch request for a judge verdict, in order of the attempts."""
     return (key, *(f"{key}-{number}" for number in range(2, _ATTEMPTS + 1)))
 
 
 def _read_deferred(question: JurorQuestion, reply: DeferredReply) -> StoredJudgement:
+    """Return the judgement of a judge question from a provider's batch reply."""
     verdict = read_reply(question.question.mode, JudgeReply(reply.text, reply.usage, reply.stopped))
     return StoredJudgement(
         question.key,
@@ -360,7 +361,7 @@ def _read_deferred(question: JurorQuestion, reply: DeferredReply) -> StoredJudge
 
 
 class ReadReplies(Struct):
-    """What a result file of a provider held.
+    """The counts and faults from reading the judge replies in a provider's batch result file.
 
     Attributes:
         stored: Replies that are new.
@@ -378,7 +379,7 @@ class ReadReplies(Struct):
 
 
 def _take_line(read: ReadReplies, requests: Requests, place: Fault, line: Any) -> None:
-    """Store the reply in a line, and count what became of it."""
+    """Store the judge reply in a line of a provider's batch result file, and count the line by its outcome."""
     name = line.get("custom_id", line.get("key")) if isinstance(line, Mapping) else None
     if not isinstance(name, str):
         why = "custom_id or key is missing" if isinstance(line, Mapping) else "a JSON object is missing"
@@ -404,7 +405,7 @@ def _take_line(read: ReadReplies, requests: Requests, place: Fault, line: Any) -
 
 
 def _reply_in(line: Mapping[str, Any], request: DeferredRequest) -> DeferredReply:
-    """Return the reply that a line holds.
+    """Return the judge reply in a line of a provider's batch result file.
 
     Raises:
         BatchFailure: It holds none.

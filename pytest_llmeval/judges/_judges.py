@@ -40,7 +40,7 @@ It returns ``None`` for the judge that the suite names."""
 
 @dataclass
 class SuiteJudges:
-    """The judges of all files in a process.
+    """The judges of all suite files and Python test files in one process of a run.
 
     Attributes:
         options: Of the run.
@@ -343,7 +343,7 @@ class SuiteJudges:
 
 @dataclass(frozen=True)
 class JudgeAccess:
-    """The judge of a file, as one test may ask it.
+    """The judge of a suite file or Python test file, as one test may ask it.
 
     Attributes:
         panel: The judges that are asked.
@@ -379,7 +379,7 @@ class JudgeAccess:
 
 @dataclass(frozen=True)
 class UserAccess(JudgeAccess):
-    """The simulated user of a file, as the conversation of one case asks it; its panel is one model."""
+    """The model that simulates the user for a suite, as one case's conversation asks it; its panel is one model."""
 
     spec: JudgeSpec
 

@@ -21,7 +21,7 @@ _CENTS = 2
 
 
 class StoreKind(NamedTuple):
-    """A kind of store.
+    """A kind of store for judge replies, such as a SQLite database or a directory.
 
     Attributes:
         open: The class, or its import string; it is called with the path.
@@ -46,7 +46,7 @@ _PREFIX = re.compile("([a-z]{2,}):(.+)", re.DOTALL)
 
 
 class CachePlace(NamedTuple):
-    """The place of a store, as the setting ``llmeval_cache`` names it.
+    """The place and kind of the store for judge replies, as the setting ``llmeval_cache`` names it.
 
     Attributes:
         path: A file or directory.
@@ -121,7 +121,7 @@ DEFAULT_PLACE: Final = CachePlace(Path(WORKING_FOLDER, "cache.sqlite3"))
 
 
 class Budget(Struct, frozen=True):
-    """Limits of one run over all its processes; ``None`` for none.
+    """Limits on the judge calls of one run over all its processes; ``None`` for none.
 
     Attributes:
         calls: Calls of judges.
@@ -157,7 +157,7 @@ class Budget(Struct, frozen=True):
 
 
 def _amount(usd: float) -> str:
-    """Return an amount with cents, and with as many further digits as it has."""
+    """Return the dollars of a judge budget as text, with cents and as many further digits as needed."""
     text = f"{usd:.9f}".rstrip("0")
     return text if len(text.partition(".")[2]) > _CENTS else f"{usd:.{_CENTS}f}"
 
@@ -166,7 +166,7 @@ JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off", "de
 
 
 class JudgeOptions(Struct, frozen=True):
-    """Options of a run.
+    """The judge options of a run, such as the mode, model, budget and cache.
 
     Attributes:
         mode: Which stores are read, and whether a model may be asked.

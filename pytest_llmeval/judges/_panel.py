@@ -57,7 +57,7 @@ Judgeable: TypeAlias = (
 
 @dataclass(frozen=True)
 class Panel:
-    """Several judges for Python code, in place of one.
+    """A panel of several judges for Python code, in place of one judge.
 
     Attributes:
         judges: Two or more; as a mapping with names for reports, otherwise they are called by their models.
@@ -95,6 +95,7 @@ class Panel:
 
 
 def _name_of_judge(judge: Judgeable) -> str:
+    """The name of a panel's judge in reports: its model, or the name of the user's function or class."""
     if isinstance(judge, JudgeSpec):
         return str(judge.model)
     return judge if isinstance(judge, str) else getattr(judge, "__name__", type(judge).__name__)
@@ -102,7 +103,7 @@ def _name_of_judge(judge: Judgeable) -> str:
 
 @dataclass
 class Juror:
-    """A judge of a suite, alone or with others.
+    """A judge of a suite with its model, client and recordings, alone or in a panel.
 
     Attributes:
         model: ``PROVIDER:NAME``, as keys and recordings have it.
@@ -218,7 +219,7 @@ class JudgePanel:
         if question.mode.asks_one:
             return bound
         repeats = opinions(small, repeat, cascade).items()
-        return {name: JurorQuestion(first, question, case, each, asker) for name, each in repeats} | bound
+        return {name: JurorQuestion(first, question, case, key_repeat, asker) for name, key_repeat in repeats} | bound
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ class JurorQuestion:
 
 
 class JurorVerdict(Struct, frozen=True):
-    """The answer of one judge to a question.
+    """The answer of one judge to a question, with the cost of the call.
 
     Attributes:
         verdict: The verdict, or why there is none.
@@ -291,11 +292,11 @@ class JurorVerdict(Struct, frozen=True):
     @property
     def calls(self) -> Sequence[JudgeCall]:
         """All calls that it took."""
-        return [each for each in (self.unread, self.call) if each is not None]
+        return [call for call in (self.unread, self.call) if call is not None]
 
 
 class Judgement(Struct, frozen=True):
-    """The judgement of a question.
+    """The joint judgement of a panel on one question, with the answer of each juror.
 
     Attributes:
         verdict: The verdict, or why there is none.
@@ -408,6 +409,7 @@ class PanelQuestion:
 
 
 def _sole_juror(llm: Any, *, writes: bool) -> Juror:
+    """Return a juror for a model that Python code passes: a name, a `JudgeSpec`, or the user's own object."""
     from pytest_llmeval.judges._recordings import Judgements
     from pytest_llmeval.judges.clients import as_client, connect
 

@@ -14,7 +14,7 @@ _STARTED = 18
 
 
 def ticks() -> float:
-    """Return seconds that continue while the machine sleeps, and that no clock setting changes.
+    """The clock of judge leases: seconds that continue while the machine sleeps, and that no clock setting changes.
 
     Every boot counts from a start of its own, so that times of different boots lie far apart. Where a boot has no name,
     as on macOS and Windows, they are those of the clock: the time since a restart would lie before what it left.
@@ -26,13 +26,13 @@ def ticks() -> float:
 
 
 def process_name() -> str:
-    """Return a name of this process, without spaces, by which `is_dead` recognizes it."""
+    """Return a name of this process for the owners of judge leases, without spaces, which `is_dead` recognizes."""
     process = os.getpid()
     return f"{process}:{_start(process) or ''}:{_place()}"
 
 
 def is_dead(name: str) -> bool:
-    """Whether the process of a name has ended for certain; of another machine or container it is never known."""
+    """Whether the process that owns a judge lease has certainly ended; false for another machine or container."""
     process, _, remainder = name.partition(":")
     started, _, place = remainder.partition(":")
     if not (process.isdecimal() and started and place == _place()):
@@ -42,7 +42,7 @@ def is_dead(name: str) -> bool:
 
 
 def _start(process: int) -> str | None:
-    """The start of a process, in ticks of the kernel; empty for one that only waits to be reaped."""
+    """The start of a process in kernel ticks, which tells a lease owner from a reused id; empty for a zombie."""
     try:
         text = (_PROCESSES / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -52,7 +52,7 @@ def _start(process: int) -> str | None:
 
 
 def _is_gone(process: int) -> bool:
-    """Whether there is no such process: those of other users may be hidden. Only called where there is /proc."""
+    """Whether a lease owner's process id is free: /proc may hide processes of other users. Only called with /proc."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -64,7 +64,7 @@ def _is_gone(process: int) -> bool:
 
 @cache
 def _place() -> str:
-    """An identity that two processes share if they see each other's ids: the boot and the namespace of processes."""
+    """A digest of boot and process namespace, shared by lease owners that see each other's process ids."""
     try:
         namespace = str((_PROCESSES / "self" / "ns" / "pid").readlink())
     except OSError:
@@ -74,6 +74,7 @@ def _place() -> str:
 
 @cache
 def _boot() -> str:
+    """The kernel's id of this boot, for the clock of judge leases; empty on macOS and Windows."""
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
@@ -82,4 +83,5 @@ def _boot() -> str:
 
 @cache
 def _start_of_boot() -> float:
+    """The seconds at which the clock of judge leases begins in this boot, derived from the boot id."""
     return float(int(hashlib.sha256(_boot().encode()).hexdigest()[:8], 16))

@@ -19,7 +19,7 @@ _SAME_SCORE = 0.1
 
 
 class ShownMedium(Struct, frozen=True):
-    """A medium that a model is shown.
+    """An image, sound, video or document in a message to a judge.
 
     Attributes:
         form: Its JSON form.
@@ -31,7 +31,7 @@ class ShownMedium(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True):
-    """One message of a conversation with a model.
+    """One message of a conversation with a judge's model.
 
     Attributes:
         role: Who speaks.
@@ -50,7 +50,7 @@ _BYTES_PER_TOKEN = 3
 
 
 def sent_tokens(messages: Iterable[Message], model: str = "") -> int:
-    """Return an estimate of the tokens of messages, rather too high than too low.
+    """Return an estimate of the tokens of messages to a judge, rather too high than too low.
 
     Args:
         messages: What is sent; media for which there is no rule are not counted, see `uncounted_media`.
@@ -64,7 +64,7 @@ def sent_tokens(messages: Iterable[Message], model: str = "") -> int:
 
 
 def uncounted_media(forms: Iterable[Mapping[str, Any]]) -> int:
-    """The number of media whose tokens cannot be counted: no provider publishes a rule, or the size is unknown.
+    """The number of media in judge messages without a token estimate: no published rule, or unknown size.
 
     These are sounds, videos, documents, and images at addresses.
     """
@@ -79,7 +79,7 @@ _LONG_SIDE, _PIXELS_OF_TOKEN = 1568, 750
 
 
 def _of_openai(width: int, height: int) -> int:
-    """Return the tokens of an image, which is made smaller and cut in tiles."""
+    """Return the estimated tokens of an image for OpenAI, which scales it down and cuts it into tiles."""
     scale = min(1.0, _SQUARE / max(width, height, 1))
     scale *= min(1.0, _SHORT_SIDE / (max(min(width, height), 1) * scale))
     tiles = math.ceil(width * scale / _TILE) * math.ceil(height * scale / _TILE)
@@ -87,7 +87,7 @@ def _of_openai(width: int, height: int) -> int:
 
 
 def _of_anthropic(width: int, height: int) -> int:
-    """Return the tokens of an image, which is made smaller and counted by its pixels."""
+    """Return the estimated tokens of an image for Anthropic, which scales it down and counts its pixels."""
     scale = min(1.0, _LONG_SIDE / max(width, height, 1))
     return math.ceil(width * scale * height * scale / _PIXELS_OF_TOKEN)
 
@@ -97,7 +97,7 @@ DATA_CLOSE: Final = "</data>"
 
 
 class JudgeRequest(Struct, frozen=True):
-    """One call of a model, for any provider.
+    """One call of a judge's model, for any provider.
 
     Attributes:
         messages: In order.
@@ -122,14 +122,14 @@ class JudgeRequest(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True):
-    """Tokens of one call; ``None`` if the provider does not report them."""
+    """The tokens of one judge call; ``None`` if the provider does not report them."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
 
 
 class JudgeReply(Struct, frozen=True):
-    """The answer of a model.
+    """The reply of a judge's model to one request.
 
     Attributes:
         text: The answer.
@@ -147,7 +147,7 @@ class JudgeReply(Struct, frozen=True):
 
 
 class UnaskedError(JudgeError):
-    """A verdict that this run does not ask for, so that what needs it is undefined."""
+    """A judge verdict that this run does not ask for, so that metrics that need it are undefined."""
 
 
 class JudgeOffError(UnaskedError):
@@ -158,14 +158,14 @@ class JudgeOffError(UnaskedError):
 
 
 class PendingVerdictError(UnaskedError):
-    """The question is deferred, and its reply has not come."""
+    """The judge question is deferred to a provider's batch interface, and its reply has not come."""
 
     def __init__(self) -> None:
         super().__init__("the verdict is pending")
 
 
 class JudgeClient(Protocol):
-    """Anything that completes a request, at once or awaited."""
+    """A user's judge object that completes a `JudgeRequest`, at once or awaited."""
 
     def complete(self, request: JudgeRequest) -> JudgeReply | str | Awaitable[JudgeReply | str]:
         """Return the model's reply.
@@ -176,14 +176,14 @@ class JudgeClient(Protocol):
 
 
 class ChatClient(Protocol):
-    """Anything that answers a list of messages, at once or awaited."""
+    """A user's judge object that answers a list of chat messages, at once or awaited."""
 
     def chat(self, messages: list[dict[str, str]]) -> Any:
         """Return the model's reply to ``{"role": ..., "content": ...}`` messages."""
 
 
 class Verdict(Struct, frozen=True):
-    """A reply that could be read.
+    """A judge's reply that could be read, as a score with reasons.
 
     Attributes:
         score: On the scale of the mode.
@@ -197,7 +197,7 @@ class Verdict(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """The decision of a panel about numbered things, such as claims, each of which a verdict grades by itself.
+    """The decision of a panel of judges about numbered things, such as claims, which each verdict grades one by one.
 
     Attributes:
         grades: Returns the grades of a verdict, from 0 to 1, in the order of the things.
@@ -209,7 +209,7 @@ class Listing(Struct, frozen=True):
 
 
 class Mode(Struct, frozen=True):
-    """A way of judging: data, one file each.
+    """A judge mode: its instructions, the texts that it is shown, its scale and the reading of its replies.
 
     Attributes:
         name: Such as ``continuous``.
@@ -297,6 +297,6 @@ class Question(Struct, frozen=True):
 
 
 def _check_text(what: str, value: Any) -> None:
-    """Check the values that evaluators of users pass, whose types are unchecked."""
+    """Check that a user's evaluator passes text, such as a judge mode's name; its types are unchecked."""
     if not isinstance(value, str):
         raise TypeError(f"{what}: found {value!r}, expected text")

@@ -26,12 +26,12 @@ NOT_RECORDED = "no recorded verdict"
 
 
 def judgements_of(asking: Path) -> Path:
-    """Return the file that holds the judgements which a suite or a Python test file asked for."""
+    """Return the file of recorded judgements of a suite or a Python test file."""
     return own_file(asking, "judgements.jsonl")
 
 
 class Judgements:
-    """The judgements of one file.
+    """The recorded judgements of one suite file or Python test file.
 
     Attributes:
         path: The file.
@@ -125,6 +125,8 @@ def merge_judgements(
 
 
 def _rewrite_recordings(path: Path, entries: "Callable[[], Iterable[StoredJudgement]]") -> bool:
+    """Rewrite a file of recorded judgements, sorted and one for each key; return whether it changed."""
+
     def text() -> str:
         single = {entry.key: entry for entry in entries()}.values()
         return "".join(recorded_line(entry) for entry in sorted(single, key=lambda entry: entry.place))
@@ -136,24 +138,26 @@ def _rewrite_recordings(path: Path, entries: "Callable[[], Iterable[StoredJudgem
 
 
 def recorded_line(entry: "StoredJudgement") -> str:
-    """Return a judgement as one line, readable in a diff; characters that would not be seen there are escaped."""
+    """Return a judgement as a line of a recordings file, readable in a diff; invisible characters are escaped."""
     text = json.dumps(entry.to_json(), ensure_ascii=False, allow_nan=False)
     return visible(text) + "\n"
 
 
 def visible(text: str) -> str:
-    """Return JSON text in which characters that would not be seen in a review are escaped."""
+    """Return the JSON text of a judgement with invisible characters escaped, so that a review shows all of it."""
     return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _merged(path: Path, used: "Iterable[StoredJudgement]", lacking: Collection[str] | None) -> "list[StoredJudgement]":
-    """Merge the judgements of a run into a file; a renewing run drops the others, except of cases without a score."""
+    """Merge a run's judgements into a recordings file; a renewing run keeps old ones only for cases without a score."""
     old = Judgements.read(path).entries.values()
     forget = {entry.case for entry in old}.difference(lacking) if lacking is not None else ()
     return merge_judgements(old, used, forget)
 
 
 def _most_like(components: Mapping[str, Any], entries: "Iterable[StoredJudgement]") -> "StoredJudgement | None":
+    """Return the recorded judgement most like a judge question, to explain why none matches it."""
+
     def rank(entry: "StoredJudgement") -> tuple[int, str]:
         theirs = entry.components
         texts, recorded = components["texts"], theirs["texts"]
@@ -165,6 +169,7 @@ def _most_like(components: Mapping[str, Any], entries: "Iterable[StoredJudgement
 
 
 def _read_recordings(path: Path, display_path: str) -> "list[StoredJudgement]":
+    """Read a file of recorded judgements, and report every line at fault, such as one with a merge conflict."""
     from pytest_llmeval.judges._stored_judgement import StoredJudgement
 
     faults = FaultLog(display_path)
@@ -198,7 +203,7 @@ def _read_recordings(path: Path, display_path: str) -> "list[StoredJudgement]":
 
 
 def _parse(text: str) -> Any:
-    """Parse JSON that may hold half of a surrogate pair: a reply is kept as it came."""
+    """Parse a line of recorded judgements; half of a surrogate pair is allowed, since a reply is kept as it came."""
     try:
         return json.loads(text, object_pairs_hook=unique_keys)
     except json.JSONDecodeError as error:
@@ -208,7 +213,7 @@ def _parse(text: str) -> Any:
 
 
 class Written(NamedTuple):
-    """The result of writing a file of recordings.
+    """The result of writing a file of recorded judgements.
 
     Attributes:
         path: The file.
@@ -224,7 +229,7 @@ class Written(NamedTuple):
 def record_used(
     used: "Mapping[Path, list[StoredJudgement]]", renewed: Mapping[Path, Collection[str]]
 ) -> Iterator[Written]:
-    """Write recordings, in the order of their files.
+    """Write the judgements that a run used to their recordings files, in the order of the files.
 
     Args:
         used: The judgements that a run used, by the file that they are recorded in.
@@ -251,7 +256,7 @@ _KEY = re.compile(rf"(.*)/([^/]*)#[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
 
 @dataclass
 class ScoreFile:
-    """The file and its scores.
+    """A JSON file of judge scores by question, which several processes can extend.
 
     Attributes:
         path: The file.
@@ -335,11 +340,12 @@ class ScoreFile:
 
 
 def _text_of_scores(scores: Mapping[str, float]) -> str:
+    """Return the judge scores of a score file as its JSON text."""
     return json.dumps(scores, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
 def _read_scores(path: Path) -> dict[str, float]:
-    """Read a file; an absent one is empty."""
+    """Read the judge scores of a score file; an absent file is empty."""
     if not path.exists():
         return {}
     document = load_json(path, str(path))

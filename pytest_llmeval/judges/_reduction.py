@@ -21,7 +21,7 @@ Votes: TypeAlias = Mapping[str, float | None]
 
 
 class PanelVerdict(Verdict, frozen=True):
-    """The verdict of a panel. Its details have that of each juror as ``jurors``.
+    """The joint verdict of a panel of judges. Its details have that of each juror as ``jurors``.
 
     Attributes:
         undecided: The scores between which a vote did not decide; the lowest of them counts.
@@ -33,7 +33,7 @@ class PanelVerdict(Verdict, frozen=True):
 
 
 class CascadeVerdict(Verdict, frozen=True):
-    """The verdict of a cascade. Its details have that of each judge as ``jurors``.
+    """The verdict of a cascade of two judges. Its details have that of each judge as ``jurors``.
 
     Attributes:
         first: What the small judge said, if it was sure; else ``None``.
@@ -49,7 +49,7 @@ class CascadeVerdict(Verdict, frozen=True):
 
 
 class PanelError(JudgeError):
-    """Too few jurors gave a verdict.
+    """Too few jurors of a panel gave a verdict.
 
     Attributes:
         votes: What the others gave.
@@ -63,7 +63,7 @@ class PanelError(JudgeError):
 def reduced(
     mode: Mode, opinions: Mapping[str, Verdict | LlmevalError], reduce: Reduce | None, least: int
 ) -> Verdict | LlmevalError:
-    """Return the verdict of a panel, or why it has none.
+    """Return the joint verdict of a panel of judges, or the error for which it has none.
 
     Args:
         mode: Of the question.
@@ -102,7 +102,7 @@ def reduced(
 
 
 def is_unsure(rule: CascadeRule, mode: Mode, verdicts: Sequence[Verdict]) -> bool:
-    """Whether the large judge must decide.
+    """Whether the small judge of a cascade is unsure, so that the large judge must decide.
 
     Args:
         rule: Of the cascade.
@@ -132,7 +132,7 @@ def cascaded(
     if not isinstance(decides, Verdict):
         return decides
     details = {**decides.details, "jurors": {name: shown_verdict(answer) for name, answer in answers.items()}}
-    opinions = [each for name in small if isinstance(each := answers[name], Verdict)]
+    opinions = [answer for name in small if isinstance(answer := answers[name], Verdict)]
     if len(opinions) < len(small) or is_unsure(rule, mode, opinions):
         return CascadeVerdict(decides.score, decides.reasoning, details)
     first = CascadeVerdict(decides.score, decides.reasoning, details, opinions[0])
@@ -152,14 +152,14 @@ def cascaded(
 
 
 def _votes(mode: Mode, opinions: Mapping[str, Verdict | LlmevalError]) -> tuple[Votes, ...]:
-    """The votes of each juror on each thing that is judged."""
+    """The votes of a panel's jurors on each thing that a question has them judge."""
     rows = {name: mode.shares(opinion) for name, opinion in opinions.items() if isinstance(opinion, Verdict)}
     things = max(map(len, rows.values()), default=1)
     return tuple({name: rows[name][place] if name in rows else None for name in opinions} for place in range(things))
 
 
 def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
-    """The reduced score, and the scores that a vote left undecided: then the lowest of them counts.
+    """The joint score of a panel's jurors, and the scores between which a vote is undecided: the lowest counts.
 
     >>> decided([1, 0, 1], "majority"), decided([1, 0], "majority"), decided([1, 0, 1], "unanimous")
     ((1, []), (0, [0, 1]), (0, [0, 1]))
@@ -177,7 +177,7 @@ def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
 
 
 def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
-    """Return the findings that all verdicts have: defects, and grades besides the score.
+    """Return the joint findings of a panel's jurors: defects, and grades besides the score.
 
     Others, such as remarks, are those of one juror, which its own verdict shows.
     """
@@ -195,12 +195,12 @@ def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
             if not votes:
                 findings.setdefault(UNNAMED_DEFECTS, []).append(name)
         elif grades := _grades(values):
-            findings[name] = {each: decided([grade[each] for grade in grades], how)[0] for each in grades[0]}
+            findings[name] = {key: decided([grade[key] for grade in grades], how)[0] for key in grades[0]}
     return findings
 
 
 def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
-    """Return values if they are grades by name, the same names in all of them; else nothing."""
+    """Return a finding of all jurors if it is grades by name, the same names in all of them; else nothing."""
     if not all(isinstance(value, Mapping) and value.keys() == values[0].keys() for value in values):
         return ()
     numbers = [number for value in values for number in value.values()]
@@ -208,11 +208,12 @@ def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
 
 
 def _vote_rule(how: Reduce) -> Reduce:
+    """Return the rule by which a panel votes on defects: its own if that is a vote, else the majority."""
     return how if how in _VOTES else "majority"
 
 
 def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a line for each juror in the details of a verdict: what it gives, and why."""
+    """Return a line for each juror in the details of a panel's verdict, with its score and reasons."""
     lines = []
     for name, juror in jurors.items():
         gives, why = ("no verdict", juror["missing"]) if "missing" in juror else (f"{juror['score']:g}", "")
@@ -222,7 +223,7 @@ def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def shown_verdict(opinion: Verdict | LlmevalError) -> dict[str, Any]:
-    """The details of a joint verdict about one juror: its scores, or the reason why it gave none."""
+    """A juror's part of the details of a joint verdict: its scores, or the reason why it gave none."""
     if not isinstance(opinion, Verdict):
         return {"missing": str(opinion)}
     return {name: value for name, value in asdict(opinion).items() if value not in ("", {})}
@@ -233,7 +234,7 @@ _MOST_REPEATS = 1000
 
 
 def opinions(name: str, repeat: int, rule: CascadeRule) -> dict[str, int]:
-    """The names of the small judge's opinions, and their repeats in keys.
+    """The names of a cascade's opinions of the small judge, and their repeats in judgement keys.
 
     >>> from pytest_llmeval.judges._spec import Doubt
     >>> opinions("openai:a", 3, CascadeRule(Doubt(disagree=2)))
@@ -246,7 +247,7 @@ def opinions(name: str, repeat: int, rule: CascadeRule) -> dict[str, int]:
 
 
 def case_repeat(repeat: int) -> int:
-    """Return the repeat of a case that a repeat in a key belongs to, whichever opinion it is."""
+    """Return the repeat of a case from the repeat in a judgement key, which also numbers the opinion."""
     return repeat % _MOST_REPEATS
 
 
@@ -258,7 +259,7 @@ def unanswered(
     *,
     audited: bool,
 ) -> Sequence[str]:
-    """The judges to ask next; none once there is a verdict.
+    """The judges of a cascade to ask next; none once there is a verdict.
 
     Args:
         rule: Of the cascade.
@@ -283,5 +284,5 @@ _T = TypeVar("_T")
 
 
 def candidates(jurors: Mapping[str, _T], mode: Mode, least: int) -> dict[str, _T]:
-    """The jurors that may be asked: all, or for a mode that asks one, the first, and one for each that may fail."""
+    """The jurors of a panel that may be asked: all, or for a mode that asks one, the first and its substitutes."""
     return dict(list(jurors.items())[: len(jurors) - least + 1 if mode.asks_one else None])

@@ -40,7 +40,7 @@ _REPLY_TOKENS = 1024
 
 @dataclass
 class WorkingCache:
-    """The stored replies of a process, and what it shares with others of its run; each is opened on first use.
+    """The judge cache of a process, with the notes and slots that its run shares; each part is opened on first use.
 
     It keeps the notes of the run (`pytest_llmeval.services._retrying.Notes`) and its slots
     (`pytest_llmeval.judges._service.SharedSlots`). Sharing saves calls, and no result depends on it: where the database
@@ -183,7 +183,7 @@ class WorkingCache:
 
 
 def _opened(store: Callable[[], _Store]) -> _Store:
-    """Open a store; the error names the option that puts it elsewhere."""
+    """Open the judge cache or its database; the error names the option that moves it."""
     try:
         return store()
     except LlmevalError as error:
@@ -192,7 +192,7 @@ def _opened(store: Callable[[], _Store]) -> _Store:
 
 @dataclass
 class RunStore:
-    """Recordings, then the cache; no process of the run asks what another has asked.
+    """The judge verdicts of a run: recordings, then the cache; no process of the run asks what another has asked.
 
     A question that got no verdict is asked again only if its case runs again.
 
@@ -427,17 +427,19 @@ class RunStore:
 
 
 def _failure_key(question: JurorQuestion) -> str:
+    """The key of the note that a judge question got no verdict in this run."""
     return f"no verdict {question.key} {question.juror.way}"
 
 
 def _fresh_key(entry: StoredJudgement) -> str:
-    """Return the key of the note that a run asked for a verdict; a refreshed reply is not the one before."""
+    """The key of the note that a run asked for a judge verdict; a refreshed reply has another key than the old one."""
     return f"new {entry.key} {hashlib.sha256(entry.reply.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def _stored_verdict(
     question: JurorQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False
 ) -> JurorVerdict:
+    """Return a judge's verdict from a stored reply; the error for an unreadable one names the remedy."""
     usage = entry.usage
     call = JudgeCall(entry.key, fresh, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
     try:
@@ -448,7 +450,7 @@ def _stored_verdict(
 
 
 def _foreign(question: JurorQuestion, differs: str) -> JudgeError:
-    """Return the error of a recorded verdict that has the key of this question and the digests of another."""
+    """Return the error of a recorded verdict that has the key of this judge question and the digests of another."""
     return JudgeError(
         f"case {question.case!r}: the recorded verdict with the key {question.key} belongs to another question (it "
         f"differs in {differs}): restore the file, or replace the verdict with --llmeval-judge=refresh"
@@ -456,6 +458,7 @@ def _foreign(question: JurorQuestion, differs: str) -> JudgeError:
 
 
 def _unrecorded_reason(question: JurorQuestion) -> str:
+    """The message for a judge question without a recorded verdict: its nearest recording, and the remedy."""
     why = question.juror.recordings.nearest(question.case, question.components())
     return (
         f"case {question.case!r}: {NOT_RECORDED} of mode {question.question.mode.name!r} "
@@ -465,7 +468,7 @@ def _unrecorded_reason(question: JurorQuestion) -> str:
 
 @dataclass(frozen=True)
 class Spending:
-    """The budget that the processes of a run share.
+    """The judge budget that the processes of a run share.
 
     Attributes:
         budget: Of the run.
@@ -525,7 +528,7 @@ class Spending:
 
 @dataclass
 class Heartbeat:
-    """Renews the leases, slots and reservations of a process until it is closed.
+    """Renews a process's leases, call slots and budget reservations in the judge cache until it is closed.
 
     Attributes:
         limit: On calls in flight; it counts them.
@@ -568,7 +571,7 @@ class Heartbeat:
 
 @dataclass
 class LeaseWatch:
-    """Looks for leases that come to an end, for as long as somebody waits for one.
+    """Polls for judge leases that end, while questions wait for the verdicts of other processes.
 
     Attributes:
         working: The working cache.

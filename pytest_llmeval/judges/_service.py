@@ -32,7 +32,7 @@ _SAMPLE = 1000
 
 
 def price_of(spec: JudgeSpec) -> Price | None:
-    """Return the price of a judge; ``None`` where it is unknown, which is never to be read as free.
+    """Return the price of a judge's model; ``None`` if it is unknown, which is never to be read as free.
 
     The user's own price comes first, then the list of genai-prices, if it is installed; nothing is fetched. Prices
     for long prompts, cached tokens and batches are not considered. A server of one's own, a fixture, and a model that
@@ -45,7 +45,7 @@ def price_of(spec: JudgeSpec) -> Price | None:
 
 
 def _listed_as(spec: JudgeSpec) -> tuple[str | None, str]:
-    """Return provider and name by which the list may know a judge; no provider if it cannot."""
+    """Return the provider and model of a judge in the price list genai-prices; no provider if it has none."""
     if spec.model is None or spec.base_url is not None:
         return None, ""
     match spec.provider:
@@ -61,14 +61,14 @@ def _listed_as(spec: JudgeSpec) -> tuple[str | None, str]:
 
 
 def is_retired(spec: JudgeSpec) -> bool:
-    """Whether the installed genai-prices says that the provider is giving a judge's model up."""
+    """Whether the installed genai-prices lists a judge's model as one that its provider gives up."""
     provider, name = _listed_as(spec)
     calculation = _calculation(provider, name) if provider else None
     return calculation is not None and bool(calculation.model.deprecated)
 
 
 def cost_usd(price: Price | None, usage: Usage) -> float | None:
-    """The cost of tokens in USD, at least 0; ``None`` where the price or a number of tokens is unknown.
+    """The cost of a judge call's tokens in USD; ``None`` if the price or a number of tokens is unknown.
 
     Example:
         >>> from pytest_llmeval.judges._protocol import Usage
@@ -95,11 +95,13 @@ def model_cost_usd(model: str, input_tokens: float, output_tokens: float) -> flo
 
 @lru_cache(maxsize=256)
 def _price_of_model(model: str) -> Price | None:
+    """Return the published price of a model ``PROVIDER:NAME``, or of a name alone; ``None`` if it has none."""
     provider, colon, name = model.partition(":")
     return (_published(provider, name) if colon else None) or _published(None, model)
 
 
 def _published(provider: str | None, name: str) -> Price | None:
+    """Return a model's token price in the list of genai-prices; ``None`` if it is unknown or incomplete."""
     calculation = _calculation(provider, name)
     if calculation is None or not _by_tokens(calculation):
         return None
@@ -108,13 +110,14 @@ def _published(provider: str | None, name: str) -> Price | None:
 
 
 def _by_tokens(calculation: "PriceCalculation") -> bool:
-    """Whether the list has a price of both kinds of tokens, and of nothing else that a call uses."""
+    """Whether genai-prices has prices for input and output tokens of a model, and for nothing else that a call uses."""
     listed = calculation.model_price
     complete = listed.input_mtok is not None and listed.output_mtok is not None
     return complete and calculation.total_price == calculation.input_price + calculation.output_price
 
 
 def _calculation(provider: str | None, name: str) -> "PriceCalculation | None":
+    """Return the price that genai-prices calculates for sample tokens of a model; ``None`` if it knows none."""
     try:
         from genai_prices import Usage as PricedUsage
         from genai_prices import calc_price
@@ -137,7 +140,7 @@ _turn: "ContextVar[int | None]" = ContextVar("_turn", default=None)
 
 
 class SharedSlots(Protocol):
-    """The slots that all processes of a run share."""
+    """The slots for judge and target calls in flight that all processes of a run share."""
 
     def take(self, calls: int) -> Sequence[int]:
         """Return free slots, at most one per call."""
@@ -154,7 +157,7 @@ class SharedSlots(Protocol):
 
 @dataclass
 class CallLimit:
-    """A limit on concurrent calls, halved on a rate limit and raised by one after a window of good calls.
+    """A limit on concurrent judge and target calls, halved on a rate limit and raised after a window of good calls.
 
     The calls of a case are admitted before those of the cases that began later, so that cases end in their order: a run
     that is cut off has paid for few unfinished ones. Other calls are admitted in the order in which they ask. All
@@ -306,7 +309,7 @@ class CallLimit:
 
 
 class JudgeStore(Protocol):
-    """A store of verdicts that also decides which process asks for a missing one."""
+    """A store of judge verdicts that also decides which process asks for a missing one."""
 
     def known(self, question: JurorQuestion) -> JurorVerdict | None:
         """Return the result if no call is needed: a stored verdict, or an error if no call is allowed."""
@@ -332,7 +335,7 @@ class JudgeStore(Protocol):
 
 
 class UnkeptVerdicts:
-    """A store that keeps nothing; only questions that all cases share are asked once."""
+    """A store that keeps no judge verdicts; only questions that all cases share are asked once."""
 
     def __init__(self) -> None:
         self._shared: dict[str, asyncio.Future[tuple[JurorVerdict | None, BaseException | None]]] = {}
@@ -371,7 +374,7 @@ class UnkeptVerdicts:
 
 @dataclass(frozen=True)
 class JudgeService:
-    """The one place where judges are asked.
+    """The one service that asks judges: it looks a question up in the store, then calls the model.
 
     Attributes:
         limit: On calls in flight, those of targets included.
@@ -457,6 +460,7 @@ class JudgeService:
 
 
 async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
+    """Return the reply of a judge's client with its probabilities, and without secrets, since replies are stored."""
     reply = client.complete(request)
     returned = reply if isinstance(reply, JudgeReply | str) else await reply
     complete = enveloped(request, JudgeReply(returned) if isinstance(returned, str) else returned)

@@ -184,7 +184,7 @@ class JudgeSpec:
 
 
 def model_fault(model: str) -> str | None:
-    """The fault of the name of a judge's model, if it has one."""
+    """The fault of a judge's model name, if any."""
     provider, colon, name = model.partition(":")
     if not colon:
         likely = next((provider for begin, provider in _USUAL.items() if model.startswith(begin)), "openai")
@@ -197,7 +197,7 @@ def model_fault(model: str) -> str | None:
 
 
 def url_fault(url: str) -> str | None:
-    """The fault of the address of a judge, if it has one."""
+    """The fault of a judge's ``base_url``, if any."""
     if fault := address_fault(url, "an address such as http://localhost:8000/v1", "the key in the environment"):
         return fault
     if "?" in url or "#" in url:
@@ -206,6 +206,7 @@ def url_fault(url: str) -> str | None:
 
 
 def _parameter_faults(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the faults of a judge's ``parameters``: reserved names, values that are not JSON data, secrets."""
     for name in parameters:
         if name in _OWN_FIELDS:
             yield f"parameters.{name}", f"found {name!r} under parameters, expected it directly under judge"
@@ -220,17 +221,17 @@ def _parameter_faults(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]
 
 
 def _secrets(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the places of apparent secrets; the message never contains them."""
+    """Yield the places of apparent secrets in a judge's ``parameters``; the message never contains them."""
     expected = "expected none: keys are read from the environment only, see api_key_env"
     if isinstance(value, Mapping):
-        for name, each in value.items():
-            if isinstance(each, str) and is_secret_name(str(name)):
+        for name, part in value.items():
+            if isinstance(part, str) and is_secret_name(str(name)):
                 yield f"{path}.{name}", f"found an apparent secret, {expected}"
             else:
-                yield from _secrets(each, f"{path}.{name}")
+                yield from _secrets(part, f"{path}.{name}")
     elif isinstance(value, list | tuple):
-        for number, each in enumerate(value):
-            yield from _secrets(each, f"{path}[{number}]")
+        for number, part in enumerate(value):
+            yield from _secrets(part, f"{path}[{number}]")
     elif isinstance(value, str) and _SECRET_VALUE.match(value):
         yield path, f"found an apparent secret, {expected}"
 
@@ -241,7 +242,7 @@ _FEWEST_OPINIONS, _MOST_OPINIONS = 2, 9
 
 @dataclass(frozen=True)
 class Doubt:
-    """The condition under which the small judge is unsure.
+    """The condition under which the small judge of a cascade is unsure.
 
     Attributes:
         score_between: Its score, as a share of the scale of the mode, is between these two, or equal to one of them.
@@ -342,7 +343,7 @@ _JURORS = "): "
 
 @dataclass(frozen=True)
 class PanelSpec:
-    """The judges of a suite file that has several.
+    """The judges of a suite file that names several, as a panel or a cascade.
 
     Attributes:
         judges: The jurors, two or more, each with a model.
@@ -397,7 +398,7 @@ class PanelSpec:
         >>> PanelSpec.replaced_jurors(how + "openai:a", how + "openai:b")
         [('openai:a #2', 'openai:b')]
         """
-        (how, _, before), (how_now, _, after) = (each.partition(_JURORS) for each in (old, new))
+        (how, _, before), (how_now, _, after) = (model.partition(_JURORS) for model in (old, new))
         jurors, others = before.split(", "), after.split(", ")
         if how != how_now or len(jurors) != len(others):
             return []
@@ -406,7 +407,7 @@ class PanelSpec:
 
 
 def numbered(names: "Sequence[str]") -> list[str]:
-    """Return names of which each stands once.
+    """Return the names of a panel's jurors, with numbers for those that occur more than once.
 
     >>> numbered(["openai:a", "openai:b", "openai:a"])
     ['openai:a #1', 'openai:b', 'openai:a #2']
@@ -418,7 +419,7 @@ def numbered(names: "Sequence[str]") -> list[str]:
 
 
 def panel_faults(jurors: int, reduce: Any, least: Any) -> list[tuple[str, str]]:
-    """The faults of a panel, by the name of the setting."""
+    """The faults of a panel of judges, by the name of the setting."""
     faults = []
     if jurors < _FEWEST:
         faults.append(("judges", f"found {counted(jurors, 'judge')}, expected two or more"))
@@ -439,5 +440,5 @@ def panel_model(models: "Sequence[str]", reduce: Reduce | None, least: int) -> s
 
 
 def jurors_of(spec: "JudgeSpec | PanelSpec") -> tuple[JudgeSpec, ...]:
-    """Return the judges of a suite."""
+    """Return the judges of a suite: the jurors of its panel, or its only judge."""
     return spec.judges if isinstance(spec, PanelSpec) else (spec,)

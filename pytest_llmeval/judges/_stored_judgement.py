@@ -22,7 +22,7 @@ _StoredScore: TypeAlias = Annotated[int, Meta(ge=-_MOST, le=_MOST)] | Annotated[
 
 
 class _JudgementLine(Struct, frozen=True, forbid_unknown_fields=True):
-    """A judgement as files and the cache have it: first what people read, digests last."""
+    """A judgement as recordings and the cache have it: first what people read, digests last."""
 
     case: str
     mode: str
@@ -66,7 +66,7 @@ _COMPONENTS: Final = ("mode", "version", "language", "model", "parameters", "rep
 
 
 class StoredJudgement(Struct, frozen=True):
-    """One judgement.
+    """One judgement, the reply of a judge to a question, as recordings and the cache keep it.
 
     Attributes:
         key: See `pytest_llmeval.judges._stored_judgement.judgement_key`.
@@ -126,7 +126,7 @@ class StoredJudgement(Struct, frozen=True):
 
 
 def _faults(data: Any) -> str:
-    """Return all that is wrong with a line; the decoder stops at the first fault, and does not say what it found."""
+    """Return all faults of a stored judgement's line; the decoder stops at the first, and omits the value."""
     if not isinstance(data, dict):
         return f"found {type(data).__name__}, expected an object with {', '.join(_EXPECTED)}"
     faults = [missing_key(name) for name in _EXPECTED if name not in data]
@@ -153,7 +153,7 @@ def judgement_key(
     parameters: Mapping[str, Any],
     repeat: int,
 ) -> str:
-    """Return the key under which a verdict is kept.
+    """Return the key under which recordings and the cache keep a judge's verdict.
 
     Args:
         question: What is asked; its mode counts by name and version.
@@ -182,7 +182,7 @@ def components(
     parameters: Mapping[str, Any],
     repeat: int,
 ) -> dict[str, Any]:
-    """Return the components of a key for people; texts and instructions as digests of 16 hexadecimal digits.
+    """Return the components of a judgement key for people; texts and instructions are digests of 16 digits.
 
     Args:
         question: What is asked.
@@ -204,12 +204,12 @@ def components(
 
 
 def _identity(text: str) -> Any:
-    """The parts in which two texts can differ: themselves and their media."""
+    """The parts in which two texts of a judge question can differ: the texts and their media."""
     return [text, *text.media] if isinstance(text, MediaText) else text
 
 
 def difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    """Say in what two judgements differ, such as ``the answer, the model (openai:a, recorded openai:b)``.
+    """Describe how a recorded judgement differs, such as ``the answer, the model (openai:a, recorded openai:b)``.
 
     Args:
         mine: The components of the current question.
@@ -239,21 +239,23 @@ _TITLES = {
 
 
 def _excerpt(value: Any) -> str:
+    """Return a component of a judgement key as text, for a message on how judgements differ."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_encode(value[name])}" for name in sorted(value)) or "none"
     return value if isinstance(value, str) and value.isprintable() else _encode(value)
 
 
 def _digest(value: Any) -> str:
+    """Return the digest of a judge question's text or instructions, for the components of a judgement key."""
     return hashlib.sha256(_encode(value).encode()).hexdigest()[:16]
 
 
 def _plain(value: Any) -> Any:
-    """Return JSON data, sorted, in which whole numbers look alike: YAML's ``0`` and ``0.0`` ask for the same."""
+    """Return a judge's parameters sorted, with equal whole numbers: YAML's ``0`` and ``0.0`` ask for the same."""
     if isinstance(value, Mapping):
         return {name: _plain(value[name]) for name in sorted(value)}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(part) for part in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

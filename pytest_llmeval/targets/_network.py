@@ -45,7 +45,7 @@ LARGEST_REPLY: Final = 64 << 20
 
 
 class HttpTarget(BatchTarget):
-    """A service over HTTP.
+    """A target that gets predictions from a service over HTTP.
 
     Args:
         spec: Its address and how to call it; free of faults.
@@ -234,14 +234,16 @@ class HttpTarget(BatchTarget):
 
 
 def _spelt(value: Any) -> str:
-    """Return a value as text for a query string."""
+    """Return an input's value as text for the query string of a request to a target service."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 class CommandTarget(BatchTarget):
-    """A program that reads ``{"id": ..., "input": ...}`` per line and writes ``{"id": ..., "prediction": ...}``.
+    """A target program that reads and writes JSON lines.
+
+    It reads ``{"id": ..., "input": ...}`` per line and writes ``{"id": ..., "prediction": ...}``.
 
     One process answers one input after the other. It is started with the first, and again after a failure: one that
     broke the protocol, or did not answer in time, is killed with all that it started.
@@ -350,7 +352,7 @@ class CommandTarget(BatchTarget):
 
 
 def connect_target(spec: TargetSpec, folder: Path, calls: RunCalls) -> HttpTarget | CommandTarget:
-    """Return the service or the command of a suite, ready to answer.
+    """Return the HTTP service or the command that a suite has as its target, ready to answer.
 
     Args:
         spec: Names one of both.

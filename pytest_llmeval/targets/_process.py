@@ -35,7 +35,7 @@ _calls = 0
 
 @contextmanager
 def kept_process() -> Iterator[None]:
-    """Refuse, or undo, what would break the cases after this one; calls may overlap.
+    """Refuse, or undo, changes of a target to the process that would break later cases; calls may overlap.
 
     ``sys.stdout`` and ``sys.stderr`` stay open, the limits of recursion and open files are not lowered, threads can be
     started, and modules imported.
@@ -63,7 +63,7 @@ def kept_process() -> Iterator[None]:
 
 
 class _Needed(NamedTuple):
-    """A value of a module before a call, and its content if it is a collection."""
+    """A module's value that later cases need, from before a target's call, and its content if it is a collection."""
 
     module: ModuleType
     name: str
@@ -89,7 +89,7 @@ class _Needed(NamedTuple):
 
 
 def _keep_open(name: str, ending: str) -> Callable[[], object]:
-    """Have a stream refuse to be ended by others than pytest, which made it; return what ends that."""
+    """Refuse that a target ends a standard stream, which pytest made; return a function that lifts the guard."""
     stream = getattr(sys, name)
     original: Callable[[], object] = getattr(stream, ending, lambda: None)
 
@@ -110,7 +110,7 @@ def _keep_open(name: str, ending: str) -> Callable[[], object]:
 
 
 def _keep_recursion_limit() -> Callable[[], object]:
-    """Refuse a lower recursion limit; return what ends that."""
+    """Refuse that a target lowers the recursion limit; return a function that lifts the guard."""
     original, least = sys.setrecursionlimit, sys.getrecursionlimit()
 
     def set_limit(limit: int, /) -> None:
@@ -126,7 +126,7 @@ def _keep_recursion_limit() -> Callable[[], object]:
 
 
 def _keep_open_files() -> Callable[[], object]:
-    """Refuse a limit of open files below what a run needs; return what ends that."""
+    """Refuse that a target limits open files below a run's need; return a function that lifts the guard."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows has no such limit

@@ -107,7 +107,7 @@ _BOUND_TO_THREADS: Final = (
 
 
 async def _run_plain(run: CallPlain, call: Callable[[], Any]) -> Any:
-    """Call a plain function; an error that its thread causes gets a note."""
+    """Call a plain target function; an error that its thread causes gets a note."""
     in_main_thread = True
 
     def noting_thread() -> Any:
@@ -127,7 +127,7 @@ async def _run_plain(run: CallPlain, call: Callable[[], Any]) -> Any:
 
 
 def typed_input(target: Callable[..., Any], form: Any, native: Any = MISSING) -> Any:
-    """Return an input as a target gets it: the object that was given, or the model that its annotation names.
+    """Return an input as a target gets it: the user's object, or the model that the target's annotation names.
 
     Args:
         target: The user's.
@@ -153,7 +153,7 @@ def typed_input(target: Callable[..., Any], form: Any, native: Any = MISSING) ->
 
 
 def _is_mapping(named: Any) -> bool:
-    """Whether an annotation takes mappings only."""
+    """Whether the annotation of a target's input takes mappings only."""
     kind = get_origin(named) or named
     return is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Mapping))
 
@@ -174,7 +174,7 @@ def _of_target(read: Callable[[Callable[..., Any]], _T]) -> Callable[[Callable[.
 
 @_of_target
 def _input_types(target: Callable[..., Any]) -> Sequence[Any]:
-    """Return the types that an annotation names, those of a union one by one; `Any` where it says nothing."""
+    """Return the annotated types of a target's input, those of a union one by one; `Any` without an annotation."""
     inner = target.func if isinstance(target, partial) else target
     called = inner if inspect.isroutine(inner) else getattr(inner, "__call__", inner)  # noqa: B004 (its annotations)
     name = next((parameter for parameter in _required_parameters(target) if parameter != "case"), None)
@@ -187,8 +187,8 @@ def _input_types(target: Callable[..., Any]) -> Sequence[Any]:
 
 
 def _model_of(named: Sequence[Any]) -> Any:
-    """Return the only type that is named, if it is a model; else ``None``."""
-    models = [each for each in named if is_dataclass(each) or hasattr(each, "model_fields")]
+    """Return the only annotated type of a target's input, if it is a model; else ``None``."""
+    models = [kind for kind in named if is_dataclass(kind) or hasattr(kind, "model_fields")]
     return models[0] if len(named) == len(models) == 1 else None
 
 
@@ -197,7 +197,7 @@ _BY_NAME = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYW
 
 
 def for_case(target: Callable[..., Any], case: Case) -> Callable[[Any], Any]:
-    """A function of the input of a case alone.
+    """A target as a function of the input of a case alone.
 
     Args:
         target: The user's. If it requires two arguments of which one is named ``case``, the other one is the input.
@@ -213,7 +213,7 @@ def for_case(target: Callable[..., Any], case: Case) -> Callable[[Any], Any]:
 
 
 def in_world(target: Callable[..., Any], world: Any) -> Callable[..., Any]:
-    """A function that needs no world.
+    """A target as a function that needs no world.
 
     Args:
         target: The user's. It gets the world if it has an argument of that name behind its first one, or requires a
@@ -228,7 +228,7 @@ def in_world(target: Callable[..., Any], world: Any) -> Callable[..., Any]:
 
 
 def bind_case(target: Callable[..., Any], case: Case, world: "World | None" = None) -> Callable[[Any], Any]:
-    """A function of the input alone, with the case and the world that the target takes besides.
+    """A target as a function of the input alone, with the case and the world that it takes besides.
 
     Args:
         target: The user's.
@@ -253,6 +253,7 @@ def wrong_call(target: Callable[..., Any], value: Any, error: TypeError) -> Pred
 
 @_of_target
 def _target_parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a target; none if its signature is unknown."""
     try:
         return inspect.signature(target).parameters
     except (TypeError, ValueError):
@@ -261,8 +262,13 @@ def _target_parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Param
 
 @_of_target
 def _required_parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a target that have no default, without variadic ones."""
     known = _target_parameters(target).items()
-    return {name: each for name, each in known if each.default is each.empty and each.kind not in _VARIADIC}
+    return {
+        name: parameter
+        for name, parameter in known
+        if parameter.default is parameter.empty and parameter.kind not in _VARIADIC
+    }
 
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
@@ -272,7 +278,7 @@ _DEEPEST: Final = 8
 
 
 def load_target(name: str, folder: Path, role: str = "target") -> Callable[..., Any]:
-    """Import ``module:name``; modules beside the suite file can be named as pytest names those beside a test file.
+    """Import a suite's target or other callable ``module:name``, also from a module next to the suite file.
 
     The module belongs to the project, and it, or a module inside it, defines the callable: a suite file cannot execute
     what a module merely imports, such as ``os.system``.
@@ -309,12 +315,12 @@ def load_target(name: str, folder: Path, role: str = "target") -> Callable[..., 
 
 
 def _where_to_add(name: str, folder: Path, error: BaseException) -> str:
-    """The folders of the project without such a module, and what to add; empty if another module is missing."""
+    """The advice on a target's missing module: folders searched, file to add; empty if another module is missing."""
     missing = getattr(error, "name", None)
     if not isinstance(error, ModuleNotFoundError) or missing is None or not f"{name}.".startswith(f"{missing}."):
         return ""
     here = Path.cwd()
-    places = dict.fromkeys(Path(each or ".").absolute() for each in (str(folder), *sys.path))
+    places = dict.fromkeys(Path(entry or ".").absolute() for entry in (str(folder), *sys.path))
     own = [path for path in places if path.is_relative_to(here) and not path.is_relative_to(sys.prefix)] or [folder]
     near = suggest(missing.partition(".")[0], [path.stem for place in own for path in place.glob("*.py")])
     searched = ", ".join(path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path) for path in own)
@@ -323,6 +329,7 @@ def _where_to_add(name: str, folder: Path, error: BaseException) -> str:
 
 
 def _find_definition(name: str, module: ModuleType, attribute: str, role: str) -> Callable[..., Any]:
+    """Return the callable that a suite names as its target, which its module must define."""
     definition: Any = module
     for part in attribute.split("."):
         definition = getattr(definition, part, None)
@@ -331,7 +338,9 @@ def _find_definition(name: str, module: ModuleType, attribute: str, role: str) -
                 f"{role} {name!r}: {part!r} is a module, expected a callable that {module.__name__!r} defines"
             )
     if not callable(definition):
-        own = [each for each, value in vars(module).items() if callable(value) and _is_own(value, module.__name__)]
+        own = [
+            defined for defined, value in vars(module).items() if callable(value) and _is_own(value, module.__name__)
+        ]
         near = suggest(attribute, own)
         raise PredictionError(f"{role} {name!r}: module {module.__name__!r} has no callable {attribute!r}{near}")
     if not _is_own(definition, module.__name__):
@@ -346,7 +355,7 @@ def _find_definition(name: str, module: ModuleType, attribute: str, role: str) -
 
 
 def _foreign(package: str) -> str | None:
-    """Return whose a top-level package is, unless it is the project's."""
+    """The owner of a target's top-level package as a phrase, unless that is the project."""
     if package in _NOT_LOADED:
         return "belongs to this plugin" if package == "pytest_llmeval" else "belongs to Python itself"
     places: list[str | None] = []
@@ -360,7 +369,7 @@ def _foreign(package: str) -> str | None:
 
 
 def _installed_from_folder(package: str) -> bool:
-    """Whether a package was installed from this machine (``pip install .``), as its origin (PEP 610) says."""
+    """Whether a target's package was installed from this machine (``pip install .``), as its origin (PEP 610) says."""
     for name in packages_distributions().get(package, ()):
         origin = distribution(name).read_text("direct_url.json")
         if origin is not None and str(json.loads(origin).get("url")).startswith("file:"):
@@ -369,7 +378,7 @@ def _installed_from_folder(package: str) -> bool:
 
 
 def _is_own(value: Any, module: str, depth: int = 0) -> bool:
-    """Whether a module, or one inside it, defines a callable, its class, or what it decorates."""
+    """Whether a suite's module, or one inside it, defines a target, its class, or the callable that it decorates."""
     if depth > _DEEPEST:
         return False
     if isinstance(value, partial):
@@ -382,27 +391,28 @@ def _is_own(value: Any, module: str, depth: int = 0) -> bool:
     if bound_to is not None and not isinstance(bound_to, ModuleType):
         owner = bound_to if isinstance(bound_to, type) else type(bound_to)
         return _is_inside(owner.__module__, module)
-    return any(_is_own(each, module, depth + 1) for each in _decorated(value))
+    return any(_is_own(inner, module, depth + 1) for inner in _decorated(value))
 
 
 def _is_inside(home: Any, module: str) -> bool:
+    """Whether the module that defines a target is the one that the suite names, or is inside it."""
     return isinstance(home, str) and f"{home}.".startswith(f"{module}.")
 
 
 def _decorated(value: Any) -> list[Any]:
-    """The callable inside a decorator, also inside one that does not set ``__wrapped__``."""
+    """The callables inside a decorated target, also if the decorator does not set ``__wrapped__``."""
     inside = [getattr(value, "__wrapped__", None)]
     for cell in (isinstance(value, FunctionType) and value.__closure__) or ():
         with suppress(ValueError):  # an empty cell
             inside.append(cell.cell_contents)
-    return [each for each in inside if callable(each)]
+    return [content for content in inside if callable(content)]
 
 
 _THREAD: Final = "llmeval-world"
 
 
 class World:
-    """The world of one call of a target, or of one conversation.
+    """The world of a suite, a user's context manager, for one call of a target or one conversation.
 
     A plain one is entered, used by a plain target and left in one thread, since much belongs to the thread that made
     it, such as a connection of SQLite. An async one lives in the event loop.
@@ -522,6 +532,7 @@ class World:
 
 
 def _takes_a_case(factory: Callable[..., Any]) -> bool:
+    """Whether the user's factory of a suite's world takes the case as its argument."""
     try:
         inspect.signature(factory).bind(None)
     except TypeError:
@@ -532,6 +543,6 @@ def _takes_a_case(factory: Callable[..., Any]) -> bool:
 
 
 def defined_at(function: object) -> str:
-    """The place of a function's definition, such as `` (app.py:3)``; empty if unknown."""
+    """The place of a target's definition for a message, such as `` (app.py:3)``; empty if unknown."""
     code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
     return f" ({shown_path(Path(code.co_filename))}:{code.co_firstlineno})" if code is not None else ""

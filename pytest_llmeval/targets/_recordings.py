@@ -66,7 +66,7 @@ MODES: tuple[RecordingMode, ...] = ("auto", "replay", "record", "refresh")
 
 
 def recording_mode(mode: RecordingMode) -> tuple[bool, bool]:
-    """Whether a mode replays and whether it calls the target.
+    """Whether a mode of recorded predictions replays them, and whether it calls the target.
 
     ``auto`` replays what is recorded and calls the target for the rest; ``replay`` never calls it; ``record`` calls it
     for every case; ``refresh`` does too, and then forgets recordings of the suite that this run did not make.
@@ -76,7 +76,7 @@ def recording_mode(mode: RecordingMode) -> tuple[bool, bool]:
 
 @dataclass
 class Recordings:
-    """Predictions of earlier runs, in a JSONL file that is sorted and reads well in a diff.
+    """Recorded predictions of earlier runs, in a JSONL file that is sorted and reads well in a diff.
 
     Attributes:
         path: The file.
@@ -132,7 +132,7 @@ class Recordings:
         row = self._row(suite, variant, case, repeat) if replays else None
         if row is None and self.journal is not None:
             arrived = [row for row in self.journal.read_new() if _is_recording(row) and not _is_left_out(row)]
-            self._arrived |= {_place(each): each for each in arrived}
+            self._arrived |= {_place(row): row for row in arrived}
             row = self._arrived_row(suite, variant, case, repeat)
         if row is not None:
             return row["prediction"]
@@ -171,8 +171,8 @@ class Recordings:
         if case.input is None or not case.id.isdecimal():
             return None
         if not self._by_input:
-            for place, each in sorted(self._rows.items()):
-                self._by_input.setdefault((*place[:2], each["input"], place[3]), each)
+            for place, recorded in sorted(self._rows.items()):
+                self._by_input.setdefault((*place[:2], recorded["input"], place[3]), recorded)
         return self._by_input.get((suite, variant, digest, repeat))
 
     def of_cases(self, suite: str, variant: str, cases: Iterable[Case], repeats: int) -> "Recordings":
@@ -258,7 +258,7 @@ class Recordings:
 
 
 def holds_recordings(path: Path) -> bool:
-    """Whether the first line of a file is a recording, and not a prediction by the id of its case alone."""
+    """Whether the first line of a file is a recorded prediction, and not a prediction by the case's id alone."""
     try:
         with path.open("rb") as file:
             return _is_recording(_parsed(file.readline(MAX_LINE_BYTES)))
@@ -267,7 +267,7 @@ def holds_recordings(path: Path) -> bool:
 
 
 def _read_rows(path: Path) -> RecordedRows:
-    """Read a file of recordings; an absent one is empty.
+    """Read a file of recorded predictions; an absent one is empty.
 
     Raises:
         SuiteError: A line of the file is no recording.
@@ -288,18 +288,22 @@ def _read_rows(path: Path) -> RecordedRows:
 
 
 def _is_left_out(row: Mapping[str, Any]) -> bool:
+    """Whether a recording lacks its prediction, which holds a secret or a value that JSON cannot say."""
     return bool(row.get(WITHHELD) or row.get(UNWRITTEN))
 
 
 def _cases(places: Iterable[RecordingPlace]) -> list[str]:
+    """Return the sorted ids of the cases with these keys of recorded predictions."""
     return sorted({case for _, _, case, _ in places})
 
 
 def _line(row: Mapping[str, Any]) -> str:
+    """Return a recorded prediction as a line of its file."""
     return json.dumps(row, ensure_ascii=False, sort_keys=True)
 
 
 def _is_readable(line: str) -> bool:
+    """Whether later runs can read a line of recorded predictions."""
     try:
         size = len(line.encode("utf-8"))
     except UnicodeEncodeError:
@@ -308,6 +312,7 @@ def _is_readable(line: str) -> bool:
 
 
 def _is_recording(row: Any) -> bool:
+    """Whether a row of a JSONL file is a recorded prediction."""
     texts = ("suite", "variant", "case", "input")
     if not isinstance(row, dict) or not isinstance(row.get("repeat", 0), int):
         return False
@@ -323,11 +328,12 @@ def _is_recording(row: Any) -> bool:
 
 
 def _place(row: Mapping[str, Any]) -> RecordingPlace:
+    """Return the key of a recorded prediction: suite, variant, case and repeat."""
     return row["suite"], row["variant"], row["case"], row.get("repeat", 0)
 
 
 def _case_digest(case: Case) -> str:
-    """Return a digest of what the answer to a case depends on, as far as the suite knows it."""
+    """Return a digest of all in a case that its answer depends on: a recording is replayed only for the same."""
     return input_digest([case.input, case.way] if case.way else case.input)
 
 
@@ -362,19 +368,20 @@ def recording(
 
 
 def _has_secret(prediction: Any, hidden: Collection[str]) -> bool:
+    """Whether a prediction holds a secret, and so must not be recorded."""
     text = prediction if isinstance(prediction, str) else json.dumps(prediction, ensure_ascii=False, default=str)
     return without(text, hidden) != text
 
 
 def recorded_figures(case: Case) -> dict[str, float]:
-    """The time, tokens and cost of a prediction, as far as it does not state them."""
+    """The time, tokens and cost of a prediction that are recorded with it."""
     known: Mapping[str, Any] = case.origin.figures if case.origin is not None else {}
     return {name: known[name] for name in _FIGURES if known.get(name) is not None}
 
 
 @dataclass
 class Journal:
-    """The answers that are not yet in a file of predictions.
+    """The predictions of a run that are not yet in the file of recorded predictions.
 
     Attributes:
         folder: Holds the files of all processes; each is named after its run and its process.
@@ -460,10 +467,11 @@ class Journal:
             with suppress(FileNotFoundError):
                 files.append((path, path.lstat()))
         regular = (file for file in files if stat.S_ISREG(file[1].st_mode))
-        return sorted(regular, key=lambda each: (each[1].st_mtime_ns, each[0]))
+        return sorted(regular, key=lambda file: (file[1].st_mtime_ns, file[0]))
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
+    """Return the JSON object in a line of recorded predictions; ``None`` if there is none."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -472,7 +480,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def has_opaque(form: Any, *, inexact: bool = False) -> bool:
-    """Whether a form has parts that JSON cannot say, so that it cannot be read back.
+    """Whether a prediction or input has parts that JSON cannot say, so that a recording cannot be read back.
 
     Args:
         form: The form.

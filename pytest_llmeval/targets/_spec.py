@@ -15,7 +15,7 @@ from pytest_llmeval.services import Redactor, address_fault, is_secret_name, var
 
 @dataclass(frozen=True)
 class ResponseSpec:
-    """The places of predictions in a reply.
+    """The places of predictions in the reply of a target service.
 
     Attributes:
         items: Path to the list of results; ``None``: the reply is the list.
@@ -37,7 +37,7 @@ class ResponseSpec:
 
 @dataclass(frozen=True)
 class HttpSpec:
-    """A service that answers over HTTP in JSON.
+    """A suite's target that is a service over HTTP and answers in JSON.
 
     Attributes:
         url: Where it is.
@@ -74,7 +74,7 @@ class HttpSpec:
 
 @dataclass(frozen=True)
 class WorkspaceSpec:
-    """A fresh folder for each case of a command.
+    """A fresh folder for each case of a target command.
 
     Attributes:
         folder: A folder next to the suite that is copied; ``None`` for an empty one.
@@ -188,7 +188,7 @@ class TargetSpec:
 
 
 class BatchTarget(ABC):
-    """Something that answers several inputs in one call. It belongs to the event loop that first awaits it.
+    """A target that answers several inputs in one call. It belongs to the event loop that first awaits it.
 
     Attributes:
         batch: How many inputs one call should bring.
@@ -219,14 +219,14 @@ _KNOWN: Final = (_EACH, _ID, _INPUT)
 
 
 def at(value: Any, path: str | None) -> Any:
-    """Return the value at a dotted path of JSON data, or `ABSENT`; ``None`` is the path of the value itself."""
+    """Return the value at a dotted path in a target's input or reply, or `ABSENT`; ``None`` means the whole."""
     if path is None:
         return value
     return pick(value, path) if isinstance(value, Mapping) else pick({"": value}, f".{path}")
 
 
 def fill(template: Any, inputs: Sequence[Any], number: int = 0) -> Any:
-    """Return the request for some inputs.
+    """Return the request to a target service for some inputs.
 
     Args:
         template: Free of faults.
@@ -240,7 +240,7 @@ def fill(template: Any, inputs: Sequence[Any], number: int = 0) -> Any:
         if _ID in template:
             return number
         if _EACH in template:
-            return [fill(template[_EACH], inputs, each) for each in range(len(inputs))]
+            return [fill(template[_EACH], inputs, index) for index in range(len(inputs))]
         return {key: fill(part, inputs, number) for key, part in template.items()}
     if isinstance(template, list | tuple):
         return [fill(part, inputs, number) for part in template]
@@ -248,23 +248,23 @@ def fill(template: Any, inputs: Sequence[Any], number: int = 0) -> Any:
 
 
 def has_each(template: Any) -> bool:
-    """Whether a request lists its inputs."""
+    """Whether the request template of a target service lists its inputs."""
     return any(name == _EACH for _, name, _ in _placeholders(template))
 
 
 def has_id(template: Any) -> bool:
-    """Whether a request numbers its inputs."""
+    """Whether the request template of a target service numbers its inputs."""
     return any(name == _ID for _, name, _ in _placeholders(template))
 
 
 def input_paths(template: Any) -> tuple[str, ...]:
-    """Return the paths that every input must have, sorted."""
+    """Return the sorted paths that every case's input must have for the request template of a target service."""
     inputs = {value for _, name, value in _placeholders(template) if name == _INPUT and isinstance(value, str)}
     return tuple(sorted(inputs))
 
 
 def template_faults(template: Any, batch: int) -> Iterator[tuple[TemplatePath, str]]:
-    """Yield what is wrong with a template for batches of a size: where in it, and ``found ..., expected ...``."""
+    """Yield the faults of a target service's request template for batches of a size, each with its path."""
     placeholders = list(_placeholders(template))
     for place, name, value in placeholders:
         around = _mapping_around(template, place)
@@ -285,7 +285,7 @@ def template_faults(template: Any, batch: int) -> Iterator[tuple[TemplatePath, s
 
 
 def _placeholders(template: Any, place: TemplatePath = ()) -> Iterator[tuple[TemplatePath, str, Any]]:
-    """Yield the keys that begin with a dollar sign: where, which, and what they hold."""
+    """Yield the placeholders in a target service's request template, with path, name and value."""
     if isinstance(template, Mapping):
         for key, part in template.items():
             if key.startswith("$"):
@@ -304,13 +304,13 @@ def _mapping_around(template: Any, place: TemplatePath) -> Any:
 
 
 class WrongCountError(PredictionError):
-    """The list of results and the list of inputs have different lengths, so they cannot be matched."""
+    """A target service returned more or fewer results than inputs, so they cannot be matched."""
 
 
 def predictions_in(
     reply: Any, response: ResponseSpec, count: int, redactor: Redactor, *, listed: bool
 ) -> list[Any | PredictionError]:
-    """Return one entry per input, in order: its prediction, or why there is none.
+    """Return the prediction in a target service's reply for each input, in order, or the error in its place.
 
     Args:
         reply: JSON data.
@@ -339,6 +339,7 @@ def predictions_in(
 
 
 def _prediction(item: Any, path: str | None, where: str, redactor: Redactor) -> Any | PredictionError:
+    """Return the prediction in a result of a target service, or the error that it is missing or null."""
     prediction = at(item, path)
     if prediction is not ABSENT and prediction is not None:
         return prediction
@@ -349,6 +350,7 @@ def _prediction(item: Any, path: str | None, where: str, redactor: Redactor) -> 
 
 
 def _by_id(items: Sequence[Any], response: ResponseSpec, count: int, redactor: Redactor) -> list[Any | PredictionError]:
+    """Match the results of a target service to the inputs by id; a missing or repeated id is an error."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         identifier = at(item, response.id)
@@ -379,17 +381,20 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def _python_faults(name: str) -> Iterator[SpecFault]:
+    """Yield the fault of a suite's Python target that is not written as ``MODULE:NAME``."""
     module, colon, attribute = name.partition(":")
     if not (colon and attribute and all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))):
         yield (), f"found {name!r}, expected MODULE:NAME such as 'my_app.answers:answer'"
 
 
 def _timeout_faults(timeout: float) -> Iterator[SpecFault]:
+    """Yield the fault of a target's ``timeout`` that is out of range."""
     if not 0 < timeout <= _LONGEST_TIMEOUT:
         yield ("timeout",), f"found {timeout}, expected seconds above 0 and at most a day"
 
 
 def _http_faults(spec: HttpSpec) -> Iterator[SpecFault]:
+    """Yield the faults of a suite's HTTP target, such as its address, request and response."""
     if wrong := url_fault(spec.url):
         yield ("url",), wrong
     if spec.url_from_env is not None and (wrong := variable_fault(spec.url_from_env, "SEARCH_URL")):
@@ -413,6 +418,7 @@ def _http_faults(spec: HttpSpec) -> Iterator[SpecFault]:
 
 
 def _command_faults(spec: TargetSpec) -> Iterator[SpecFault]:
+    """Yield the faults of a suite's target command and its workspace."""
     workspace = spec.workspace
     if isinstance(workspace, WorkspaceSpec) and None not in (workspace.folder, workspace.commit):
         yield ("workspace", "commit"), "found 'folder' as well, expected one of them"
@@ -428,6 +434,7 @@ def _command_faults(spec: TargetSpec) -> Iterator[SpecFault]:
 
 
 def _header_faults(spec: HttpSpec) -> Iterator[SpecFault]:
+    """Yield the faults of an HTTP target's headers: invalid or repeated names, and secrets in the suite file."""
     seen: set[str] = set()
     for key, headers in (("headers", spec.headers), ("headers_from_env", spec.headers_from_env)):
         for name in headers:
@@ -447,9 +454,10 @@ def _header_faults(spec: HttpSpec) -> Iterator[SpecFault]:
 
 
 def _response_faults(spec: HttpSpec) -> Iterator[SpecFault]:
+    """Yield the faults of an HTTP target's ``response``, the paths to predictions in a reply."""
     response = {} if spec.response is None else spec.response
     paths = {"": response} if isinstance(response, str) else response
-    known = [each.name for each in fields(ResponseSpec)]
+    known = [path.name for path in fields(ResponseSpec)]
     for name, path in paths.items():
         place = ("response", name) if name else ("response",)
         if name and name not in known:
@@ -465,12 +473,12 @@ def _response_faults(spec: HttpSpec) -> Iterator[SpecFault]:
 
 
 def url_fault(url: str) -> str | None:
-    """The fault of the address of a service; the message holds no part that may be secret."""
+    """The fault of a target service's address, if any; the message holds no part that may be secret."""
     return address_fault(url, "http://HOST/PATH or https://HOST/PATH", "the secret under headers_from_env")
 
 
 def kind(value: Any) -> str:
-    """Say of what kind JSON data is, without its content."""
+    """Describe the kind of JSON data in a target service's reply, without its values."""
     match value:
         case None:
             return "null"

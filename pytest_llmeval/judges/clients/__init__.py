@@ -18,7 +18,7 @@ from pytest_llmeval.services import Redactor, RunCalls, Sleep, awaited_for_user,
 
 
 def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
-    """Return a client that asks a user's object.
+    """Return a judge client that asks a user's object.
 
     Args:
         judge: Has a method ``complete``, or can be called; either gets the request and returns, or awaits, text or a
@@ -43,6 +43,7 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
 
 
 def _chatting(chat: Callable[[list[dict[str, Any]]], Any]) -> Callable[[JudgeRequest], Any]:
+    """Return a function that asks a user's ``chat`` method to complete a judge request."""
     if inspect.iscoroutinefunction(chat):
 
         async def chat_once(request: JudgeRequest) -> Any:
@@ -53,6 +54,7 @@ def _chatting(chat: Callable[[list[dict[str, Any]]], Any]) -> Callable[[JudgeReq
 
 
 def _messages(request: JudgeRequest) -> list[dict[str, Any]]:
+    """Return the messages of a judge request for a user's ``chat`` method, with media as parts of OpenAI."""
     if not any(message.media for message in request.messages):
         return [{"role": message.role, "content": message.content} for message in request.messages]
     from pytest_llmeval.judges.clients._media_parts import openai_content
@@ -62,6 +64,8 @@ def _messages(request: JudgeRequest) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _CallableJudge:
+    """A judge client that calls a user's function, with a time limit."""
+
     ask: Callable[[JudgeRequest], Any]
     close: Callable[[], Any] | None
     timeout: float | None
@@ -106,7 +110,7 @@ class _CallableJudge:
 
 
 def _faults(reply: JudgeReply) -> Iterator[str]:
-    """Yield the faults of a reply from user code, whose types are unchecked."""
+    """Yield the faults of a `JudgeReply` from a user's judge, whose types are unchecked."""
     if not isinstance(reply.text, str):
         yield f"{type(reply.text).__name__} as text, expected text"
     if reply.stopped not in get_args(Stopped):
@@ -150,7 +154,7 @@ def connect(
 
 
 def refuse_fixture(spec: JudgeSpec, _patience: Patience) -> AsyncJudge:
-    """Refuse a model of a fixture where no fixture provides it.
+    """Refuse a judge ``fixture:NAME`` where no fixture provides its model.
 
     Raises:
         JudgeError: Always.
@@ -180,7 +184,7 @@ def connect_own(
 
 
 def key_variable(spec: JudgeSpec) -> str | None:
-    """Return the environment variable that must hold the key of a judge.
+    """Return the environment variable that must hold the API key of a judge.
 
     Returns:
         ``None`` for a server of one's own without `api_key_env`, for a fixture, and where a library looks for the key.

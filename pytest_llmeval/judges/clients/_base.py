@@ -39,7 +39,7 @@ class AsyncJudge(Protocol):
 
 
 def added(usage: Usage, other: Usage) -> Usage:
-    """Return the tokens of two attempts; a number that neither reports stays unknown.
+    """Return the tokens of two attempts at a judge call; a number that neither reports stays unknown.
 
     Example:
         >>> from pytest_llmeval.judges._protocol import Usage
@@ -57,7 +57,7 @@ def added(usage: Usage, other: Usage) -> Usage:
 
 
 def is_count(value: Any) -> bool:
-    """Whether something can be a number of tokens.
+    """Whether a value in a judge's reply can be a number of tokens.
 
     Example:
         >>> is_count(5), is_count(-5), is_count(5.0), is_count(True)
@@ -67,7 +67,7 @@ def is_count(value: Any) -> bool:
 
 
 class Dialect(ABC):
-    """A provider's interface.
+    """A model provider's HTTP interface for judge calls.
 
     Attributes:
         provider: Its name.
@@ -133,7 +133,7 @@ class Dialect(ABC):
 
 
 def count(data: Any, name: str) -> int | None:
-    """Return a number of tokens from untrusted data; ``None`` if it is not one."""
+    """Return a number of tokens from a provider's untrusted reply; ``None`` if it is not one."""
     value = data.get(name) if isinstance(data, Mapping) else None
     return value if is_count(value) else None
 
@@ -150,7 +150,7 @@ _NOTHING_USED: Final = Usage()
 
 
 class CallError(AttemptError):
-    """One attempt that gave no reply.
+    """One attempt at a judge call that gave no reply.
 
     Attributes:
         advice: What to do about it; may be empty.
@@ -186,7 +186,7 @@ class CallError(AttemptError):
 def failed_status(
     status: int, message: str, *, raw: str, headers: Mapping[str, str], key: str, where: str = ""
 ) -> CallError:
-    """Return the failure that an HTTP status is.
+    """Return the error of a judge call that failed with an HTTP status.
 
     Args:
         status: 300 or more.
@@ -215,6 +215,7 @@ def failed_status(
 
 
 def _advice(status: int, key: str) -> str:
+    """The advice to users on a judge call that failed with an HTTP status."""
     match status:
         case 401 | 403:
             return f"check {key}, and whether it may use this model"
@@ -231,7 +232,7 @@ def _advice(status: int, key: str) -> str:
 
 
 def message_in(data: Any) -> str | None:
-    """Return the message in the JSON body of a failed call, in any of the usual forms; ``None`` if there is none."""
+    """Return the message in the JSON body of a failed judge call, in any usual form; ``None`` if there is none."""
     if isinstance(data, Mapping):
         for name in ("error", "message", "detail"):
             value = data.get(name)
@@ -244,16 +245,16 @@ def message_in(data: Any) -> str | None:
 
 
 class BatchFailure(Exception):  # noqa: N818 (what a provider says of a request, not what went wrong here)
-    """The reason for which a line of a result file holds no reply."""
+    """The reason for which a line of a provider's batch result file holds no judge reply."""
 
 
 class FormRefusedError(Exception):
-    """A server does not support a reply schema."""
+    """A judge's server does not support a reply schema."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """The attempts of a call and the delays between them.
+    """The attempts of a judge call and the delays between them.
 
     Attributes:
         provider: For messages.

@@ -12,12 +12,15 @@ from pytest_llmeval.judges.clients._http import HttpJudge, OpenAI
 
 
 def connect_embeddings(spec: JudgeSpec, patience: Patience) -> AsyncJudge:
-    """Return the client of a model of embeddings, whose reply is the vectors of the messages as JSON."""
+    """Return the client of an embedding model; its reply is the vectors of the request's messages as JSON."""
     return HttpJudge(spec, OpenAIEmbeddings(), patience)
 
 
 class OpenAIEmbeddings(OpenAI):
-    """https://platform.openai.com/docs/api-reference/embeddings; each message of a request is a text."""
+    """The embeddings interface of OpenAI: https://platform.openai.com/docs/api-reference/embeddings.
+
+    Each message of a request is a text.
+    """
 
     def url(self, base: str, spec: JudgeSpec) -> str:  # noqa: ARG002 (the body names the model)
         """Return the address to call."""
@@ -46,8 +49,9 @@ class OpenAIEmbeddings(OpenAI):
 
 
 def _is_vector(value: Any) -> bool:
+    """Whether a value in an embedding model's reply is a vector of finite numbers."""
     return (
         isinstance(value, list)
         and bool(value)
-        and all(type(each) in (int, float) and math.isfinite(each) for each in value)
+        and all(type(number) in (int, float) and math.isfinite(number) for number in value)
     )

@@ -18,7 +18,10 @@ _STOPPED: Final[Mapping[str, Stopped]] = {"MAX_TOKENS": "length", **dict.fromkey
 
 
 class Gemini(Dialect):
-    """https://ai.google.dev/api/generate-content; the parameters of a request are its ``generationConfig``."""
+    """Google's Gemini interface for judge calls: https://ai.google.dev/api/generate-content.
+
+    The parameters of a request are its ``generationConfig``.
+    """
 
     provider = "gemini"
     base_url = "https://generativelanguage.googleapis.com/v1beta"
@@ -54,7 +57,7 @@ class Gemini(Dialect):
         """Return the tokens that a reply reports; those of thoughts count as written."""
         used = data.get("usageMetadata")
         written = [count(used, name) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
-        known = [each for each in written if each is not None]
+        known = [number for number in written if number is not None]
         return Usage(count(used, "promptTokenCount"), sum(known) if known else None)
 
     def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
@@ -63,7 +66,7 @@ class Gemini(Dialect):
             case {"candidates": [{**candidate}, *_]}:
                 content = candidate.get("content")
                 listed = content.get("parts") if isinstance(content, dict) else None
-                parts = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+                parts = [part for part in listed if isinstance(part, dict)] if isinstance(listed, list) else []
                 stopped = _STOPPED.get(str(candidate.get("finishReason")), "stop")
                 text = _text(parts, thoughts=False)
                 if not text.strip() and stopped == "stop":
@@ -92,13 +95,14 @@ class Gemini(Dialect):
 
 
 def _text(parts: list[dict[str, Any]], *, thoughts: bool) -> str:
+    """Return the text of a Gemini reply's parts, either the thoughts or the answer."""
     return "".join(
         part["text"] for part in parts if isinstance(part.get("text"), str) and bool(part.get("thought")) is thoughts
     )
 
 
 def _beside_text(parts: list[dict[str, Any]]) -> tuple[str, Stopped]:
-    """The content of a reply without text: the call of a tool, or thoughts."""
+    """The content of a Gemini reply without text: the call of a tool, or thoughts."""
     for part in parts:
         match part:
             case {"functionCall": {**function}}:

@@ -37,7 +37,7 @@ _NO_REPLY_ADVICE: Final = {"slow": TOO_SLOW, "too large": "check the judge's bas
 
 @dataclass
 class HttpJudge:
-    """Asks a model over HTTP.
+    """A judge client that asks a model over HTTP.
 
     Attributes:
         spec: Which model, and where.
@@ -137,12 +137,12 @@ class HttpJudge:
 
 
 def connect(spec: JudgeSpec, patience: Patience) -> HttpJudge:
-    """Return the client of a provider that speaks one of `DIALECTS`."""
+    """Return the judge client of a provider that speaks one of `DIALECTS`."""
     return HttpJudge(spec, DIALECTS[spec.provider or ""], patience)
 
 
 def parse_body(raw: bytes) -> Any:
-    """Return the JSON in a body; ``None`` without valid JSON, or if a key is there twice."""
+    """Return the JSON body of a provider's reply; ``None`` if it is not valid JSON or has a key twice."""
     try:
         return json.loads(raw, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError):
@@ -158,7 +158,7 @@ _FORM_WORDS = ("response_format", "response format", "json_schema", "schema", "s
 
 
 class OpenAI(Dialect):
-    """https://platform.openai.com/docs/api-reference/chat."""
+    """The chat interface of OpenAI for judge calls: https://platform.openai.com/docs/api-reference/chat."""
 
     provider = "openai"
     base_url = "https://api.openai.com/v1"
@@ -215,7 +215,7 @@ class OpenAI(Dialect):
         """Return the tokens of the reply with their alternatives; empty where the answer has none."""
         match data:
             case {"choices": [{"logprobs": {"content": [*content]}}, *_]}:
-                tokens = [_choice(each) for each in content]
+                tokens = [_choice(entry) for entry in content]
                 return [token for token in tokens if token is not None] if None not in tokens else []
         return []
 
@@ -240,7 +240,7 @@ class OpenAI(Dialect):
 
 
 class Azure(OpenAI):
-    """https://learn.microsoft.com/azure/ai-services/openai/reference: deployments of models."""
+    """Deployments of OpenAI models on Azure: https://learn.microsoft.com/azure/ai-services/openai/reference."""
 
     provider = "azure"
     base_url = ""
@@ -270,12 +270,12 @@ _AZURE_VERSION: Final = "2024-10-21"
 
 
 def _choice(entry: Any) -> TokenChoice | None:
-    """Return a token with its alternatives; ``None`` for anything else."""
+    """Return a token of an OpenAI reply with its alternatives; ``None`` for anything else."""
     match entry:
         case {"token": str(token), "logprob": float() | int() as logarithm, **rest}:
             top = rest.get("top_logprobs")
             others = (
-                [_choice({**each, "top_logprobs": None}) for each in top if isinstance(each, dict)]
+                [_choice({**other, "top_logprobs": None}) for other in top if isinstance(other, dict)]
                 if isinstance(top, list)
                 else []
             )
@@ -288,7 +288,7 @@ def _choice(entry: Any) -> TokenChoice | None:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message, which some servers send in parts."""
+    """Return the text of an OpenAI message, which some servers send in parts."""
     if isinstance(content, list):
         return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
     return content if isinstance(content, str) else ""
@@ -298,7 +298,7 @@ _THOUGHTS: Final = ("reasoning_content", "reasoning")
 
 
 def _beside_content(message: Mapping[Any, Any]) -> tuple[str, Stopped]:
-    """The content of a message without text: the call of a tool, or thoughts."""
+    """The content of an OpenAI message without text: the call of a tool, or thoughts."""
     match message:
         case {"tool_calls": [{"function": {**function}}, *_]} | {"function_call": {**function}} if function:
             return f"{function.get('name')}({function.get('arguments')})", "tool"
@@ -319,7 +319,10 @@ _INPUT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_inpu
 
 
 class Anthropic(Dialect):
-    """https://docs.anthropic.com/en/api/messages; a reply of a given form is the input of a tool that must be used."""
+    """The messages interface of Anthropic for judge calls: https://docs.anthropic.com/en/api/messages.
+
+    A reply of a given form is the input of a tool that must be used.
+    """
 
     provider = "anthropic"
     base_url = "https://api.anthropic.com"
@@ -362,7 +365,7 @@ class Anthropic(Dialect):
     def usage(self, data: Mapping[str, Any]) -> Usage:
         """Return the tokens that a reply reports, including those read from or written to a prompt cache."""
         used = data.get("usage")
-        inputs = [each for each in (count(used, name) for name in _INPUT_COUNTS) if each is not None]
+        inputs = [number for number in (count(used, name) for name in _INPUT_COUNTS) if number is not None]
         return Usage(sum(inputs) if inputs else None, count(used, "output_tokens"))
 
     def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
@@ -370,7 +373,7 @@ class Anthropic(Dialect):
         content = data.get("content")
         if not isinstance(content, list):
             return None
-        blocks = [each for each in content if isinstance(each, dict)]
+        blocks = [block for block in content if isinstance(block, dict)]
         inputs = [
             block.get("input") for block in blocks if block.get("type") == "tool_use" and block.get("name") == _TOOL
         ]
@@ -403,7 +406,7 @@ class Anthropic(Dialect):
 
 
 def _blocks(system: Message, message: Message) -> str | list[dict[str, Any]]:
-    """Return the content of a message, in two blocks where its shared beginning can be cached."""
+    """Return the content of a message for Anthropic, in two blocks where its shared beginning can be cached."""
     first = message.content[: message.shared]
     if not first or sent_tokens((system, Message(message.role, first))) < _SMALLEST_PREFIX:
         return anthropic_content(message)
@@ -415,7 +418,7 @@ def _blocks(system: Message, message: Message) -> str | list[dict[str, Any]]:
 
 
 def _beside_text(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, Stopped]:
-    """The content of a message without text: the call of another tool, or thoughts."""
+    """The content of an Anthropic reply without text: the call of another tool, or thoughts."""
     for block in blocks:
         if block.get("type") == "tool_use":
             return f"{block.get('name')}({json.dumps(block.get('input'), ensure_ascii=False)})", "tool"

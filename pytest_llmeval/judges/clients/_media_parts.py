@@ -10,7 +10,7 @@ from pytest_llmeval.services import MEDIA_FORMS
 
 
 def check_media(spec: JudgeSpec, request: JudgeRequest) -> None:
-    """Refuse media that the model may not see.
+    """Refuse a judge request with media that the model may not see.
 
     Raises:
         JudgeError: The model must not get any, or a content is not here.
@@ -24,7 +24,7 @@ def check_media(spec: JudgeSpec, request: JudgeRequest) -> None:
 
 
 def medium_of(form: Any) -> Media:
-    """Return the medium of a form whose content can be read.
+    """Return the medium in a judge message by its JSON form; its content must be readable.
 
     Raises:
         JudgeError: It cannot.
@@ -57,7 +57,7 @@ def anthropic_content(message: Message) -> str | list[dict[str, Any]]:
 
 
 def anthropic_media(message: Message) -> Iterator[dict[str, Any]]:
-    """Yield the blocks of the media of a message.
+    """Yield the blocks of a message's media for Anthropic.
 
     Raises:
         JudgeError: The interface has no block for one.
@@ -76,6 +76,7 @@ def gemini_parts(message: Message) -> list[dict[str, Any]]:
 
 
 def _content(message: Message, part_of: Callable[[Media], dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """Return the content of a judge message for OpenAI or Anthropic: its text, or a list of text and media."""
     if not message.media:
         return message.content
     text = [_text_part(message.content)] if message.content else []
@@ -83,6 +84,7 @@ def _content(message: Message, part_of: Callable[[Media], dict[str, Any]]) -> st
 
 
 def _text_part(text: str) -> dict[str, Any]:
+    """Return a text as a part of a judge message for OpenAI or Anthropic."""
     return {"type": "text", "text": text}
 
 
@@ -91,6 +93,7 @@ def _labelled(
     part_of: Callable[[Media], dict[str, Any]],
     text_part: Callable[[str], dict[str, Any]] = _text_part,
 ) -> Iterator[dict[str, Any]]:
+    """Yield a provider's parts for the media of a judge message, each after its label."""
     for labelled in message.media:
         if labelled.label:
             yield text_part(f"{labelled.label}:")

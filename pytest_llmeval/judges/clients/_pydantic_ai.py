@@ -34,7 +34,7 @@ _STOPPED: dict[str, Stopped] = {"length": "length", "content_filter": "refusal"}
 
 @dataclass
 class PydanticAiJudge:
-    """Asks a model through pydantic-ai.
+    """A judge client that asks a model through pydantic-ai.
 
     Attributes:
         spec: Its name is a model of pydantic-ai, such as ``google:MODEL``.
@@ -107,16 +107,17 @@ class PydanticAiJudge:
 
 
 def connect(spec: JudgeSpec, patience: Patience) -> PydanticAiJudge:
-    """Return a client that asks through pydantic-ai."""
+    """Return the client of a judge ``pydantic-ai:NAME``."""
     return PydanticAiJudge(spec, patience)
 
 
 def _messages(request: JudgeRequest) -> "list[ModelMessage]":
+    """Return the messages of a judge request as those of pydantic-ai."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     kinds = {"system": SystemPromptPart, "user": UserPromptPart}
     messages: list[ModelMessage] = []
-    for answered, group in groupby(request.messages, lambda each: each.role == "assistant"):
+    for answered, group in groupby(request.messages, lambda message: message.role == "assistant"):
         if answered:
             messages.append(ModelResponse(parts=[TextPart(message.content) for message in group]))
         else:
@@ -125,7 +126,7 @@ def _messages(request: JudgeRequest) -> "list[ModelMessage]":
 
 
 def _content(message: Message) -> Any:
-    """Return the content of a message: its text, or a list of texts and contents of pydantic-ai."""
+    """Return the content of a judge message for pydantic-ai: its text, or a list of texts and media."""
     if not message.media:
         return message.content
     contents: list[Any] = [message.content] if message.content else []
@@ -136,6 +137,7 @@ def _content(message: Message) -> Any:
 
 
 def _medium(medium: Media) -> Any:
+    """Return a medium of a judge message as content of pydantic-ai, by its address or its data."""
     from pydantic_ai.messages import AudioUrl, BinaryContent, DocumentUrl, ImageUrl, VideoUrl
 
     urls: dict[str, Any] = {"audio": AudioUrl, "document": DocumentUrl, "image": ImageUrl, "video": VideoUrl}
@@ -145,12 +147,14 @@ def _medium(medium: Media) -> Any:
 
 
 def _settings(model: "Model", request: JudgeRequest) -> "ModelSettings":
+    """Return the model settings of pydantic-ai for a judge request."""
     # Attempts are counted and delayed here, not a second time by the provider's own library.
     single = {} if "max_retries" in model.unsupported_settings else {"max_retries": 0}
     return cast("ModelSettings", single | dict(request.parameters))
 
 
 def _form(request: JudgeRequest) -> "ModelRequestParameters":
+    """Return the pydantic-ai parameters that have a model follow the reply schema of a judge request."""
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
@@ -159,7 +163,7 @@ def _form(request: JudgeRequest) -> "ModelRequestParameters":
 
 
 def _failed(error: Any, *, structured: bool) -> Exception:
-    """Return the failure that an exception of pydantic-ai is."""
+    """Return the judge client's error for an exception of pydantic-ai."""
     from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, ModelHTTPError, ModelRequestRejectedError
 
     message = Redactor().line(format_error(error))
@@ -175,6 +179,7 @@ def _failed(error: Any, *, structured: bool) -> Exception:
 
 
 def _reply(response: "ModelResponse") -> JudgeReply:
+    """Return a response of pydantic-ai as a judge reply; without text, it has the tool call or thoughts."""
     from pydantic_ai.messages import TextPart, ThinkingPart, ToolCallPart
 
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
@@ -187,6 +192,6 @@ def _reply(response: "ModelResponse") -> JudgeReply:
         elif thoughts:
             text, stopped = thoughts, "thoughts"
     used = response.usage
-    counts = [each if is_count(each) else None for each in (used.input_tokens, used.output_tokens)]
+    counts = [number if is_count(number) else None for number in (used.input_tokens, used.output_tokens)]
     usage = Usage(*counts) if any(counts) else Usage()
     return JudgeReply(plain(text), usage, stopped)

@@ -40,7 +40,7 @@ _WORDS: Final = {
 
 @dataclass(frozen=True)
 class ReplyField:
-    """A graded field of a reply: a number, a choice, or true or false. Higher grades are better.
+    """A graded field of a judge's reply: a number, a choice, or true or false. Higher grades are better.
 
     Attributes:
         min: Lowest number.
@@ -71,7 +71,7 @@ class ReplyField:
             self.min is not None and self.max is not None and -math.inf < self.min < self.max < math.inf
         ):
             raise ValueError(f"found min {_number_text(self.min)} and max {_number_text(self.max)}, expected min < max")
-        if self.integer and not all(each.is_integer() for each in self.scale):
+        if self.integer and not all(end.is_integer() for end in self.scale):
             raise ValueError(f"found min {self.min} and max {self.max}, expected whole numbers with integer: true")
         if self.choices is not None:
             grades = list(self.choices.values())
@@ -123,10 +123,10 @@ class ReplyField:
         """Say which values are grades."""
         words = _WORDS[language]
         if self.choices is not None:
-            return words["choice"].format(", ".join(json.dumps(each, ensure_ascii=False) for each in self.choices))
+            return words["choice"].format(", ".join(json.dumps(choice, ensure_ascii=False) for choice in self.choices))
         if self.good is not None:
             return words["truth"]
-        return words["whole" if self.integer else "number"].format(*(f"{each:g}" for each in self.scale))
+        return words["whole" if self.integer else "number"].format(*(f"{end:g}" for end in self.scale))
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class ReplyField:
 
 @dataclass(frozen=True)
 class ReplyForm:
-    """The fields of a reply, in order.
+    """The fields of a judge's reply, in order.
 
     Attributes:
         entries: Name to field: a graded one, ``boolean``, which is ``{good: true}``, or ``text``.
@@ -258,4 +258,5 @@ class ReplyForm:
 
 
 def _number_text(value: float | None) -> str:
+    """Return a limit of a graded reply field as text for a message."""
     return "nothing" if value is None else f"{value:g}"

@@ -56,7 +56,7 @@ _REPLIES: Final = {
 
 @cache
 def read_mode_file(name: str, folder: Path = _PROMPTS) -> Mapping[str, Any]:
-    """Return the content of a mode's file: version, reply, scale, fields, instructions by language."""
+    """Return the content of a judge mode's file: version, reply, scale, fields, instructions by language."""
     path = folder / f"{name}.yaml"
     data: Mapping[str, Any] = read_document(path, path.name).data
     return data
@@ -64,7 +64,7 @@ def read_mode_file(name: str, folder: Path = _PROMPTS) -> Mapping[str, Any]:
 
 @cache
 def get_mode(name: str) -> Mode:
-    """Return a mode by name.
+    """Return a judge mode by name.
 
     Raises:
         ValueError: There is none of that name among `MODES`.
@@ -80,7 +80,7 @@ def get_mode(name: str) -> Mode:
 
 
 def mode_of_file(name: str, variant: str = "", folder: Path = _PROMPTS, **settings: Any) -> Mode:
-    """Return the mode that a file describes.
+    """Return the judge mode that a file describes.
 
     Args:
         name: Its name, which is that of the file.
@@ -94,7 +94,7 @@ def mode_of_file(name: str, variant: str = "", folder: Path = _PROMPTS, **settin
 
 
 def form_mode(name: str, form: ReplyForm, variant: str = "") -> Mode:
-    """Return the mode of a file whose replies have a form, which ends its instructions."""
+    """Return the judge mode of a file with a form of replies, which ends its instructions."""
     texts = read_mode_file(name)["instructions"]
     instructions = {language: f"{text}\n\n{form.instructions(language)}" for language, text in texts.items()}
     return mode_of_file(
@@ -104,14 +104,14 @@ def form_mode(name: str, form: ReplyForm, variant: str = "") -> Mode:
 
 @cache
 def preset_form(name: str) -> ReplyForm | None:
-    """Return the form of the replies to one of `PRESETS`; other modes have none."""
+    """Return the form of a judge's replies in one of the modes `PRESETS`; other modes have none."""
     if name not in PRESETS:
         return None
     return form_of_file(name)
 
 
 def form_of_file(name: str) -> ReplyForm:
-    """Return the form of replies that the file of a mode declares."""
+    """Return the form of replies that a judge mode's file declares."""
     entries = read_mode_file(name)["reply"]
     return ReplyForm({name: "text" if entry == "text" else ReplyField(**entry) for name, entry in entries.items()})
 
@@ -141,12 +141,12 @@ MODE_OF_TYPE: Final = {
 
 
 def is_abstention(case_id: str) -> bool:
-    """Whether an id is that of a question of LongMemEval that cannot be answered."""
+    """Whether a case id is that of a question of LongMemEval that cannot be answered."""
     return case_id.endswith(_ABSTENTION_IDS)
 
 
 def route(question_type: str | None, case_id: str = "", untyped: str | None = None) -> str:
-    """Return the name of the mode that judges a question.
+    """Return the name of the judge mode for a question by its type.
 
     Args:
         question_type: One of `MODE_OF_TYPE`.
@@ -174,7 +174,7 @@ _HAN_IN_A_WORD = 2
 
 
 def instruction_language(text: str, label: str | None = None) -> str:
-    """Return ``zh`` or ``en``.
+    """Return the language of the instructions for a judge, ``zh`` or ``en``.
 
     Args:
         text: The question, whose script decides: Chinese if its Han characters, at about two a word,
@@ -196,18 +196,18 @@ _FINAL_MARKS = " .!。！．"
 
 @cache
 def _unanswerable(original: bool) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
-    """Return the values, the phrases of all languages, and the phrases that look like one of those, but are none."""
+    """Return the values and phrases by which an answer abstains, and the phrases that only look like them."""
     from pytest_llmeval.data import load_taxonomy
 
     data = load_taxonomy("unanswerable")
     if original:
         return frozenset(data["values"]), tuple(data["original_phrases"]), ()
-    phrases = [phrase for each in data["phrases"].values() for phrase in each]
+    phrases = [phrase for of_language in data["phrases"].values() for phrase in of_language]
     return frozenset(data["values"]), tuple(phrases), tuple(data["exceptions"])
 
 
 def is_unanswerable(text: str, *, original: bool = False) -> bool:
-    """Whether a text declares a question unanswerable.
+    """Whether an answer declares its question unanswerable.
 
     That is so if the text, without regard to case, outer white space, the form of apostrophes and final full stops, is
     empty, is one of ``n/a``, ``na``, ``none``, ``null`` and ``unanswerable``, or contains a phrase such as
@@ -270,11 +270,12 @@ halves of surrogate pairs, which UTF-8 lacks."""
 
 
 def _escaped(match: re.Match[str]) -> str:
+    """Return a character as a JSON escape, so that no text closes the data block of a judge prompt."""
     return json.dumps(match.group())[1:-1] if match.group() > "\x7f" else f"\\u{ord(match.group()):04x}"
 
 
 def render(question: Question) -> tuple[Message, ...]:
-    """Return the messages that ask a question.
+    """Return the messages that put a question to a judge.
 
     The system message has the instructions of the mode. The user message is one JSON object of the texts, in the order
     of the mode's fields, between ``<data>`` and ``</data>``. Angle brackets, ampersands, invisible characters and line
@@ -308,7 +309,7 @@ def render(question: Question) -> tuple[Message, ...]:
 
 
 def _shown_media(question: Question) -> tuple[ShownMedium, ...]:
-    """Return the media of the texts of a question, each labelled with the field that it belongs to."""
+    """Return the media in the texts of a judge question, each labelled with the field that it belongs to."""
     labelled = []
     for name in question.mode.fields:
         media = getattr(question.texts.get(name), "media", ())
@@ -320,7 +321,7 @@ def _shown_media(question: Question) -> tuple[ShownMedium, ...]:
 
 
 def _media_list(media: Sequence[ShownMedium]) -> str:
-    """The list of the media that follow, with their digests, on which the key of a judgement depends."""
+    """The list of media in a judge prompt, with their digests, on which the key of a judgement depends."""
     if not media:
         return ""
     lines = (f"- {labelled.label}: {_one_line(labelled.form)}" for labelled in media)
@@ -328,6 +329,7 @@ def _media_list(media: Sequence[ShownMedium]) -> str:
 
 
 def _one_line(form: Mapping[str, Any]) -> str:
+    """Return a medium's type with its digest or address, escaped for a line of a judge prompt."""
     identity = f"sha256 {form['sha256']}" if "sha256" in form else str(form["url"])
     return _UNSAFE.sub(_escaped, f"{form['media']}, {identity}")
 

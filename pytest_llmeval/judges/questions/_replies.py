@@ -39,7 +39,7 @@ _TAKES_BACK = re.compile(
 
 
 def says(names: str, values: str, before: str = "") -> re.Pattern[str]:
-    """The pattern of prose such as ``"score": 1``, ``Score = 1`` and ``最终score：1分``, which give a verdict.
+    """The pattern of prose in a judge's reply that gives a verdict, such as ``Score = 1`` and ``最终score：1分``.
 
     Args:
         names: Pattern of the ``name``.
@@ -61,16 +61,17 @@ _TRUTH: Final = {"true": 1, "false": 0}
 
 
 def plain(text: str) -> str:
-    """Return a text that can be written as UTF-8: half of a surrogate pair becomes a replacement character."""
+    """Return a judge's text as valid UTF-8: half of a surrogate pair becomes a replacement character."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def unreadable(reply: str, message: str) -> JudgeError:
-    """Return the error for a reply that gives no verdict, with the reply in it."""
+    """Return the error for a judge's reply that gives no verdict, with the reply in it."""
     return JudgeError(f"{message}; the judge replied {quotation(reply, _LONGEST)}", reply)
 
 
 def _score_statement(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the score in a reply's JSON object, which the judge's prose must not contradict."""
     return {"score": data["score"]} if "score" in data else {}
 
 
@@ -82,7 +83,7 @@ def closing_object(
     verdict: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _score_statement,
     says: re.Pattern[str] = _SAYS,
 ) -> dict[str, Any]:
-    """Return the JSON object that ends a reply.
+    """Return the JSON object that ends a judge's reply.
 
     Thoughts and prose before it and a Markdown fence around it are allowed. Text after it is not, since that might take
     the verdict back, unless it stands on the lines below a fence and does not look like that. NaN and infinities are
@@ -121,7 +122,7 @@ def closing_object(
 
 
 def _spoken(reply: str, concludes: Callable[[str], object]) -> str:
-    """Return a reply without thoughts."""
+    """Return a judge's reply without the thoughts of a reasoning model."""
     try:
         return spoken_text(reply, concludes)
     except UnfinishedThoughtsError as error:
@@ -129,7 +130,7 @@ def _spoken(reply: str, concludes: Callable[[str], object]) -> str:
 
 
 def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
-    """Return the list in the JSON object that ends a reply.
+    """Return the list in the JSON object that ends a judge's reply.
 
     Args:
         reply: The text.
@@ -159,7 +160,7 @@ def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
 
 
 def _shallow(text: str) -> str:
-    """Return a JSON object with null for what is nested too deeply: fields of verdicts are not, others are ignored."""
+    """Return a reply's JSON object with null for deeply nested values, which no field of a verdict has."""
     pieces: list[str] = []
     begin = depth = 0
     in_string = False
@@ -179,7 +180,7 @@ def _shallow(text: str) -> str:
 
 
 def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, Any], says: re.Pattern[str]) -> None:
-    """Refuse an object that prose before it contradicts, or that may lie inside of one that was not closed."""
+    """Refuse a reply whose prose contradicts its JSON object, or has an unclosed brace before it."""
     unclosed = _unclosed(before)
     if unclosed >= 0:
         both = f"{quotation(before[unclosed:], _QUOTED)} unclosed before {quotation(closing, _QUOTED)}"
@@ -192,7 +193,7 @@ def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, An
 
 
 def _unclosed(text: str) -> int:
-    """The position of the first brace that no other closes, -1 if there is none."""
+    """The position of the first unclosed brace in the prose of a judge's reply, -1 if there is none."""
     first, depth = -1, 0
     for mark in _BRACE.finditer(text):
         if mark.group() == "{":
@@ -203,7 +204,7 @@ def _unclosed(text: str) -> int:
 
 
 def _is_same(word: str, value: Any) -> bool:
-    """Whether a word of the prose says what a value of the object does."""
+    """Whether a word in the prose of a judge's reply agrees with a value of its JSON object."""
     if isinstance(value, str) and word == value.lower():
         return True
     try:
@@ -213,7 +214,7 @@ def _is_same(word: str, value: Any) -> bool:
 
 
 def _without_closing_fence(text: str) -> tuple[str, bool, str]:
-    """Return the text up to the fence that closes it, whether there is one, and the lines behind it."""
+    """Return a judge's reply up to its closing Markdown fence, whether it has one, and the lines behind it."""
     body, fence, after = text.rpartition("```")
     is_closing = fence and (not after or (after.lstrip(" \t").startswith("\n") and not _BRACE.search(after)))
     if not is_closing or not (body := body.rstrip()).endswith("}"):
@@ -222,7 +223,7 @@ def _without_closing_fence(text: str) -> tuple[str, bool, str]:
 
 
 def _start(text: str) -> tuple[int, int]:
-    """The start of the value whose closing bracket ends the text (-1 if there is none), and its depth of nesting.
+    """The start of the JSON value that ends a judge's reply (-1 if there is none), and its depth of nesting.
 
     Read from the end, valid JSON has one reading only, and each character is looked at once: trying every opening
     bracket from the front would take time that grows with the square of a hostile reply's length.
@@ -244,6 +245,7 @@ def _start(text: str) -> tuple[int, int]:
 
 
 def _marks_from_the_end(text: str) -> Iterator[tuple[int, str]]:
+    """Yield brackets and quotation marks in the JSON of a judge's reply with their positions, last first."""
     end = len(text)
     while end > 0:
         begin = max(end - _BLOCK, 0)
@@ -255,7 +257,7 @@ def _marks_from_the_end(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _goes_on(before: str) -> bool:
-    """Whether an object is a member of a bigger one, which must then be broken."""
+    """Whether the JSON object that ends a reply is a member of a bigger one, which must then be broken."""
     return before.endswith(("[", "{")) or (before.endswith(":") and before[:-1].rstrip().endswith('"'))
 
 
@@ -303,7 +305,7 @@ _QUOTATION = re.compile(
 
 
 def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of an object that has these properties and no others."""
+    """Return the JSON Schema of a judge's reply with these properties and no others."""
     # Providers that enforce a schema want every property required and no others.
     return {
         "type": "object",
@@ -323,7 +325,7 @@ EXPLANATION_SCHEMA: Final = object_schema(
 
 
 def rubric_schema(levels: Sequence[float]) -> dict[str, Any]:
-    """Return the JSON Schema of what `read_rubric` reads."""
+    """Return the JSON Schema of a judge's reply by a rubric, which `read_rubric` reads."""
     return object_schema(reasoning={"type": "string"}, score={"type": "number", "enum": list(levels)})
 
 
@@ -336,7 +338,7 @@ _NO_VERDICT: Final[Mapping[Stopped, str]] = {
 
 
 def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:
-    """Read a model's reply to a question of a mode.
+    """Read a judge's reply to a question of a mode.
 
     Raises:
         JudgeError: It refused, was cut off, consists of thoughts or the call of a tool, or gave no verdict.
@@ -347,7 +349,7 @@ def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:
 
 
 def read_text(mode: Mode, text: str) -> Verdict:
-    """Read the text of a reply as a mode does, which may be the user's own.
+    """Read the text of a judge's reply by its mode, which may be the user's own.
 
     Raises:
         JudgeError: It gave no verdict with a score of the mode's scale, or its function failed.
@@ -369,7 +371,7 @@ def read_text(mode: Mode, text: str) -> Verdict:
 
 
 def read_score(reply: str) -> Verdict:
-    """Read a JSON object with a ``score`` from 0 to 1, which is a number or text that is one.
+    """Read a judge's JSON object with a ``score`` from 0 to 1, which is a number or text that is one.
 
     Raises:
         JudgeError: No JSON object ends the reply, or it has no such score.
@@ -379,13 +381,13 @@ def read_score(reply: str) -> Verdict:
 
 
 def within(value: float, low: float, high: float) -> float | None:
-    """Return a number of a range, and the end of the range for one beyond it by a rounding error; else ``None``."""
+    """Return a judge's score in a range; one beyond it by a rounding error becomes the end, others ``None``."""
     noise = _NOISE * (high - low)
     return float(min(high, max(low, value))) if low - noise <= value <= high + noise else None
 
 
 def read_yes_no(reply: str) -> Verdict:
-    """Read a reply that begins with the word yes or 是 (1), no or 否 (0), in any case, plain, bold or as code.
+    """Read a judge's reply that begins with yes or 是 (1), no or 否 (0), in any case, plain, bold or as code.
 
     It may also begin as ``The answer is yes.`` or ``Verdict: no``, or with a line that is one of the words in quotation
     marks; then the other word must not occur at all. The thoughts of a reasoning model are ignored.
@@ -410,11 +412,13 @@ def read_yes_no(reply: str) -> Verdict:
 
 
 def _first_word(text: str) -> re.Match[str] | None:
+    """Return the yes or no that begins a judge's reply, if any."""
     text = text.lower()
     return _WORD.match(text) or _LED_WORD.match(text) or _QUOTED_WORD.match(text)
 
 
 def _without_quotation(match: re.Match[str]) -> str:
+    """Return the replacement of a quotation in a judge's reply, where yes and no are not its verdict."""
     if "" not in match.groups():
         return " ... "
     unclosed = match.group()  # and no other of its kind is closed behind it
@@ -422,7 +426,7 @@ def _without_quotation(match: re.Match[str]) -> str:
 
 
 def _further_words(text: str) -> Iterator[re.Match[str]]:
-    """Yield the words that may be verdicts: alone on a line, behind the end of thoughts, or outside of quotations."""
+    """Yield further yes or no in a judge's reply: alone on a line, behind thoughts, or outside of quotations."""
     yield from _WORD_ALONE.finditer(text.partition("\n")[2])
     yield from _BARE_WORD.finditer(_QUOTATION.sub(_without_quotation, text))
     for part in CLOSING_TAG.split(text)[1:]:
@@ -431,7 +435,7 @@ def _further_words(text: str) -> Iterator[re.Match[str]]:
 
 
 def read_explanation(reply: str) -> Verdict:
-    """Read a JSON object with a ``score`` from 0 to 100 and true or false for each of `FLAGS`.
+    """Read a judge's JSON object with a ``score`` from 0 to 100 and true or false for each of `FLAGS`.
 
     A flag may also be called ``has_FLAG``. One that the reply does not name is false, and
     ``details["unnamed_defects"]`` lists it: whether the explanation has that defect is not known.
@@ -457,11 +461,12 @@ def read_explanation(reply: str) -> Verdict:
 
 
 def _flags_of_reply(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defects of an explanation in a judge's JSON object; those that it does not name are false."""
     return {flag: data.get(flag, data.get(f"has_{flag}", False)) for flag in FLAGS}
 
 
 def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
-    """Read a JSON object whose ``score`` is one of the levels.
+    """Read a judge's JSON object whose ``score`` is one of the rubric's levels.
 
     Raises:
         JudgeError: No JSON object ends the reply, or its score is none of the levels.
@@ -475,7 +480,7 @@ def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
 
 
 def _score_within(data: Mapping[str, Any], reply: str, low: float, high: float) -> float:
-    """Return the score of a reply, which has to lie in a range: a judge that uses another scale is not understood."""
+    """Return the score of a judge's reply, which has to lie in a range: another scale is not understood."""
     score = _number(data)
     known = None if score is None else within(score, low, high)
     if known is None:
@@ -485,7 +490,7 @@ def _score_within(data: Mapping[str, Any], reply: str, low: float, high: float) 
 
 
 def _number(data: Mapping[str, Any]) -> float | None:
-    """Return the score of a reply, a number or text that is one; ``None`` for anything else."""
+    """Return the score of a judge's reply, a number or text that is one; ``None`` for anything else."""
     value: Any = data.get("score")
     if not (type(value) in (int, float) or (isinstance(value, str) and _DECIMAL.fullmatch(value))):
         return None
@@ -496,14 +501,14 @@ def _number(data: Mapping[str, Any]) -> float | None:
 
 
 def value_fault(data: Mapping[str, Any], name: str, expected: str) -> str:
-    """The message on a value of a reply that is missing, or is not what was expected."""
+    """The message on a value of a judge's reply that is missing or unexpected."""
     if name not in data:
         return f"{name} is missing, expected {expected}"
     return f"found {excerpt(json.dumps(data[name], ensure_ascii=False), _QUOTED)} as {name}, expected {expected}"
 
 
 def text_under(data: Mapping[str, Any], name: str) -> str:
-    """Return the text that a reply has under a name; empty without one."""
+    """Return the text that a judge's reply has under a name; empty without one."""
     text = data.get(name)
     return plain(text.strip()) if isinstance(text, str) else ""
 
@@ -516,7 +521,7 @@ _REPLY, _PROBABILITIES = "reply", "probabilities"
 
 
 class TokenChoice(NamedTuple):
-    """A token of a reply.
+    """A token of a judge's reply, with the alternatives that the model considered.
 
     Attributes:
         text: The token.
@@ -528,7 +533,7 @@ class TokenChoice(NamedTuple):
 
 
 def score_probabilities(tokens: Sequence[TokenChoice], field: str) -> dict[str, float] | None:
-    """Return the probabilities of the digits that could be the value of a field.
+    """Return the probabilities of the digits that could be the value of a field in a judge's reply.
 
     Args:
         tokens: Of a reply that ends in a JSON object.
@@ -537,7 +542,7 @@ def score_probabilities(tokens: Sequence[TokenChoice], field: str) -> dict[str, 
     Returns:
         Digit to probability; ``None`` where the value is no digit of a token of its own.
     """
-    text = "".join(each.text for each in tokens)
+    text = "".join(token.text for token in tokens)
     names = list(re.finditer(rf'(?<!\\)"{re.escape(field)}"\s*:\s*(?=[0-9](?![0-9.eE]))', text))
     if not names:
         return None
@@ -555,7 +560,7 @@ def score_probabilities(tokens: Sequence[TokenChoice], field: str) -> dict[str, 
 
 
 def enveloped(request: JudgeRequest, reply: JudgeReply) -> JudgeReply:
-    """Return a reply whose text holds its probabilities, too, where the request asks for them.
+    """Return a judge's reply whose text also holds its probabilities where the request asks for them.
 
     So all that stores replies stores what the score was computed of. The model's own text is a text in it, so it cannot
     claim probabilities.
@@ -568,7 +573,7 @@ def enveloped(request: JudgeRequest, reply: JudgeReply) -> JudgeReply:
 
 
 def expected_mode(mode: Mode, field: str, levels: Sequence[float]) -> Mode:
-    """Return a mode whose score is the mean over the probabilities of the tokens at its place.
+    """Return a judge mode whose score is the mean over the probabilities of the tokens at its place.
 
     Args:
         mode: Gives the score.
@@ -584,6 +589,7 @@ def expected_mode(mode: Mode, field: str, levels: Sequence[float]) -> Mode:
 
 
 def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
+    """Read a judge's reply with token probabilities; the score is the mean of the levels."""
     reply, probabilities = _opened(text)
     verdict = read_text(mode, reply)
     if not probabilities:
@@ -600,7 +606,7 @@ def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
 
 
 def _opened(text: str) -> tuple[str, Mapping[str, float]]:
-    """The parts that `enveloped` put together; a text that it did not write has no probabilities."""
+    """The reply and probabilities that `enveloped` put together; a text that it did not write has none."""
     try:
         data: Any = json.loads(text)
     except ValueError:
@@ -611,7 +617,7 @@ def _opened(text: str) -> tuple[str, Mapping[str, float]]:
 
 
 def are_probabilities(value: Any) -> bool:
-    """Whether untrusted data are digits with their probabilities."""
+    """Whether untrusted data in a judge's reply are digits with their probabilities."""
     return isinstance(value, Mapping) and all(
         isinstance(level, str)
         and re.fullmatch("[0-9]", level)

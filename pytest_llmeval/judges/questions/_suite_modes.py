@@ -43,7 +43,7 @@ _STEPS: Final = "steps"
 
 
 def read_steps(reply: str) -> Verdict:
-    """Read a JSON object with a list of ``steps``.
+    """Read a judge's JSON object with a list of grading ``steps``.
 
     Returns:
         The number of steps, and the steps under that name of the details.
@@ -60,7 +60,7 @@ def read_steps(reply: str) -> Verdict:
 
 
 def criteria_mode(form: ReplyForm) -> Mode:
-    """Return the mode that grades by criteria and steps, which are texts of the question."""
+    """Return the judge mode that grades by criteria and steps, which are texts of the question."""
     return form_mode("criteria", form, f"-{form.digest[:8]}")
 
 
@@ -69,7 +69,7 @@ _FEWEST_LEVELS = 2
 
 @dataclass(frozen=True)
 class Level:
-    """A level of a rubric.
+    """A level of a judge's rubric.
 
     Attributes:
         score: Its number.
@@ -84,7 +84,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Rubric:
-    """The rubric of a suite.
+    """The rubric of a suite, by which a judge grades answers.
 
     Attributes:
         criteria: What makes an answer good, in the user's words.
@@ -125,12 +125,13 @@ class Rubric:
 
 
 def _score_number(score: float) -> str:
+    """Return the score of a rubric's level as text for the judge's instructions."""
     return str(int(score)) if score.is_integer() else repr(score)
 
 
 @lru_cache(maxsize=64)
 def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
-    """Return the mode that grades by criteria and levels.
+    """Return the judge mode that grades by criteria and levels.
 
     Its version holds a digest of both, so that scores by different rubrics cannot be taken for comparable.
 
@@ -168,7 +169,7 @@ _PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)((?:\.[\w-]+)*)\s*\}\}")
 
 @dataclass(frozen=True)
 class PromptFile:
-    """A prompt. Nothing that a case contains becomes a part of it.
+    """A user's judge prompt in a file. Nothing that a case contains becomes a part of it.
 
     Attributes:
         name: Of the file, for messages.
@@ -235,6 +236,7 @@ class PromptFile:
 
 
 def _placeholder_fault(written: str) -> str | None:
+    """The fault of a placeholder in a user's judge prompt, if any."""
     match = _PLACEHOLDER.fullmatch(written)
     if not written.endswith(("}}", "%}")):
         return "found '{{' without '}}' after it, expected a placeholder such as '{{ input.question }}'"
@@ -253,7 +255,7 @@ PROMPTED_TYPES: Final = (*(name for name, mode in MODE_OF_TYPE.items() if mode !
 
 
 def prompts_fault(types: Iterable[str]) -> str | None:
-    """Say which of the types that prompts are for is none."""
+    """The fault of the question types for which a suite has judge prompts, if any."""
     for name in types:
         if name == ADVERSARIAL:
             return f"found a prompt for {name!r}, which a rule decides, expected prompts for other question types"
@@ -263,12 +265,13 @@ def prompts_fault(types: Iterable[str]) -> str | None:
 
 
 def prompt_of(prompts: Mapping[str, PromptFile], question_type: str | None, case_id: str) -> PromptFile | None:
-    """Return the prompt for a question, if there is one of its type."""
+    """Return the user's judge prompt for the type of a question, if any."""
     return prompts.get(ABSTENTION if is_abstention(case_id) else str(question_type))
 
 
 @cache
 def _steps_mode() -> Mode:
+    """Return the judge mode that writes grading steps for criteria."""
     return mode_of_file(
         "criteria_steps",
         scale=(1.0, float(_MOST_STEPS)),
@@ -280,6 +283,6 @@ def _steps_mode() -> Mode:
 
 
 def steps_question(criteria: str, form: ReplyForm, language: str) -> Question:
-    """Return the question for the steps, which is the same for all cases and repeats."""
+    """Return the question that asks a judge for grading steps, the same for all cases and repeats."""
     texts = {"criteria": criteria, "grades": form.graded[form.score].expected(language)}
     return Question(_steps_mode(), texts, language, shared=True, foreseen=Verdict(1.0, details={_STEPS: ["a step"]}))

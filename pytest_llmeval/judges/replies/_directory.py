@@ -21,7 +21,7 @@ _LARGEST: Final = 16 << 20
 
 
 class DirectoryReplies:
-    """Judgements as files ``KEY.json``: keys are hexadecimal digits, which every file system can have as names.
+    """A judge cache of files ``KEY.json``: keys are hexadecimal digits, which every file system can have as names.
 
     A file that is no judgement of its name is never replaced and never deleted: it was edited, or two branches were
     merged badly, and people decide.

@@ -71,7 +71,9 @@ _INHERITED: list[sqlite3.Connection] = []
 
 
 class Database:
-    """A SQLite database that processes and threads share. One connection per process; short transactions.
+    """The SQLite database of the judge cache, which the processes and threads of a run share.
+
+    One connection per process; short transactions.
 
     Attributes:
         path: The database.
@@ -208,6 +210,7 @@ class Database:
 
 
 def _checkpoint_log(connection: sqlite3.Connection) -> None:
+    """Move the judge cache's write-ahead log into its database, unless readers are in the way."""
     # Do not wait for readers: the last process to close does this anyway.
     connection.execute("PRAGMA busy_timeout=0")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -215,7 +218,7 @@ def _checkpoint_log(connection: sqlite3.Connection) -> None:
 
 
 def _refuse_links(path: Path) -> None:
-    """Refuse links in place of the files that SQLite writes: it would follow them."""
+    """Refuse links in place of the judge cache's SQLite files: SQLite would follow them."""
     refuse_links(path)
     for suffix in ("", "-journal", "-shm", "-wal"):
         file = path.with_name(path.name + suffix)
@@ -224,7 +227,7 @@ def _refuse_links(path: Path) -> None:
 
 
 def _create(path: Path) -> None:
-    """Make a complete database under another name and link it into place, unless another process was faster.
+    """Create a judge cache under another name and link it into place, unless another process was faster.
 
     Switching a database to WAL while others open it fails: SQLite does not wait there.
     """
@@ -249,6 +252,7 @@ def _create(path: Path) -> None:
 
 
 def _after_fork() -> None:
+    """Leave the open connections of judge caches to the parent process."""
     for database in list(_OPEN):
         database._leave_to_parent()  # noqa: SLF001 (of this module)
 
@@ -268,7 +272,7 @@ _GET = f"SELECT {_COLUMNS} FROM entries WHERE key = ?"  # noqa: S608 (constants)
 
 
 class SqliteReplies(Database):
-    """Judgements by key.
+    """The judgements in a judge cache, by key.
 
     A row whose checksum is wrong reads as absent, so that the verdict is asked for again; `verify` lists it.
     """
@@ -337,10 +341,12 @@ class SqliteReplies(Database):
 
 
 def _reply_checksum(key: bytes, data: bytes) -> bytes:
+    """Return the checksum of a judgement in the judge cache, with its key."""
     return hashlib.blake2b(key + b"\n" + data, digest_size=8).digest()
 
 
 def _intact_judgement(key: bytes, data: bytes, checksum: bytes) -> StoredJudgement | None:
+    """Return a judgement from its row in the judge cache; ``None`` if the row is damaged."""
     if _reply_checksum(key, data) != checksum:
         return None
     try:
