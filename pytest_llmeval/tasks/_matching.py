@@ -44,7 +44,7 @@ def best_pairs(edges: Edges) -> list[tuple[int, int]]:
     """
     rows, columns = (sorted({edge[side] for edge in edges}) for side in (0, 1))
     if min(len(rows), len(columns)) <= 1:
-        return sorted(edges, key=lambda edge: ([-each for each in edges[edge]], edge))[:1]
+        return sorted(edges, key=lambda edge: ([-preference for preference in edges[edge]], edge))[:1]
     if len(rows) == len(columns) == len(edges):  # nothing has a choice
         return sorted(edges)
     import numpy as np

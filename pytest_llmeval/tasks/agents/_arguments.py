@@ -45,9 +45,9 @@ class ArgumentRules:
         if rules is None:
             merged: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
             for into, by_pattern in zip(merged, (self.comparators, self.defaults), strict=True):
-                for pattern, each in by_pattern.items():
+                for pattern, by_argument in by_pattern.items():
                     if fnmatchcase(tool, pattern):
-                        into.update(each)
+                        into.update(by_argument)
             rules = self._by_tool[tool] = (build_record(merged[0]), merged[1])
         return rules
 
@@ -77,11 +77,11 @@ class ArgumentRules:
         if self.mode == "partial":
             out.extra = out.clashes
         if out.faults and self.ignored:
-            out.wrong = [each for each in out.wrong if not self._is_ignored(each[0].path)]
-            out.missing = [each for each in out.missing if not self._is_ignored(each.path)]
-            out.extra = [each for each in out.extra if not self._is_ignored(each.path)]
+            out.wrong = [pair for pair in out.wrong if not self._is_ignored(pair[0].path)]
+            out.missing = [field_value for field_value in out.missing if not self._is_ignored(field_value.path)]
+            out.extra = [field_value for field_value in out.extra if not self._is_ignored(field_value.path)]
         if out.faults and not self.null_is_absent:
-            out.wrong = [(_readable(each), _replaced(value, _NULL, None)) for each, value in out.wrong]
+            out.wrong = [(_readable(field_value), _replaced(value, _NULL, None)) for field_value, value in out.wrong]
             out.missing, out.extra = [*map(_readable, out.missing)], [*map(_readable, out.extra)]
         return out
 
@@ -96,7 +96,7 @@ class ArgumentRules:
         """Whether a pattern names the path, or an argument that holds it."""
         steps = path.replace("[]", "").split(".")
         paths = [".".join(steps[:length]) for length in range(1, len(steps) + 1)]
-        return any(fnmatchcase(each, pattern) for each in paths for pattern in self.ignored)
+        return any(fnmatchcase(prefix, pattern) for prefix in paths for pattern in self.ignored)
 
 
 _NULL: Final = object()
@@ -105,9 +105,9 @@ _NULL: Final = object()
 
 def _replaced(value: Any, old: Any, new: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _replaced(each, old, new) for name, each in value.items()}
+        return {name: _replaced(item, old, new) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_replaced(each, old, new) for each in value]
+        return [_replaced(item, old, new) for item in value]
     return new if value is old else value
 
 

@@ -238,7 +238,9 @@ class RecordedResults:
         """
         place = self._next_place(tool, arguments)
         rows = [row for at, row in self.rows.items() if (*at[:2], at[3]) == (*place[:2], place[3])]
-        row = self.rows.get(place) or (rows[0] if len({_line(each["result"]) for each in rows}) == 1 else None)
+        row = self.rows.get(place) or (
+            rows[0] if len({_line(candidate["result"]) for candidate in rows}) == 1 else None
+        )
         if row is not None and WITHHELD not in row:
             result: dict[str, Any] = row["result"]
             return result

@@ -68,9 +68,16 @@ class Conversation(Evaluator):
         for name, form in (("stop_reason", str), ("stop_comment", str), ("unrecorded_from", int)):
             if isinstance(value := prediction.get(name), form):
                 details[name] = value
-        counts = {"turns": turns, "n": 1, **{f"stop.{each}": int(stop == each) for each in self._stops}}
+        counts = {
+            "turns": turns,
+            "n": 1,
+            **{f"stop.{known_stop}": int(stop == known_stop) for known_stop in self._stops},
+        }
         reason = prediction.get("stop_reason") if stop == "user" else None
-        return Observation({**counts, **{f"reason.{each}": int(reason == each) for each in self.reasons}}, details)
+        return Observation(
+            {**counts, **{f"reason.{known_reason}": int(reason == known_reason) for known_reason in self.reasons}},
+            details,
+        )
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say how long the conversation was, and why it ended."""
@@ -282,9 +289,9 @@ class _Task:
     def texts(self, *path: str | int) -> list[str]:
         """Return a list of texts."""
         values = self._listed(path, "a list of texts")
-        for index, each in enumerate(values or ()):
-            if not isinstance(each, str) or not each.strip():
-                self.fault((*path, index), f"found {kind(each)}, expected text")
+        for index, text in enumerate(values or ()):
+            if not isinstance(text, str) or not text.strip():
+                self.fault((*path, index), f"found {kind(text)}, expected text")
         return [value for value in values or () if isinstance(value, str)]
 
     def _listed(self, path: Sequence[str | int], expected: str) -> list[Any] | None:
@@ -402,8 +409,8 @@ def _communicated(output: str) -> dict[str, Any]:
 
 def _pieces(output: str) -> Iterator[str]:
     """Yield what finds the numbers, the spaces and the other characters of a text."""
-    for each in re.findall(r"\d{4,}|\s+|.", output):
-        yield ",?".join(each) if each.isdigit() else r",*\s+" if each.isspace() else re.escape(each)
+    for piece in re.findall(r"\d{4,}|\s+|.", output):
+        yield ",?".join(piece) if piece.isdigit() else r",*\s+" if piece.isspace() else re.escape(piece)
 
 
 def _asserted(assertion: str) -> dict[str, Any]:

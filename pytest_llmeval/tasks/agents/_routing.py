@@ -122,7 +122,7 @@ def _faults(row: Any, catalogue: Mapping[str, ListedTool]) -> Iterator[tuple[str
     if "expect" not in row:
         yield "", missing_key("expect")
     names = [("expect", row.get("expect"))] if row.get("expect") not in (None, NONE) else []
-    for key, name in [*names, *(("not", each) for each in _listed(row.get("not")))]:
+    for key, name in [*names, *(("not", sibling) for sibling in _listed(row.get("not")))]:
         if not isinstance(name, str) or name not in catalogue:
             yield key, unknown_name("tool", str(name), catalogue)
     if row.get("expect") in _listed(row.get("not")):
@@ -254,15 +254,15 @@ class Routing(Evaluator):
         fired = list(dict.fromkeys(call.name for call in calls))
         faults = [f"tool_calls{call.fault}" for call in calls if call.fault]
         if self._catalogue is not None:
-            unknown = [each for each in fired if each not in self._catalogue]
-            faults += [f"found a call of {each!r}, which is no tool of the list" for each in unknown]
-        wrong = [each for each in fired if self._is_wrong(each, route)]
+            unknown = [name for name in fired if name not in self._catalogue]
+            faults += [f"found a call of {name!r}, which is no tool of the list" for name in unknown]
+        wrong = [name for name in fired if self._is_wrong(name, route)]
         is_hit = not wrong if route.tool is None else route.tool in fired
         gold = NO_LABEL if route.tool is None else _key(route.tool)
         right = [NO_LABEL if route.tool is None else _key(route.tool)] if is_hit else []
         counts = {"routing.cases": 1.0, "routing.right": float(is_hit and not wrong and not faults)}
         counts[cell_name(gold, _HIT if is_hit else _MISS, _FIRED)] = 1.0
-        counts |= {cell_name(gold, each): 1.0 for each in [*right, *map(_key, wrong)] or [NO_LABEL]}
+        counts |= {cell_name(gold, label): 1.0 for label in [*right, *map(_key, wrong)] or [NO_LABEL]}
         lines = [f"found {listed(fired) or 'no call'}, expected {route.tool or 'none'}"] if wrong or not is_hit else []
         undefined = {} if route.tool is None else {"false_alarms": "a tool is expected"}
         schema = None if self._schemas is None else self._schemas.schemas.get(route.tool or "")
@@ -306,7 +306,7 @@ class Routing(Evaluator):
         rates: dict[str, list[tuple[FloatArray, FloatArray]]] = {"recall": [], "precision": []}
         for key in sorted(tools | expected_silence):
             hit, miss = (outcomes.get((key, outcome), zero) for outcome in (_HIT, _MISS))
-            fired = sum((count for (_, each), count in cells.items() if each == key), zero)
+            fired = sum((count for (_, predicted), count in cells.items() if predicted == key), zero)
             expected = hit + miss
             # A tool that is expected and never fires has a precision of 0, so that silence is no success.
             counted = np.where((fired == 0) & (expected > 0), expected, fired)
@@ -380,7 +380,7 @@ def _route(expected: Any) -> Route | str:
 def _of_skill(call: ToolCall) -> ToolCall:
     """Return the call of a skill by its own name: agents call one tool, ``Skill``, with the name as an argument."""
     names = [(call.arguments or {}).get(key) for key in ("skill", "command", "name")] if call.name == "Skill" else []
-    name = next((each for each in names if isinstance(each, str)), None)
+    name = next((value for value in names if isinstance(value, str)), None)
     return call if name is None else call._replace(name=name.removeprefix("/"))
 
 
@@ -397,11 +397,11 @@ def _calls(prediction: Any) -> list[ToolCall]:
     except NoJsonError as error:
         raise MissingTraceError(f"found a text without JSON ({error}), expected {{tool, arguments}}") from None
     calls = []
-    for each in reply if isinstance(reply, list) else [reply]:
-        name = each.get("tool", each.get("name")) if isinstance(each, Mapping) else each
+    for item in reply if isinstance(reply, list) else [reply]:
+        name = item.get("tool", item.get("name")) if isinstance(item, Mapping) else item
         if isinstance(name, str) and name != "none":
-            arguments = each.get("arguments") if isinstance(each, Mapping) else None
+            arguments = item.get("arguments") if isinstance(item, Mapping) else None
             calls.append({"name": name, "arguments": {} if arguments is None else arguments})
-        elif (name is not None and name != "none") or (isinstance(each, Mapping) and not {"tool", "name"} & set(each)):
-            raise MissingTraceError(f"found {describe_found(each)}, expected an object with tool and arguments")
+        elif (name is not None and name != "none") or (isinstance(item, Mapping) and not {"tool", "name"} & set(item)):
+            raise MissingTraceError(f"found {describe_found(item)}, expected an object with tool and arguments")
     return ToolCall.read_trace(calls)

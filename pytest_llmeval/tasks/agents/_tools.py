@@ -151,7 +151,7 @@ class Tools(Evaluator):
         if self.arguments != "ignore":
             nulls = "" if self._rules.null_is_absent else self.null_arguments
             rules = options_digest(
-                [each for each in (self.ignore_arguments, self.defaults, self.compare, nulls) if each]
+                [option for option in (self.ignore_arguments, self.defaults, self.compare, nulls) if option]
             )
             how_compared = f"arguments:{self.arguments}|pairing:optimal|{rules}{names}"
             metrics.append(Metric(_ACCURACY, signature=how_compared))

@@ -119,14 +119,14 @@ class WorkspaceTarget(BatchTarget):
         except (OSError, shutil.Error, GitError) as error:
             raise PredictionError(f"has no workspace: {error}") from None
         before = _read_files(work, {})
-        command = [each.replace(INPUT, text) for each in self._command]
-        stdin = "" if any(INPUT in each for each in self._command) else text
+        command = [word.replace(INPUT, text) for word in self._command]
+        stdin = "" if any(INPUT in word for word in self._command) else text
         with stopwatch().call():
             code, out, errors = await self._run(command, work, scratch, stdin)
         if contaminated := self._contamination(out + errors):
             raise PredictionError(f"is contaminated, so its answer does not count: {contaminated}")
         outcome = {"exit_code": code, **_changes(before, _read_files(work, before)), "stderr": errors[-_LONGEST_TEXT:]}
-        outcome["after"] = [await self._after(each, work, scratch) for each in self._spec.after]
+        outcome["after"] = [await self._after(after_command, work, scratch) for after_command in self._spec.after]
         return {**read_transcript(out), "outcome": outcome}
 
     def _fill(self, work: Path) -> None:
@@ -209,7 +209,7 @@ class WorkspaceTarget(BatchTarget):
             for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
                 if path.is_file():
                     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-                    line = next((each for each in lines if _is_shown(each.strip(), text)), "")
+                    line = next((candidate for candidate in lines if _is_shown(candidate.strip(), text)), "")
                     if line:
                         return f"it shows a line of {name}: {excerpt(line.strip(), 80)}"
         return ""

@@ -62,7 +62,7 @@ def utterance_texts(conversation: Any) -> list[str] | None:
         conversation = conversation.get("conversation")
     if not isinstance(conversation, (list, tuple)):
         return None
-    utterances = [each.get("text") if isinstance(each, Mapping) else each for each in conversation]
+    utterances = [utterance.get("text") if isinstance(utterance, Mapping) else utterance for utterance in conversation]
     texts = [text for text in utterances if isinstance(text, str)]
     return texts if len(texts) == len(utterances) else None
 
@@ -187,12 +187,12 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, 
     pairs: list[Pair] = []
     faults = []
     read = _InternalRows()
-    for position, each in enumerate(raw, start=1):
+    for position, row in enumerate(raw, start=1):
         try:
-            internal = read.pair(each, subtask)
-            pairs.append(checked_order(gold_pair(each, subtask, texts) if internal is None else internal))
+            internal = read.pair(row, subtask)
+            pairs.append(checked_order(gold_pair(row, subtask, texts) if internal is None else internal))
         except PairFault as fault:
-            faults.append(SubmissionFault(name, position, each, fault.rule, str(fault)))
+            faults.append(SubmissionFault(name, position, row, fault.rule, str(fault)))
     return Gold(pairs, faults)
 
 
@@ -249,20 +249,20 @@ def read_prediction(
     candidates: list[Pair] = []
     keep: list[bool] = []
     read = _InternalRows()
-    for position, (each, flag) in enumerate(zip(raw, flags, strict=True), start=1):
+    for position, (row, flag) in enumerate(zip(raw, flags, strict=True), start=1):
         try:
-            pair = read.pair(each, subtask)
+            pair = read.pair(row, subtask)
             if pair is None:
                 # Words that are nowhere make a span of their own that meets no other.
                 nowhere = (-position, -position)
-                pair = parse_pair(each, subtask) if texts is None else gold_pair(each, subtask, texts, nowhere)
+                pair = parse_pair(row, subtask) if texts is None else gold_pair(row, subtask, texts, nowhere)
             candidates.append(pair)
         except PairFault as fault:
-            faults.append(SubmissionFault(name, position, each, fault.rule, str(fault)))
+            faults.append(SubmissionFault(name, position, row, fault.rule, str(fault)))
         else:
             keep.append(flag)
             if wrong := order_fault(pair):
-                faults.append(SubmissionFault(name, position, each, "span order", wrong))
+                faults.append(SubmissionFault(name, position, row, "span order", wrong))
     return Predicted(candidates, keep, faults)
 
 
@@ -310,8 +310,8 @@ class _InternalRows:
 
 def _name(value: Any, name: Any) -> Any:
     identifier = value.get(ID) if isinstance(value, Mapping) else None
-    for each in (identifier, name):
-        number = whole_number(each)
+    for candidate_id in (identifier, name):
+        number = whole_number(candidate_id)
         if number is not None:
             return number
     return name

@@ -178,15 +178,15 @@ class EmotionCause(Evaluator):
         """Return the metrics, those that the task ranks by first."""
         named = {name: score_names(name) for name in self._reported}
         order = [
-            *((name, each) for name, (_, weighted, _) in named.items() for each in weighted),
-            *((name, each) for name, (micro, _, _) in named.items() for each in micro),
-            *((name, each) for name, (_, _, four) in named.items() for each in four),
+            *((name, metric_name) for name, (_, weighted, _) in named.items() for metric_name in weighted),
+            *((name, metric_name) for name, (micro, _, _) in named.items() for metric_name in micro),
+            *((name, metric_name) for name, (_, _, four) in named.items() for metric_name in four),
             *((name, f"{name}_{part}[emotion]") for name in named for part in PARTS),
             (self._families[0], _SUPPORT),
         ]
         metrics = [
-            Metric(each, high=None if each == _SUPPORT else 1.0, signature=self._signature(name))
-            for name, each in order
+            Metric(metric_name, high=None if metric_name == _SUPPORT else 1.0, signature=self._signature(name))
+            for name, metric_name in order
         ]
         if self.two_step:
             metrics.append(Metric(_KEEP_RATE, signature=self._signature("all")))
@@ -424,7 +424,7 @@ def _of_pairs(change: _PairChange) -> AnswerChange:
         pairs = list(dict.fromkeys(predicted.pairs()))
         right = [pair for pair in pairs if pair.emotion in _EMOTIONS and any(_meet(pair, other) for other in gold)]
         new = change(pairs, right, gold, near)
-        return None if new is None else [format_pair(each) for each in new]
+        return None if new is None else [format_pair(pair) for pair in new]
 
     return changed
 
@@ -442,8 +442,8 @@ def _exchanged(others: Callable[[Pair, list[Pair], Sequence[Pair]], list[Pair]])
 
     def change(pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
         known = {*gold, *pairs}
-        free = {each: [other for other in others(each, pairs, gold) if other not in known] for each in right}
-        choices = [(each, unknown) for each, unknown in free.items() if unknown]
+        free = {pair: [other for other in others(pair, pairs, gold) if other not in known] for pair in right}
+        choices = [(pair, unknown) for pair, unknown in free.items() if unknown]
         if not choices:
             return None
         chosen, unknown = near.rng.choice(choices)
@@ -466,7 +466,7 @@ def _added(pairs: list[Pair], _right: list[Pair], gold: Sequence[Pair], near: Ne
     template = near.rng.choice(known) if known else None
     if template is None:
         return None
-    emotions = {each.emotion for each in known if each.emotion_utterance == template.emotion_utterance}
+    emotions = {pair.emotion for pair in known if pair.emotion_utterance == template.emotion_utterance}
     free = [emotion for emotion in _EMOTIONS if emotion not in emotions]
     return [*pairs, template._replace(emotion=near.rng.choice(free))] if free else None
 
@@ -478,9 +478,9 @@ def _other_emotions(pair: Pair, _pairs: list[Pair], _gold: Sequence[Pair]) -> li
 def _other_causes(pair: Pair, pairs: list[Pair], gold: Sequence[Pair]) -> list[Pair]:
     """Move a cause to an utterance that causes nothing of this emotion."""
     causes = {
-        each.cause_utterance
-        for each in (*gold, *pairs)
-        if (each.emotion_utterance, each.emotion) == (pair.emotion_utterance, pair.emotion)
+        other.cause_utterance
+        for other in (*gold, *pairs)
+        if (other.emotion_utterance, other.emotion) == (pair.emotion_utterance, pair.emotion)
     }
     numbers = (pair.cause_utterance - 1, pair.cause_utterance + 1)
     return [pair._replace(cause_utterance=number) for number in numbers if number > 0 and number not in causes]
@@ -490,7 +490,7 @@ def _other_spans(pair: Pair, _pairs: list[Pair], gold: Sequence[Pair]) -> list[P
     """Move a span behind all that is right in its utterance, so that it shares no word with it."""
     if not isinstance(pair, SpanPair) or pair.start >= pair.end:
         return []
-    spans = (each for each in gold if isinstance(each, SpanPair) and each.cause_utterance == pair.cause_utterance)
+    spans = (other for other in gold if isinstance(other, SpanPair) and other.cause_utterance == pair.cause_utterance)
     start = max((span.end for span in spans), default=0)
     return [pair._replace(start=start, end=start + pair.end - pair.start)]
 

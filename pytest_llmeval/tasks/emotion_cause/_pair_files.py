@@ -76,8 +76,8 @@ class PairFile:
         self.steps = self.internal = steps
         data = document.data
         if steps:
-            for index, each in enumerate(data):
-                self._add_entry((index,), each)
+            for index, entry in enumerate(data):
+                self._add_entry((index,), entry)
         elif isinstance(data, dict) and ID in data:
             self._add_entry((), data)
         elif isinstance(data, dict) and (key := next((key for key in CANDIDATES if key in data), None)):
@@ -86,8 +86,8 @@ class PairFile:
             self.fault((), None, "submission form", f"found {quoted(data)}, expected a list")
         else:
             self.internal = bool(data) and isinstance(data[0], list)
-            for index, each in enumerate(data):
-                (self._add_row if self.internal else self._add_entry)((index,), each)
+            for index, entry in enumerate(data):
+                (self._add_row if self.internal else self._add_entry)((index,), entry)
 
     def fault(
         self, place: Steps, number: Any, rule: Rule, message: str, *, position: int = 0, pair: Any = None
@@ -226,7 +226,7 @@ class _StepReader:
         if _ITEMS.sub("", text).strip("[](), \t"):
             self._fault(f"found {quoted(text)}, expected a list of pairs")
             return []
-        groups = ([each.strip(" '\"") for each in items.split(",")] for items in _ITEMS.findall(text) if items.strip())
+        groups = ([item.strip(" '\"") for item in items.split(",")] for items in _ITEMS.findall(text) if items.strip())
         return [[_read_item(item) for item in group] for group in groups]
 
     def _peek(self) -> str:
@@ -360,7 +360,7 @@ def _texts(conversation: PairConversation, known: PairConversation | None) -> li
 
 def official_text(pairs: Mapping[int, Sequence[Pair]]) -> str:
     """Return the text of a submission, with a line for each conversation."""
-    return _lines({ID: number, PAIRS: [format_pair(pair) for pair in each]} for number, each in pairs.items())
+    return _lines({ID: number, PAIRS: [format_pair(pair) for pair in own_pairs]} for number, own_pairs in pairs.items())
 
 
 def internal_text(pairs: Mapping[int, Sequence[Pair]], *, with_spans: bool = False) -> str:
@@ -372,12 +372,14 @@ def internal_text(pairs: Mapping[int, Sequence[Pair]], *, with_spans: bool = Fal
             become one.
     """
     rows: list[tuple[int, ...]] = []
-    for number, each in pairs.items():
+    for number, own_pairs in pairs.items():
         if with_spans:
-            rows += [(number, *pair[:-1], EMOTIONS.index(pair.emotion)) for pair in each]
+            rows += [(number, *pair[:-1], EMOTIONS.index(pair.emotion)) for pair in own_pairs]
             continue
-        plain = [(number, pair.emotion_utterance, pair.cause_utterance, EMOTIONS.index(pair.emotion)) for pair in each]
-        spans = any(isinstance(pair, SpanPair) for pair in each)
+        plain = [
+            (number, pair.emotion_utterance, pair.cause_utterance, EMOTIONS.index(pair.emotion)) for pair in own_pairs
+        ]
+        spans = any(isinstance(pair, SpanPair) for pair in own_pairs)
         rows += dict.fromkeys(plain) if spans else plain
     return _lines(rows)
 

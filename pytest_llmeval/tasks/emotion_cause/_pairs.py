@@ -156,7 +156,7 @@ def _internal_numbers(raw: Any) -> list[int] | None:
         return None
     named = _SPELLED.get(raw[-1]) if isinstance(raw[-1], str) else None
     last = raw[-1] if named is None else EMOTIONS.index(named)
-    numbers = [number for each in (*raw[:-1], last) if (number := whole_number(each)) is not None]
+    numbers = [number for value in (*raw[:-1], last) if (number := whole_number(value)) is not None]
     return numbers if len(numbers) == len(raw) else None
 
 

@@ -253,7 +253,7 @@ def support(sums: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
 
 def keep_rate(sums: Mapping[str, FloatArray]) -> FloatArray:
     """Return kept candidates over all candidates, in [0, 1); 0 if there are none."""
-    filtered, candidates = (_rows(sums, each.predicted, EMOTIONS).sum(axis=0) for each in (FILTERED, ALL))
+    filtered, candidates = (_rows(sums, columns.predicted, EMOTIONS).sum(axis=0) for columns in (FILTERED, ALL))
     rate: FloatArray = filtered / (candidates + _EPSILON)
     return rate
 
@@ -293,4 +293,4 @@ def _weighted(each: Sequence[FloatArray], weight: FloatArray) -> list[list[Float
 def _named(name: str, families: Iterable[Iterable[FloatArray]]) -> dict[str, FloatArray]:
     """Give micro scores and both kinds of weighted ones their names."""
     pairs = zip(score_names(name), families, strict=True)
-    return {each: column for names, columns in pairs for each, column in zip(names, columns, strict=True)}
+    return {metric_name: column for names, columns in pairs for metric_name, column in zip(names, columns, strict=True)}

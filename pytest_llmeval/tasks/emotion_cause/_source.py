@@ -156,8 +156,10 @@ def _utterances(conversation: Any) -> Any:
     if not isinstance(conversation, list):
         return None
     return [
-        {key: value for key, value in each.items() if key != "emotion"} if isinstance(each, dict) else each
-        for each in conversation
+        {key: value for key, value in utterance.items() if key != "emotion"}
+        if isinstance(utterance, dict)
+        else utterance
+        for utterance in conversation
     ]
 
 

@@ -38,14 +38,14 @@ def cal_prf(pred_y: Any, true_y: Any, doc_len: Any, average: str = "binary") -> 
     """
     del average
     hits = predicted = right = 0.0
-    for answers, labels, length in zip(*(normalized(each) for each in (pred_y, true_y, doc_len)), strict=True):
+    for answers, labels, length in zip(*(normalized(argument) for argument in (pred_y, true_y, doc_len)), strict=True):
         if min(len(answers), len(labels)) < length:
             raise ValueError(f"found rows of {len(answers)} and {len(labels)} labels, expected {length} or more")
         pairs = [(bool(answer), bool(label)) for answer, label in zip(answers[:length], labels[:length], strict=True)]
         hits += sum(answer and label for answer, label in pairs)
         predicted += sum(answer for answer, _ in pairs)
         right += sum(label for _, label in pairs)
-    precision, recall, f1 = (float(each[0]) for each in prf(*(np.array([n]) for n in (hits, predicted, right))))
+    precision, recall, f1 = (float(rate[0]) for rate in prf(*(np.array([n]) for n in (hits, predicted, right))))
     return precision, recall, f1
 
 
@@ -80,7 +80,7 @@ def prf_2nd_step_emocate(pair_id_all: Any, pair_id: Any, pred_y: Any) -> list[fl
     for step in ("filtered", "all"):
         _, weighted, four = score_names(step)
         names += [f"{step}_f1[{emotion}]" for emotion in SCORED]
-        names += [each for precision, recall, f1 in (weighted, four) for each in (f1, precision, recall)]
+        names += [name for precision, recall, f1 in (weighted, four) for name in (f1, precision, recall)]
     return [scores[name] for name in (*names, "keep_rate")]
 
 
@@ -101,8 +101,8 @@ def conf_mat(true_pairs: Any, pred_pairs: Any) -> "npt.NDArray[np.int64]":
     gold, predicted = set(right), set(answers)
     for answer in answers:
         matrix[answer[-1] if answer in gold else 0, answer[-1]] += 1
-    for each in right:
-        matrix[each[-1], 0] += each not in predicted
+    for key in right:
+        matrix[key[-1], 0] += key not in predicted
     return matrix
 
 
@@ -154,10 +154,13 @@ def _official_scores(pred_data: Any, gold_data: Any, subtask: Subtask) -> Mappin
     submission: Sequence[Any] = normalized(pred_data)
     gold: Sequence[Mapping[str, Any]] = normalized(gold_data)
     # The original scores spans that end before they start.
-    if faults := [each for each in validate_submission(submission, subtask, gold) if each.rule != "span order"]:
+    if faults := [fault for fault in validate_submission(submission, subtask, gold) if fault.rule != "span order"]:
         raise ValueError("; ".join(map(str, faults)))
-    answers = {whole_number(each[ID]): each for each in submission}
-    cases = [Case(str(each[ID]), expected=each, prediction=answers[whole_number(each[ID])]) for each in gold]
+    answers = {whole_number(entry[ID]): entry for entry in submission}
+    cases = [
+        Case(str(conversation[ID]), expected=conversation, prediction=answers[whole_number(conversation[ID])])
+        for conversation in gold
+    ]
     evaluator = EmotionCause(subtask=subtask)
     return _scores(evaluator, map(evaluator.measure, cases))
 

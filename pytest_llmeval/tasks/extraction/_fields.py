@@ -51,10 +51,10 @@ class NumberOptions:
     relative: float = 0.0
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for option in fields(self):
+            value = getattr(self, option.name)
             if not (value >= 0 and math.isfinite(value)):
-                raise ValueError(f"found {each.name} {value!r}, expected a number of at least 0")
+                raise ValueError(f"found {option.name} {value!r}, expected a number of at least 0")
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class ComparatorOptions:
     fields: "dict[str, Comparator] | None" = None
 
     def __post_init__(self) -> None:
-        options = [each for each in ("number", "date", "set", "list", "fields") if getattr(self, each) is not None]
+        options = [name for name in ("number", "date", "set", "list", "fields") if getattr(self, name) is not None]
         if len(options) != 1:
             names = " and ".join(options) or "no options"
             raise ValueError(
@@ -263,7 +263,7 @@ def _record(draft: _Draft, options: Mapping[str, Comparator], *, named: bool) ->
         raise FieldsError([(draft.path, f"found the field {twice[0]!r} twice, expected it once")])
     drafts = {**inside.fields, **draft.fields}
     others = drafts.pop(_OTHERS, _Draft(comparator="exact"))
-    nodes = {name: None if each.comparator == "ignore" else _build(each) for name, each in drafts.items()}
+    nodes = {name: None if child.comparator == "ignore" else _build(child) for name, child in drafts.items()}
     return Record(nodes, _others_node(others), named=named)
 
 
@@ -419,7 +419,7 @@ def _of_another_form(answer: Any, expected: Any) -> str | None:
     objects = isinstance(answer, Mapping) and isinstance(expected, Mapping)
     if not objects or not answer or not expected or not answer.keys().isdisjoint(expected):
         return None
-    ours, theirs = (", ".join(printable(str(key)) for key in list(each)[:_MOST_KEYS]) for each in (expected, answer))
+    ours, theirs = (", ".join(printable(str(key)) for key in list(side)[:_MOST_KEYS]) for side in (expected, answer))
     return f"found an object with {theirs}, expected one with {ours}"
 
 
@@ -430,7 +430,11 @@ def _as_paths(options: Any) -> Any:
 def _by_path(out: FieldsOutcome) -> dict[str, float]:
     """Count how often each field was expected, and right."""
     right = Counter(out.right)
-    expected = right + Counter(each.path for each, _ in out.wrong) + Counter(each.path for each in out.missing)
+    expected = (
+        right
+        + Counter(field_value.path for field_value, _ in out.wrong)
+        + Counter(field_value.path for field_value in out.missing)
+    )
     for path, whole in out.whole:
         expected[path] += 1
         right[path] += whole

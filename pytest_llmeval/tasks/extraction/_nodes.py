@@ -75,9 +75,12 @@ class FieldsOutcome:
 
     def lines(self) -> list[str]:
         """Say what is not right, each field with what was found and what was expected."""
-        lines = [f"{each.place}: found {_cut(value)}, expected {_cut(each.value)}" for each, value in self.wrong]
-        lines += [f"{each.place}: missing, expected {_cut(each.value)}" for each in self.missing]
-        return lines + [f"{each.place}: extra, found {_cut(each.value)}" for each in self.extra]
+        lines = [
+            f"{field_value.place}: found {_cut(value)}, expected {_cut(field_value.value)}"
+            for field_value, value in self.wrong
+        ]
+        lines += [f"{field_value.place}: missing, expected {_cut(field_value.value)}" for field_value in self.missing]
+        return lines + [f"{field_value.place}: extra, found {_cut(field_value.value)}" for field_value in self.extra]
 
 
 def _cut(value: Any) -> str:
@@ -244,10 +247,10 @@ class Record(FieldNode):
 
     def _items(self, value: Any) -> Iterator[tuple[str, FieldNode, Any]]:
         """Yield the fields of an object that count."""
-        for name, each in value.items():
+        for name, item in value.items():
             node = self.fields.get(name, self.others)
-            if node is not None and each is not None:
-                yield name, node, each
+            if node is not None and item is not None:
+                yield name, node, item
 
     @cached_property
     def transitive(self) -> bool:
@@ -260,11 +263,11 @@ class Record(FieldNode):
             return None if value is None else ("other", exact_key(value))
         keys = []
         exact = self.others if isinstance(self.others, AnyValue) and self.others.leaf.leaf is EXACT else self
-        for name, each in value.items():
+        for name, item in value.items():
             node = self.fields.get(name, self.others)
-            if node is None or each is None:
+            if node is None or item is None:
                 continue
-            key = each if node is exact and type(each) in SCALARS else node.key(each)
+            key = item if node is exact and type(item) in SCALARS else node.key(item)
             if key is not None:
                 keys.append((name, key))
         return frozenset(keys) or None
@@ -274,24 +277,24 @@ class Record(FieldNode):
         if not isinstance(value, dict):
             into.append(FieldValue(path, place, value))
             return
-        for name, node, each in self._items(value):
-            node.collect(field_path(path, name), field_path(place, name), each, into)
+        for name, node, item in self._items(value):
+            node.collect(field_path(path, name), field_path(place, name), item, into)
 
     def compare(self, path: str, place: str, expected: Any, actual: Any, out: FieldsOutcome) -> None:
         """Compare the fields that either object has."""
         before = out.faults
         if isinstance(expected, dict) and isinstance(actual, dict):
             prefix, place_prefix = (f"{path}." if path else ""), (f"{place}." if place else "")
-            for name, each in expected.items():
+            for name, item in expected.items():
                 node, other = self.fields.get(name, self.others), actual.get(name)
-                if type(each) is type(other) and type(each) in SCALARS and each == other and isinstance(node, Plain):
+                if type(item) is type(other) and type(item) in SCALARS and item == other and isinstance(node, Plain):
                     out.right.append(prefix + name)
                 else:
-                    compare(node, prefix + name, place_prefix + name, each, other, out)
+                    compare(node, prefix + name, place_prefix + name, item, other, out)
             if actual.keys() - expected.keys():
-                for name, node, each in self._items(actual):
+                for name, node, item in self._items(actual):
                     if name not in expected:
-                        node.collect(prefix + name, place_prefix + name, each, out.extra)
+                        node.collect(prefix + name, place_prefix + name, item, out.extra)
         else:
             self.clash(path, place, expected, actual, out)
         if self.named:
@@ -302,8 +305,8 @@ class Record(FieldNode):
         if not isinstance(value, dict):
             yield f"{place}: found {describe_found(value)}, expected an object"
             return
-        for name, node, each in self._items(value):
-            yield from node.faults(field_path(place, name), each)
+        for name, node, item in self._items(value):
+            yield from node.faults(field_path(place, name), item)
 
 
 @dataclass(frozen=True)
@@ -377,9 +380,9 @@ class Elements(FieldNode):
         if not isinstance(value, list | tuple):
             into.append(FieldValue(path, place, value))
             return
-        for index, each in enumerate(value):
-            if each is not None:
-                self.element.collect(element_path(path), element_path(place, index), each, into)
+        for index, element in enumerate(value):
+            if element is not None:
+                self.element.collect(element_path(path), element_path(place, index), element, into)
 
     def compare(self, path: str, place: str, expected: Any, actual: Any, out: FieldsOutcome) -> None:
         """Compare the aligned elements; the others are missing or extra."""
@@ -389,10 +392,10 @@ class Elements(FieldNode):
             for row, column in sorted(self._aligned(place, expected, actual)):
                 left, right = rows.pop(row), columns.pop(column)
                 compare(self.element, element_path(path), element_path(place, row), left, right, out)
-            for index, each in rows.items():
-                compare(self.element, element_path(path), element_path(place, index), each, None, out)
-            for index, each in columns.items():
-                compare(self.element, element_path(path), element_path(place, index), None, each, out)
+            for index, element in rows.items():
+                compare(self.element, element_path(path), element_path(place, index), element, None, out)
+            for index, element in columns.items():
+                compare(self.element, element_path(path), element_path(place, index), None, element, out)
         else:
             self.clash(path, place, expected, actual, out)
         out.whole.append((path, out.faults == before))
@@ -402,8 +405,8 @@ class Elements(FieldNode):
         if not isinstance(value, list | tuple):
             yield f"{place}: found {describe_found(value)}, expected a list"
             return
-        for index, each in enumerate(value):
-            yield from self.element.faults(element_path(place, index), each)
+        for index, element in enumerate(value):
+            yield from self.element.faults(element_path(place, index), element)
 
     def _aligned(self, place: str, expected: Sequence[Any], actual: Sequence[Any]) -> list[tuple[int, int]]:
         """Return pairs of indices; elements with the same key first of all go together."""

@@ -80,7 +80,7 @@ def exact_key(value: Any) -> Hashable:
     """
     if isinstance(value, dict):
         # Called for each call of each trace: a scalar needs no call of its own.
-        return frozenset([(name, each if type(each) in SCALARS else exact_key(each)) for name, each in value.items()])
+        return frozenset([(name, item if type(item) in SCALARS else exact_key(item)) for name, item in value.items()])
     if type(value) in SCALARS or value is None:
         return value  # type: ignore[no-any-return]  # one of SCALARS
     if isinstance(value, bool):

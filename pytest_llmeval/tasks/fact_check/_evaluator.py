@@ -77,7 +77,7 @@ def answer_lines(details: Mapping[str, Any], *, verdict_right: bool, explained: 
         ("missed_evidence", "source not cited"),
         ("unmatched_citations", "citation that matches no source"),
     ):
-        lines += [f"{words}: {each}" for each in details.get(name, ())]
+        lines += [f"{words}: {text}" for text in details.get(name, ())]
         if (total := details.get(f"{name}_count", 0)) > len(details.get(name, ())):
             lines.append(f"{words}: {total - len(details[name])} more")
     if not explained:

@@ -80,7 +80,7 @@ _SCHEME = re.compile(r"https?://(?!/|\Z)")
 
 def original_citations(text: str, listed: Sequence[EvidenceSource]) -> Iterator[str]:
     """Yield the citations of a text that are not among the listed sources."""
-    known = {each for source in listed for each in (source.text, *source.urls)}
+    known = {reference for source in listed for reference in (source.text, *source.urls)}
     return (citation.text for citation in find_citations(text) if citation.text not in known)
 
 
@@ -481,7 +481,10 @@ class EvidenceMatcher:
         )
         pairs = [pair for citation in left for other in right if (pair := self._pair(citation, other)) is not None]
         return EvidenceMatch(
-            tuple(each.source.text for each in left), tuple(each.source.text for each in right), tuple(pairs), self.form
+            tuple(piece.source.text for piece in left),
+            tuple(piece.source.text for piece in right),
+            tuple(pairs),
+            self.form,
         )
 
     def explain(self, cited: str, gold: str, claim: str = "") -> MatchedPair | None:

@@ -216,7 +216,7 @@ def _chinese_shares(text: str) -> Iterator[Quantity]:
     """Yield the percentages that are written in Chinese words, such as 百分之五点二, and tenths, such as 三成."""
     for match in _SHARE.finditer(text):
         whole, _, fraction = match["percent"].partition("点")
-        value = Decimal(_whole_number(whole)) + Decimal(f"0.{''.join(str(_NUMERALS[each]) for each in fraction)}")
+        value = Decimal(_whole_number(whole)) + Decimal(f"0.{''.join(str(_NUMERALS[digit]) for digit in fraction)}")
         yield Quantity(f"{value.normalize():f}%", match.start(), match.end(), citable=True)
     for match in _TENTHS.finditer(text):
         tenths, more = match["tenths"], match["more"]
@@ -269,8 +269,8 @@ def _folded(name: str) -> str:
 def _units() -> tuple[dict[str, str], dict[str, str]]:
     """Return signs and words, each with its unit."""
     units = load_taxonomy("citations")["units"]
-    signs = {_folded(name): unit for unit, each in units.items() for name in each.get("signs", ())}
-    words = {_folded(name): unit for unit, each in units.items() for name in each["words"]}
+    signs = {_folded(name): unit for unit, spellings in units.items() for name in spellings.get("signs", ())}
+    words = {_folded(name): unit for unit, spellings in units.items() for name in spellings["words"]}
     return signs, words
 
 

@@ -356,9 +356,9 @@ def original_metrics(suite: Mapping[str, Any]) -> dict[str, Any]:
     results = [_result(case) for case in suite["cases"]]
     scored = [result for result in results if result["verdict_correct"] is not None]
     matrix: dict[str, dict[str, int]] = {}
-    for each in scored:
-        row = matrix.setdefault(str(each.get("gold_verdict")), {})
-        predicted = str(each.get("predicted_verdict"))
+    for result in scored:
+        row = matrix.setdefault(str(result.get("gold_verdict")), {})
+        predicted = str(result.get("predicted_verdict"))
         row[predicted] = row.get(predicted, 0) + 1
     return {
         "total_tests": len(results),
@@ -372,7 +372,7 @@ def original_metrics(suite: Mapping[str, Any]) -> dict[str, Any]:
         "verdict_accuracy_by_class": _by_label(values, _ACCURACY),
         "evidence_macro_f1_by_verdict": _by_label(values, "evidence_f1"),
         "explanation_error_types": {
-            flag: sum(each["explanation_errors"].get(flag, False) for each in scored) for flag in FLAGS
+            flag: sum(result["explanation_errors"].get(flag, False) for result in scored) for flag in FLAGS
         },
         "confusion_matrix": matrix,
     }
@@ -387,22 +387,24 @@ def _renamed(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _by_label(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {
-        each.removeprefix(f"{name}[").removesuffix("]"): value
-        for each, value in values.items()
-        if each.startswith(f"{name}[")
+        key.removeprefix(f"{name}[").removesuffix("]"): value
+        for key, value in values.items()
+        if key.startswith(f"{name}[")
     }
 
 
 def analysis_of(suite: Mapping[str, Any]) -> dict[str, Any]:
     """Return the claims of each list of the error analysis."""
-    listed = {each["bucket"]: each["cases"] for each in suite.get("error_buckets", ())}
+    listed = {bucket["bucket"]: bucket["cases"] for bucket in suite.get("error_buckets", ())}
     results = {case["id"]: _result(case) for case in suite["cases"]}
     return {name: [results[key] for key in listed.get(name, ())] for name in _LISTS}
 
 
 def _result(case: Mapping[str, Any]) -> dict[str, Any]:
     metrics = case["metrics"]
-    details: Mapping[str, Any] = next((each for each in case["details"].values() if "predicted_verdict" in each), {})
+    details: Mapping[str, Any] = next(
+        (detail for detail in case["details"].values() if "predicted_verdict" in detail), {}
+    )
     known = {name: details[name] for name in _DETAILS if name in details}
     right = metrics.get(_ACCURACY)
     errors = {flag: bool(share) for flag in FLAGS if (share := metrics.get(defect(flag))) is not None}

@@ -129,7 +129,7 @@ class FactCheckSource(FileSource):
         def with_id(row: Any) -> Any:
             if not isinstance(row, dict):
                 return row
-            if known := next((each for each in _RESULT_KEYS if each["verdict"] in row), None):
+            if known := next((keys for keys in _RESULT_KEYS if keys["verdict"] in row), None):
                 reply = {key: row[name] for key, name in known.items() if row.get(name) is not None}
                 row = {**row, "prediction": reply if "verdict" in reply else None}
             elif not any(key in row for key in _READ_KEYS):

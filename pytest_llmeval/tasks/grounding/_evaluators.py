@@ -212,8 +212,8 @@ def _counts(metric: str, findings: Findings) -> Mapping[str, float] | Unknown:
     """The counts of a metric for a case."""
     results = [findings.items[step] for step in _STEPS[metric]]
     unknown = [result for result in results if isinstance(result, Unknown)]
-    if unknown and (len(unknown) == len(results) or any(each.errored for each in unknown)):
-        return next((each for each in unknown if each.errored), unknown[0])
+    if unknown and (len(unknown) == len(results) or any(result.errored for result in unknown)):
+        return next((result for result in unknown if result.errored), unknown[0])
     known = [[] if isinstance(result, Unknown) else result for result in results]
     if metric == "factual_f1":
         # A side without claims adds nothing to its own sums: what the other side lacks still counts.
@@ -294,7 +294,7 @@ class Checklist(JudgedEvaluator):
         if own is None:
             return self.instructions
         if not isinstance(own, list | tuple) or not all(map(_is_text, own)):
-            wrong = next(each for each in own if not _is_text(each)) if isinstance(own, list | tuple) else own
+            wrong = next(item for item in own if not _is_text(item)) if isinstance(own, list | tuple) else own
             raise EvaluatorError(f"expected.{INSTRUCTIONS}: found {describe_found(wrong)}, expected a list of texts")
         return (*self.instructions, *own)
 
@@ -325,9 +325,9 @@ class Checklist(JudgedEvaluator):
         judged = list(zip(instructions, verdict.details["verdicts"], strict=True))
         wrong = [
             f"instruction {number} is not followed: {as_line(text)}"
-            + (f" ({as_line(each['reason'])})" * bool(each["reason"]))
-            for number, (text, each) in enumerate(judged, 1)
-            if not each["followed"]
+            + (f" ({as_line(opinion['reason'])})" * bool(opinion["reason"]))
+            for number, (text, opinion) in enumerate(judged, 1)
+            if not opinion["followed"]
         ]
         counts = {
             "followed": len(judged) - len(wrong),

@@ -56,15 +56,15 @@ def _read_items(
         numbers: tuple[Any, ...] = tuple(item.get(name) for name in names)
         if any(type(number) is not int for number in numbers) or numbers not in known:
             value_text = ", ".join(f"{name} {excerpt(repr(item.get(name)), _LONGEST_EXCERPT)}" for name in names)
-            expected = listed([_place(names, each) for each in places])
+            expected = listed([_place(names, place) for place in places])
             raise unreadable(reply, f"found {value_text}, expected each of {expected} once")
         if numbers in by_numbers:
             raise unreadable(reply, f"found {_place(names, numbers)} twice, expected each once")
         by_numbers[numbers] = item
-    missing = [_place(names, each) for each in places if each not in by_numbers]
+    missing = [_place(names, place) for place in places if place not in by_numbers]
     if missing:
         raise unreadable(reply, f"{listed(missing)} missing, expected each of {len(places)} once")
-    return [by_numbers[each] for each in places]
+    return [by_numbers[place] for place in places]
 
 
 def _place(names: Sequence[str], numbers: tuple[int, ...]) -> str:
@@ -96,14 +96,14 @@ def _listing(truth: str) -> Listing:
 
 
 def _grades(truth: str, verdict: Verdict) -> list[float]:
-    return [float(each[truth]) for each in verdict.details[_VERDICTS]]
+    return [float(opinion[truth]) for opinion in verdict.details[_VERDICTS]]
 
 
 def _joined(truth: str, verdicts: Sequence[Verdict], grades: Sequence[float]) -> Verdict:
     """The joined opinions of jurors with their reasons, of those whose view it is."""
     rows = zip(*(verdict.details[_VERDICTS] for verdict in verdicts), strict=True)
     joined = [
-        _agreed([each for each in row if each[truth] == grade], {truth: bool(grade)})
+        _agreed([opinion for opinion in row if opinion[truth] == grade], {truth: bool(grade)})
         for row, grade in zip(rows, grades, strict=True)
     ]
     return Verdict(sum(grades) / len(grades), details={_VERDICTS: joined})
@@ -112,7 +112,7 @@ def _joined(truth: str, verdicts: Sequence[Verdict], grades: Sequence[float]) ->
 def _agreed(items: Sequence[Mapping[str, Any]], agreed: dict[str, Any]) -> dict[str, Any]:
     for name, value in items[0].items():
         if isinstance(value, list):
-            agreed[name] = sorted({each for item in items for each in item[name]})
+            agreed[name] = sorted({element for item in items for element in item[name]})
         elif name not in agreed:
             agreed[name] = "; ".join(dict.fromkeys(item[name] for item in items if item[name]))
     return agreed
@@ -273,7 +273,7 @@ def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
     claims: dict[str, dict[str, Any]] = {}
     for number, item in zip(numbers, sentences, strict=True):
         texts = item.get("claims")
-        if not isinstance(texts, list) or not all(isinstance(each, str) and each.strip() for each in texts):
+        if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
             raise unreadable(reply, f"expected a list of texts as claims of sentence {number}")
         for text in texts:
             # What is said twice in the same words is one claim, and counts once.
@@ -287,11 +287,11 @@ def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) ->
     for number, item in zip(claims, items, strict=True):
         what = f"claim {number}"
         supported, by = _read_truth(reply, item, "supported", what), item.get("passages")
-        if not isinstance(by, list) or not all(type(each) is int for each in by):
+        if not isinstance(by, list) or not all(type(passage) is int for passage in by):
             raise unreadable(reply, f"expected a list of numbers as passages of {what}")
         if len(set(by)) < len(by):
             raise unreadable(reply, f"found a passage twice for {what}, expected each once")
-        if unknown := [each for each in by if each not in passages]:
+        if unknown := [passage for passage in by if passage not in passages]:
             raise unreadable(reply, f"found passage {unknown[0]} for {what}, expected one of {_listed(passages)}")
         if supported and not by:
             raise unreadable(reply, f"found {what} supported without a passage, expected those that support it")

@@ -112,7 +112,7 @@ def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:
 def _question(value: Any) -> str | None:
     """Return the question of an input: a text, the text under ``question``, or what there is besides the passages."""
     if isinstance(value, Mapping) and as_text(value.get("question")) is None:
-        value = {name: each for name, each in value.items() if name != _CONTEXTS and each is not None} or None
+        value = {name: part for name, part in value.items() if name != _CONTEXTS and part is not None} or None
     elif isinstance(value, Mapping):
         value = value["question"]
     text = "" if value is None else json_text(value)
@@ -371,9 +371,10 @@ def claim_details(findings: Findings) -> dict[str, Any]:
     details = {
         "claims": _claims(findings, "answer"),
         "expected_claims": _claims(findings, "reference"),
-        "contexts": [{"relevant": each["relevant"]} for each in _known(findings, CONTEXT_RELEVANCE)],
+        "contexts": [{"relevant": passage["relevant"]} for passage in _known(findings, CONTEXT_RELEVANCE)],
         "citations": [
-            {name: each[name] for name in ("sentence", "context", "supported")} for each in _known(findings, CITATIONS)
+            {name: citation[name] for name in ("sentence", "context", "supported")}
+            for citation in _known(findings, CITATIONS)
         ],
         "wrong": list(_lines(findings)),
     }

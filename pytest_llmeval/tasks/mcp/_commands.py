@@ -83,13 +83,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _snapshot(options: Namespace) -> CommandResult:
     definitions = _definitions(options)
-    secret = [str(each["name"]) for each in definitions["tools"] if has_secret(json.dumps(each, ensure_ascii=False))]
+    secret = [str(tool["name"]) for tool in definitions["tools"] if has_secret(json.dumps(tool, ensure_ascii=False))]
     if secret:
         raise LlmevalError(
             f"found what looks like a secret in the tool {secret[0]!r}, expected none: nothing is written"
         )
     write_text(options.file, [as_text(definitions)])
-    data = {"written": [str(options.file)], "tools": [each["name"] for each in definitions["tools"]]}
+    data = {"written": [str(options.file)], "tools": [tool["name"] for tool in definitions["tools"]]}
     return CommandResult(0, data, [f"{options.file}: {counted(len(data['tools']), 'tool')}; commit it"])
 
 
@@ -103,16 +103,16 @@ def _check(options: Namespace) -> CommandResult:
 
 
 def _lint(options: Namespace) -> CommandResult:
-    for each in options.ignore:
-        if each not in KINDS:
-            options.refuse(unknown_name("kind", each, KINDS))
+    for kind in options.ignore:
+        if kind not in KINDS:
+            options.refuse(unknown_name("kind", kind, KINDS))
     only = Path(options.server[0]) if len(options.server) == 1 else None
     if only is not None and (only.suffix in _FILES or only.is_dir()):
         tools = list(read_catalogue(only).values())
     else:
         listed = _definitions(options)["tools"]
-        tools = [ListedTool(each["name"], each.get("description", ""), each.get("inputSchema", {})) for each in listed]
-    findings = [each for each in lint(tools, options.overlap) if each.kind not in options.ignore]
+        tools = [ListedTool(tool["name"], tool.get("description", ""), tool.get("inputSchema", {})) for tool in listed]
+    findings = [finding for finding in lint(tools, options.overlap) if finding.kind not in options.ignore]
     summary = f"{counted(len(findings), 'finding')} in {counted(len(tools), 'tool')}"
     rows = [finding._asdict() for finding in findings]
     return CommandResult(1 if findings else 0, {"findings": rows}, [*findings, summary])
@@ -128,7 +128,7 @@ def _definitions(options: Namespace) -> dict[str, Any]:
     is_address = len(words) == 1 and words[0].startswith(("http://", "https://"))
     if not words:
         options.refuse("a server is missing: name its command or address")
-    headers = dict(_header(each) for each in options.header_from_env)
+    headers = dict(_header(header) for header in options.header_from_env)
     server = McpServer(
         () if is_address else words,
         url=words[0] if is_address else options.url,
@@ -177,9 +177,9 @@ def lint(tools: Iterable[ListedTool], overlap: float = OVERLAP) -> list[LintFind
         tools: The list that a model is shown.
         overlap: Share of common words of two descriptions from which on they are reported, above 0.
     """
-    listed = sorted(tools, key=lambda each: each.name)
-    findings = [finding for each in listed for finding in _of_tool(each)]
-    words = [frozenset(map(str.lower, _WORDS.findall(each.description))) for each in listed]
+    listed = sorted(tools, key=lambda tool: tool.name)
+    findings = [finding for tool in listed for finding in _of_tool(tool)]
+    words = [frozenset(map(str.lower, _WORDS.findall(tool.description))) for tool in listed]
     for (tool, own), (other, others) in combinations(zip(listed, words, strict=True), 2):
         common = len(own & others) / len(own | others) if own | others else 0.0
         if common >= overlap:
@@ -218,25 +218,25 @@ def _texts(value: Any, field: str, depth: int = 0) -> Iterator[tuple[str, str]]:
     elif depth < _DEEPEST:
         pairs: Iterable[tuple[Any, Any]] = ()
         if isinstance(value, Mapping):
-            pairs = ((name, each) for name, each in value.items() if not isinstance(each, str) or name != "type")
+            pairs = ((name, item) for name, item in value.items() if not isinstance(item, str) or name != "type")
         elif isinstance(value, Sequence):
             pairs = enumerate(value)
-        for name, each in pairs:
-            yield from _texts(each, f"{field}.{name}", depth + 1)
+        for name, item in pairs:
+            yield from _texts(item, f"{field}.{name}", depth + 1)
 
 
 def _in_schema(schema: Mapping[str, Any], field: str, depth: int = 0) -> Iterator[tuple[str, str, str]]:
     """Yield field, kind and message of parameters without a type or a description."""
     properties = schema.get("properties")
-    for name, each in (properties if isinstance(properties, Mapping) and depth < _DEEPEST else {}).items():
+    for name, parameter in (properties if isinstance(properties, Mapping) and depth < _DEEPEST else {}).items():
         place = f"{field}.{name}"
-        if not isinstance(each, Mapping):
+        if not isinstance(parameter, Mapping):
             yield place, "type", "the schema is missing: add its type"
             continue
-        if not any(key in each for key in _SHAPES):
+        if not any(key in parameter for key in _SHAPES):
             yield place, "type", "type is missing: add one, such as string"
-        if not str(each.get("description") or "").strip() and "$ref" not in each:
+        if not str(parameter.get("description") or "").strip() and "$ref" not in parameter:
             yield place, "description", "description is missing: say what the value means, its unit or its form"
-        items = each.get("items")
-        yield from _in_schema(each, place, depth + 1)
+        items = parameter.get("items")
+        yield from _in_schema(parameter, place, depth + 1)
         yield from _in_schema(items if isinstance(items, Mapping) else {}, f"{place}[]", depth + 1)

@@ -53,7 +53,7 @@ class McpResult(Struct, frozen=True):
     @property
     def text(self) -> str:
         """The texts of its parts, one a line."""
-        return "\n".join(str(each["text"]) for each in self.content if each.get("type") == "text")
+        return "\n".join(str(part["text"]) for part in self.content if part.get("type") == "text")
 
 
 class McpServer:
@@ -199,7 +199,7 @@ def drift(before: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> Iter
         elif old != new:
             fields = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
             yield f"{name}: changed: {', '.join(fields)}"
-            texts = [as_text(each).splitlines() for each in (old, new)]
+            texts = [as_text(definition).splitlines() for definition in (old, new)]
             yield from difflib.unified_diff(texts[0], texts[1], "approved", "server", lineterm="")
     if before != now:
         yield f"to approve this: llmeval mcp snapshot --file {file} ..., then commit"
@@ -385,7 +385,7 @@ class Connection:
             return
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         program = await FamilyProgram.start(
-            [each.replace(PORT, port) for each in server.command],
+            [word.replace(PORT, port) for word in server.command],
             server.folder,
             {**inherited, **server.environment},
             longest=server.max_output,
@@ -490,8 +490,10 @@ class Connection:
         async def write() -> None:
             async with from_session:
                 with contextlib.suppress(PredictionError):  # the reader says how it ended
-                    async for each in from_session:
-                        await program.send(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+                    async for session_message in from_session:
+                        await program.send(
+                            session_message.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+                        )
 
         async with incoming, outgoing, anyio.create_task_group() as tasks:
             tasks.start_soon(read)

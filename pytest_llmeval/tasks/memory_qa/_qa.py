@@ -400,7 +400,7 @@ def _scores(
     """Return the scores of each case by metric; METEOR without WordNet has none, and `missing` gets the reason."""
     columns: dict[str, list[float | None]] = {}
     families = {"text": _TEXT, "semantic": _SEMANTIC}
-    known = {name: [each.name for each in fields(default_registry().get(name))] for name in families}
+    known = {name: [option.name for option in fields(default_registry().get(name))] for name in families}
     unknown = [option for option in options if all(option not in own for own in known.values())]
     if unknown:
         options_known = list(chain(*known.values()))
@@ -490,7 +490,7 @@ def _cell(metrics: Mapping[str, Any], metric: str, kind: str | None, digits: int
     few, judged = "", metrics.get("judged") if metric == "judge_score" else None
     if judged is not None:
         verdicts = judged["overall"] if kind is None else judged["by_type"].get(kind)
-        count = sum(each["count"] for each in by_type.values()) if kind is None else by_type[kind]["count"]
+        count = sum(group["count"] for group in by_type.values()) if kind is None else by_type[kind]["count"]
         few = "" if verdicts in (None, count) else f" ({verdicts}/{count})"
     return f"{value:.{digits}f}{few}"
 

@@ -342,7 +342,7 @@ class LongMemEvalSource(FileSource):
 def _without_marks(history: Any) -> Any:
     """Return sessions without the mark on turns that hold the answer; other parts are shared, not copied."""
     if isinstance(history, list):
-        return [_without_marks(each) for each in history]
+        return [_without_marks(part) for part in history]
     if isinstance(history, dict) and _EVIDENCE_MARK in history:
         return {key: value for key, value in history.items() if key != _EVIDENCE_MARK}
     return history
@@ -460,7 +460,7 @@ def _parts(value: Any) -> tuple[str, Sample]:
             f"an object with {', '.join(map(repr, value))}" if isinstance(value, Mapping) else type(value).__name__
         )
         raise PredictionError(f"found {description} as input, expected an object with 'question' and 'conversation'")
-    history = {key: each for key, each in value.items() if key not in _OF_THE_QUESTION}
+    history = {key: part for key, part in value.items() if key not in _OF_THE_QUESTION}
     if not history.keys() - {"conversation_id"}:
         raise PredictionError("found a question without a conversation, expected one (source: history is not false)")
     name = history.get("conversation_id")

@@ -415,7 +415,7 @@ def _likeness(right: Relationship, answer: Relationship) -> tuple[int, int, int]
 
 
 def _unlikeness(link: tuple[Relationship, Relationship]) -> tuple[Any, ...]:
-    return (*(-each for each in _likeness(*link)), _content(link[1]))
+    return (*(-degree for degree in _likeness(*link)), _content(link[1]))
 
 
 def _content(each: Relationship) -> tuple[str, str, list[str], str, str]:

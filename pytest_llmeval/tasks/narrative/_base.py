@@ -68,28 +68,28 @@ def character_lines(details: Mapping[str, Any], gold: Sequence[Character]) -> li
         lines.append(f"missing character: {name}{expected}")
     lines += [f"extra character: {name}" for name in details["extra_characters"]]
     return lines + [
-        f"character {each['character']}: found archetype {each['predicted'] or 'none'}, expected {each['expected']}"
-        for each in details["wrong_archetypes"]
+        f"character {diff['character']}: found archetype {diff['predicted'] or 'none'}, expected {diff['expected']}"
+        for diff in details["wrong_archetypes"]
     ]
 
 
 def relationship_lines(details: Mapping[str, Any]) -> list[str]:
     """Name missing and extra relationships, and those with other labels."""
-    lines = [f"event {each['event']}: missing relationship: {_ends(each)}{_levels(each)}" for each in details[_MISSING]]
-    lines += [f"event {each['event']}: extra relationship: {_ends(each)}{_levels(each)}" for each in details[_EXTRA]]
+    lines = [f"event {pair['event']}: missing relationship: {_ends(pair)}{_levels(pair)}" for pair in details[_MISSING]]
+    lines += [f"event {pair['event']}: extra relationship: {_ends(pair)}{_levels(pair)}" for pair in details[_EXTRA]]
     return lines + [
-        f"event {each['event']}: relationship {_ends(each)}: found {each['field'].removeprefix('relationship_')} "
-        f"{each['predicted'] or 'none'}, expected {each['expected']}"
-        for each in details["wrong_levels"]
+        f"event {diff['event']}: relationship {_ends(diff)}: found {diff['field'].removeprefix('relationship_')} "
+        f"{diff['predicted'] or 'none'}, expected {diff['expected']}"
+        for diff in details["wrong_levels"]
     ]
 
 
 def sentiment_lines(details: Mapping[str, Any]) -> list[str]:
     """Name missing and extra sentiments."""
     return [
-        f"event {each['event']}: relationship {_ends(each)}: {kind} sentiment: {listed(each['sentiment'])}"
+        f"event {diff['event']}: relationship {_ends(diff)}: {kind} sentiment: {listed(diff['sentiment'])}"
         for kind in ("missing", "extra")
-        for each in details[f"{kind}_sentiments"]
+        for diff in details[f"{kind}_sentiments"]
     ]
 
 
@@ -97,8 +97,8 @@ def action_lines(details: Mapping[str, Any]) -> list[str]:
     """Name missing events, and fields with other values."""
     lines = [f"missing event: {label}" for label in details["missing_events"]]
     return lines + [
-        f"event {each['event']}: {each['field']}: found {each['predicted'] or 'none'}, expected {each['expected']}"
-        for each in details["wrong_fields"]
+        f"event {diff['event']}: {diff['field']}: found {diff['predicted'] or 'none'}, expected {diff['expected']}"
+        for diff in details["wrong_fields"]
     ]
 
 
@@ -110,7 +110,7 @@ def span_lines(details: Mapping[str, Any]) -> list[str]:
         for kind, boundaries in (("missing", _without(right, predicted)), ("extra", _without(predicted, right)))
         if boundaries
     ]
-    if few := [each for each in details["overlap_scores"] if each < _FEW]:
+    if few := [overlap for overlap in details["overlap_scores"] if overlap < _FEW]:
         lines.append(
             f"spans that overlap the expected one by less than half: {len(few)} of {len(details['overlap_scores'])}"
         )
@@ -127,7 +127,7 @@ def event_lines(details: Mapping[str, Any]) -> list[str]:
 
 def label_lines(details: Mapping[str, Any]) -> list[str]:
     """Name labels that no taxonomy has."""
-    return [f"event {each['event']}: {each['reason']}" for each in details["invalid_labels"]]
+    return [f"event {label['event']}: {label['reason']}" for label in details["invalid_labels"]]
 
 
 def _ends(each: Mapping[str, Any]) -> str:
@@ -141,7 +141,7 @@ def _levels(each: Mapping[str, Any]) -> str:
 
 def _without(some: Iterable[int], others: Iterable[int]) -> list[int]:
     known = set(others)
-    return [each for each in some if each not in known]
+    return [boundary for boundary in some if boundary not in known]
 
 
 GAPS = "gaps"
@@ -235,9 +235,9 @@ def _sentiment(gold: Story) -> Iterator[Gap]:
 
 def _action_layer(gold: Story) -> Iterator[Gap]:
     for event in gold.events:
-        absent = [f"action_layer.{each}" for each in ACTION_FIELDS if each not in event.action]
-        for each in absent if event.action else ["action_layer"]:
-            yield {"event": event.label, "field": each}
+        absent = [f"action_layer.{name}" for name in ACTION_FIELDS if name not in event.action]
+        for path in absent if event.action else ["action_layer"]:
+            yield {"event": event.label, "field": path}
 
 
 def _text_span(gold: Story) -> Iterator[Gap]:
@@ -308,7 +308,9 @@ class NarrativeEvaluator(Evaluator):
 
     @cached_property
     def _matching(self) -> Matching:
-        return Matching(**{each.name: getattr(self, each.name) for each in fields(self) if each.name in _OPTIONS})
+        return Matching(
+            **{option.name: getattr(self, option.name) for option in fields(self) if option.name in _OPTIONS}
+        )
 
     @cached_property
     def _numbers_of_things(self) -> frozenset[str]:
@@ -316,7 +318,7 @@ class NarrativeEvaluator(Evaluator):
 
     def _signature(self) -> str:
         """Return the settings that values depend on: name comparison, alignment of events, version."""
-        own = {each.name for each in fields(self)}
+        own = {option.name for option in fields(self)}
         fuzzy, version = self._matching.fuzzy, f"v:{self.version}"
         names = "main" if self._matching.match == "strict" else "strict" if fuzzy is None else f"fuzzy>={fuzzy:g}"
         parts = {
@@ -456,7 +458,7 @@ class NarrativeEvaluator(Evaluator):
         """Count two stories."""
 
 
-_OPTIONS = frozenset(each.name for each in fields(Matching))
+_OPTIONS = frozenset(option.name for option in fields(Matching))
 
 
 def read_gold(case: Case) -> Story:

@@ -298,8 +298,8 @@ def describe_events(signature: str) -> list[Metric]:
 def observe_events(stories: Alignment) -> Observation:
     """Count the events of two stories; undefined if the ground truth has none."""
     together = list(zip(stories.events, stories.relationships, stories.feelings, strict=True))
-    correct = sum(_is_correct(*each) for each in together)
-    judged = [each for each in together if each[0][0].action or each[1]]
+    correct = sum(_is_correct(*parts) for parts in together)
+    judged = [parts for parts in together if parts[0][0].action or parts[1]]
     missing = [event.label for event, partner in stories.events if partner is None]
     extra = [event.label for event in stories.extra_events]
     total, predicted = len(stories.events), len(stories.predicted.events)
@@ -317,7 +317,7 @@ def observe_events(stories: Alignment) -> Observation:
     if not total:
         return Observation({}, details, dict.fromkeys((*_RATES, _JUDGED, _EXTRA), "the ground truth has no events"))
     counts = {"": total, ".correct": correct, ".matched": total - len(missing), ".predicted": predicted, ".judged": 1}
-    counts |= {".known": len(judged), ".known.correct": sum(_is_correct(*each) for each in judged)}
+    counts |= {".known": len(judged), ".known.correct": sum(_is_correct(*parts) for parts in judged)}
     undefined = {} if judged else {_JUDGED: "the ground truth has no event with an action or a relationship"}
     return Observation({f"events{name}": count for name, count in counts.items()}, details, undefined)
 

@@ -47,7 +47,9 @@ def _of_document(changes: Callable[[_Annotation, Neighbours], Iterable[Callable[
     """Return a change of a document: one of several possible ones, if any."""
 
     def changed(case: Case, near: Neighbours) -> Any:
-        evaluator = next(each for each in near.evaluators.values() if isinstance(each, NarrativeEvaluator))
+        evaluator = next(
+            candidate for candidate in near.evaluators.values() if isinstance(candidate, NarrativeEvaluator)
+        )
         prediction = own_or_answer(case.prediction, evaluator.reads.own_keys)
         data = parse_document(prediction)
         if data is None or not case.expected:
@@ -65,9 +67,9 @@ def _of_document(changes: Callable[[_Annotation, Neighbours], Iterable[Callable[
 def _character_renamed(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
 
     def rename(name: str) -> None:
-        for each in annotation.data["characters"]:
-            if isinstance(each, dict) and str(each.get("name", "")).strip() == name:
-                each.update(name=_NOBODY, alias="")
+        for entry in annotation.data["characters"]:
+            if isinstance(entry, dict) and str(entry.get("name", "")).strip() == name:
+                entry.update(name=_NOBODY, alias="")
 
     for _, character in annotation.stories.characters:
         yield partial(rename, character.name)
@@ -95,28 +97,32 @@ def _right_relationships(
     """Yield the relationships of the prediction with the right event and the keys of agent and target."""
     for right, _, raw in annotation.events:
         values = raw.get("relationships")
-        for each in values if isinstance(values, list) else ():
-            if isinstance(each, dict):
-                yield right, (name_key(str(each.get("agent", ""))), name_key(str(each.get("target", "")))), each
+        for relationship in values if isinstance(values, list) else ():
+            if isinstance(relationship, dict):
+                yield (
+                    right,
+                    (name_key(str(relationship.get("agent", ""))), name_key(str(relationship.get("target", "")))),
+                    relationship,
+                )
 
 
 def _roles_swapped(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
     """Swap agent and target of a right relationship, if the reverse is not also right."""
-    for right, own, each in _right_relationships(annotation):
+    for right, own, relationship in _right_relationships(annotation):
         ends = {(name_key(pair.agent), name_key(pair.target)) for pair in right.relationships}
         if own in ends and own[::-1] not in ends:
-            yield partial(each.update, agent=each["target"], target=each["agent"])
+            yield partial(relationship.update, agent=relationship["target"], target=relationship["agent"])
 
 
 def _sentiment(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
     """Give a right relationship the sentiment of another one, which it has nowhere in its event."""
     every = _sentiments(annotation.gold.events)
-    for right, own, each in _right_relationships(annotation):
+    for right, own, relationship in _right_relationships(annotation):
         here = _sentiments([right])
         ends = {(name_key(pair.agent), name_key(pair.target)) for pair in right.relationships if pair.sentiments}
-        sentiment, free = each.get("sentiment"), sorted(every - here)
+        sentiment, free = relationship.get("sentiment"), sorted(every - here)
         if own in ends and free and isinstance(sentiment, str) and sentiment.strip() in here:
-            yield partial(_set_one, each, "sentiment", free, near)
+            yield partial(_set_one, relationship, "sentiment", free, near)
 
 
 def _set_one(data: _Document, key: str, values: Sequence[str], near: Neighbours) -> None:
@@ -132,7 +138,7 @@ def _sentiments(events: Iterable[Event]) -> set[str]:
 
 def _action(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
     """Give a right action the type of another event."""
-    types = {each.action["type"] for each in annotation.gold.events if "type" in each.action}
+    types = {gold_event.action["type"] for gold_event in annotation.gold.events if "type" in gold_event.action}
     for right, event, raw in annotation.events:
         own = right.action.get("type")
         if own is not None and event.action.get("type") == own and (free := sorted(types - {own})):
@@ -148,7 +154,9 @@ def _label(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], 
 
 def _span(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
     """Move the span of a right event to where no right event is."""
-    start = 10 + max((each.span[1] for each in annotation.gold.events if each.span is not None), default=0)
+    start = 10 + max(
+        (gold_event.span[1] for gold_event in annotation.gold.events if gold_event.span is not None), default=0
+    )
     for right, event, raw in annotation.events:
         if right.span is not None and event.span is not None:
             yield partial(raw.update, text_span={"start": start, "end": start + 10})
@@ -168,8 +176,8 @@ def _other_story(case: Case, near: Neighbours) -> Any:
 def _names(document: Any) -> set[str]:
     data = parse_document(document) or {}
     listed = data.get("characters")
-    named = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
-    return {name_key(str(each.get("name", ""))) for each in named}
+    named = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
+    return {name_key(str(character.get("name", ""))) for character in named}
 
 
 _COMPONENTS: Final = ("characters", "relationships", "sentiment", "action_layer", "text_span")

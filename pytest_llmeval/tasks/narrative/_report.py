@@ -171,7 +171,7 @@ def _markdown(results: Mapping[str, Any]) -> str:
         counts = (scored.get("detailed_results") or {}).get(component)
         lines += [f"## {_text(component)}", "", *_table("", "", scores, counts)]
     if invalid := results.get("invalid_labels"):
-        lines += ["## Labels outside the taxonomies", "", *(f"- {_cell(each)}" for each in invalid), ""]
+        lines += ["## Labels outside the taxonomies", "", *(f"- {_cell(label)}" for label in invalid), ""]
     if notes := results.get("notes"):
         lines += ["## Notes", "", *(f"- {_text(note)}" for note in notes), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -218,7 +218,7 @@ def _cell(value: Any) -> str:
         case str():
             return _text(value)
         case Mapping():
-            return ", ".join(f"{_text(key)}: {_cell(each)}" for key, each in value.items()) or "-"
+            return ", ".join(f"{_text(key)}: {_cell(item)}" for key, item in value.items()) or "-"
         case _:
             return "; ".join(map(_cell, value)) or "-"
 

@@ -226,12 +226,15 @@ def _disagreements(
     n_sentences: int, reference: Iterable[int], hypothesis: Iterable[int], differ: Callable[[int, int], bool]
 ) -> WindowErrors:
     right, other = (
-        [each for each in sorted(set(side)) if 0 <= each < n_sentences - 1] for side in (reference, hypothesis)
+        [boundary for boundary in sorted(set(side)) if 0 <= boundary < n_sentences - 1]
+        for side in (reference, hypothesis)
     )
     size = max(round(n_sentences / (2 * (len(right) + 1))), _SMALLEST_WINDOW)
     windows = max(n_sentences - size, 0)
     # What a window holds changes only where a boundary enters or leaves it.
-    changes = {0, windows} | {min(max(each + step, 0), windows) for each in (*right, *other) for step in (1 - size, 1)}
+    changes = {0, windows} | {
+        min(max(boundary + step, 0), windows) for boundary in (*right, *other) for step in (1 - size, 1)
+    }
     errors = 0
     for start, end in pairwise(sorted(changes)):
         if differ(_count(right, start, start + size), _count(other, start, start + size)):
@@ -335,7 +338,7 @@ class Segmentation(Evaluator):
             for right, answered in details.get("near_pairs", ())
         ]
         return lines + [
-            f"{words}: {listed([f'after sentence {each}' for each in details[name]])}"
+            f"{words}: {listed([f'after sentence {boundary}' for boundary in details[name]])}"
             for name, words in _WORDS.items()
             if details.get(name)
         ]
@@ -462,6 +465,6 @@ def _details(match: BoundaryMatch, gold: _Gold, predicted: Sequence[int]) -> dic
         "extra_boundaries": list(match.inserted),
         "near_pairs": [list(pair) for pair in match.near_pairs],
         "outside_text": _outside(predicted, gold.n_sentences),
-        "repeated_boundaries": sorted(each for each, times in Counter(predicted).items() if times > 1),
+        "repeated_boundaries": sorted(boundary for boundary, times in Counter(predicted).items() if times > 1),
     }
     return {name: value for name, value in details.items() if value not in (None, [])}

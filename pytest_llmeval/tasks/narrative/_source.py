@@ -108,7 +108,7 @@ def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, fau
         if path.is_file():
             matches = [path]
         elif path.is_dir():
-            matches = sorted(each for each in path.glob(f"*{_SUFFIX}") if not each.name.startswith("."))
+            matches = sorted(file for file in path.glob(f"*{_SUFFIX}") if not file.name.startswith("."))
         else:
             try:
                 matches = matching_files(folder, entry)

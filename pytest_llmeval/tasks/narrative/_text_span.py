@@ -135,7 +135,7 @@ class TextSpan(NarrativeEvaluator):
 
 def _document(value: Any) -> Any:
     """Return a list of spans as a document; anything else as it is."""
-    return {"narrative_events": [{"text_span": _ends(each)} for each in value]} if isinstance(value, list) else value
+    return {"narrative_events": [{"text_span": _ends(span)} for span in value]} if isinstance(value, list) else value
 
 
 def _ends(span: Any) -> Any:
@@ -225,7 +225,7 @@ def _drifts(stories: Alignment) -> dict[str, Any]:
     by_side = {side: drifts for side, story in sides.items() if (drifts := drifted_spans(story, stories.text))}
     if not by_side:
         return {}
-    wrong = [describe_drift(each) for each in by_side.get("prediction", ())]
+    wrong = [describe_drift(drift) for drift in by_side.get("prediction", ())]
     return {"drifted_spans": by_side} | ({"wrong": wrong} if wrong else {})
 
 

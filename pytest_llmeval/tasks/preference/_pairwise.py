@@ -221,7 +221,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
                 raise EvaluatorError(unknown_name("opponent", name, known))
         if SYSTEMS not in self._named:
             return self
-        named = [each for name in self._named for each in (systems if name == SYSTEMS else [name])]
+        named = [opponent for name in self._named for opponent in (systems if name == SYSTEMS else [name])]
         return replace(self, against=tuple(dict.fromkeys(named)))
 
     def describe(self) -> Sequence[Metric]:
@@ -285,7 +285,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
                 why = other.reason if isinstance(other, NoAnswer) else "its answer is not given"
                 return _Pair(name, missing=f"{name}: {why}")
             others = [CaseTexts.of_case(replace(case, prediction=other), _FIELDS, _OPTIONAL).by_field["answer"]]
-        if answer.strip() in {each.strip() for each in others}:
+        if answer.strip() in {text.strip() for text in others}:
             return _Pair(name)
         label = case.labels.get(_LANGUAGE_LABEL)
         language = instruction_language(texts.subject, label) if self.language == "auto" else self.language
@@ -306,36 +306,40 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
         texts = self._texts(case)
         replies = iter(verdicts)
         compared = [_compared(pair, list(islice(replies, len(pair.questions)))) for pair in self._pairs(case, texts)]
-        errors = [each.error for each in compared if each.error is not None]
+        errors = [comparison.error for comparison in compared if comparison.error is not None]
         if len(errors) == len(compared):
             raise errors[0]
         counts: dict[str, float] = {}
         undefined: dict[str, str] = {}
         errored: dict[str, str] = {}
-        for each in compared:
-            name = each.pair.name
+        for comparison in compared:
+            name = comparison.pair.name
             lost = (*_NAMES, f"win_rate[{name}]") if self._has_family else _NAMES
-            if each.error is not None:
-                errored |= dict.fromkeys(lost, f"{name}: {each.error}")
-            elif each.outcome is None:
-                undefined |= dict.fromkeys(lost, each.pair.missing)
+            if comparison.error is not None:
+                errored |= dict.fromkeys(lost, f"{name}: {comparison.error}")
+            elif comparison.outcome is None:
+                undefined |= dict.fromkeys(lost, comparison.pair.missing)
             else:
-                counts |= {f"{plural}[{name}]": float(each.outcome == outcome) for outcome, plural in _PLURAL.items()}
+                counts |= {
+                    f"{plural}[{name}]": float(comparison.outcome == outcome) for outcome, plural in _PLURAL.items()
+                }
         if not errored and not undefined:
             for outcome, plural in _PLURAL.items():
-                counts[plural] = sum(each.outcome == outcome for each in compared)
-            counts["asked"] = sum(bool(each.orders) for each in compared)
-            counts["flips"] = sum(each.flips for each in compared)
+                counts[plural] = sum(comparison.outcome == outcome for comparison in compared)
+            counts["asked"] = sum(bool(comparison.orders) for comparison in compared)
+            counts["flips"] = sum(comparison.flips for comparison in compared)
             if not counts["asked"]:
                 undefined["flip_rate"] = "no pair of different answers"
         undefined = {name: why for name, why in undefined.items() if name not in errored}
-        details = {"against": {each.pair.name: _details(each) for each in compared}}
+        details = {"against": {comparison.pair.name: _details(comparison) for comparison in compared}}
         return Observation(counts, details, undefined, texts.malformed, errored)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say to whom the answer lost, and where the order of the answers decided; nothing for wins and plain ties."""
         del case
-        return [line for name, each in observation.details.get("against", {}).items() for line in _lines(name, each)]
+        return [
+            line for name, detail in observation.details.get("against", {}).items() for line in _lines(name, detail)
+        ]
 
     def strengths(
         self, label: str, results: Mapping[str, Result], cluster_by: str | None, confidence: float
@@ -356,7 +360,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
         if self._has_family:
             names = [name[len("wins[") : -1] for name in sums if name.startswith("wins[")]
             for name in sorted(names):
-                wins, ties, losses = (sums[f"{each}[{name}]"] for each in ("wins", "ties", "losses"))
+                wins, ties, losses = (sums[f"{count}[{name}]"] for count in ("wins", "ties", "losses"))
                 metrics[f"win_rate[{name}]"] = ratio(wins + ties / 2, wins + ties + losses)
         return metrics
 

@@ -145,7 +145,7 @@ class DocumentIds(Evaluator):
         listed_results, lacking = self._results(case)
         entries = self._reader.entries(listed_results)
         results = self._reader.first(entries, _NO_QUERY, len(entries.items))
-        ids = distinct_keys([each and same_id(each) for each in results.keys["id"]])
+        ids = distinct_keys([key and same_id(key) for key in results.keys["id"]])
         ranks = relevant_ranks(ids, gains, most)
         ideal = tuple(sorted(gains.values(), reverse=True))
         ranked = ranked_counts(
@@ -167,7 +167,7 @@ class DocumentIds(Evaluator):
         details = {
             "retrieved_ids": ids[:most],
             "relevant_ranks": list(ranks),
-            "missing_ids": [each for each in gains if each not in matched],
+            "missing_ids": [id_ for id_ in gains if id_ not in matched],
         }
         return Observation(
             counts, details, malformed=lacking or entries.fault or self._fault(entries.items, ids, gains)
@@ -198,7 +198,7 @@ class DocumentIds(Evaluator):
             keys = ", ".join(list(map(str, items[0]))[:5]) or "no key"
             return f"found results with {keys}, expected one of the fields {', '.join(self.id_fields)}"
         passages = [id_ for id_ in ids if id_ is not None and " " in id_]
-        if ids and len(passages) == len(ids) and not any(" " in each for each in gains):
+        if ids and len(passages) == len(ids) and not any(" " in id_ for id_ in gains):
             result = describe_found(passages[0])
             return f"found results such as {result}, expected ids; name their place: on: 'sources[].id'"
         return None
@@ -209,8 +209,8 @@ class DocumentIds(Evaluator):
         details = observation.details
         if not (missing := details.get("missing_ids")):
             return []
-        names = listed(as_line(each, _LONGEST_ID) for each in missing)
-        retrieved = listed(as_line(each or "a result without id", _LONGEST_ID) for each in details["retrieved_ids"])
+        names = listed(as_line(id_, _LONGEST_ID) for id_ in missing)
+        retrieved = listed(as_line(id_ or "a result without id", _LONGEST_ID) for id_ in details["retrieved_ids"])
         return [f"not retrieved: {names}; retrieved: {retrieved or 'nothing'}"]
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:

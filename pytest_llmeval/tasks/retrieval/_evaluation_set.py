@@ -98,7 +98,7 @@ def read_judgement(line: int, row: Any) -> Judgement | str:
 
 
 def _values(value: Any) -> tuple[str, ...]:
-    return tuple(each for each in listed_values(value) or () if each.strip())
+    return tuple(text for text in listed_values(value) or () if text.strip())
 
 
 def _numeric(term: Mapping[str, Any]) -> dict[str, Any]:
@@ -316,23 +316,23 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     build.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the evaluation set (JSONL)")
     build.add_argument("--report", type=Path, metavar="FILE", help="the report; default: OUTPUT with .report.json")
-    for each in fields(SetOptions):
-        flag = f"--{each.name.replace('_', '-')}"
-        default = None if each.name in _BY_OTHERS else each.default
-        build.add_argument(flag, type=type(each.default), default=default, **each.metadata)
+    for option in fields(SetOptions):
+        flag = f"--{option.name.replace('_', '-')}"
+        default = None if option.name in _BY_OTHERS else option.default
+        build.add_argument(flag, type=type(option.default), default=default, **option.metadata)
     build.set_defaults(run=_build, refuse=build.error)
 
 
 def _build(options: Namespace) -> int | CommandResult:
 
-    values = {each.name: getattr(options, each.name) for each in fields(SetOptions)}
+    values = {option.name: getattr(options, option.name) for option in fields(SetOptions)}
     values |= {name: derive(options) for name, derive in _BY_OTHERS.items() if values[name] is None}
     try:
         how = SetOptions(**values)
     except ValueError as error:
         options.refuse(str(error))
     path = options.report or options.output.parent / f"{options.output.stem}.report.json"
-    if len({each.resolve() for each in (options.corpus, options.output, path)}) < 3:  # noqa: PLR2004 (three files)
+    if len({file.resolve() for file in (options.corpus, options.output, path)}) < 3:  # noqa: PLR2004 (three files)
         options.refuse("found the same file twice, expected three different files for corpus, output and report")
     faults: list[Fault] = []
 
@@ -353,7 +353,7 @@ def _build(options: Namespace) -> int | CommandResult:
 
 
 def _summary(built: BuiltSet, output: Path, report: Path) -> Iterator[str]:
-    positives = sum(len(each) for _, each in built.queries)
+    positives = sum(len(relevant) for _, relevant in built.queries)
     yield f"{output}: {len(built.queries)} queries with {positives} positives"
     yield f"{built.rows} rows, {built.usable} of them usable; {built.drawn} candidates drawn"
     yield from (f"dropped {number}: {reason}" for reason, number in built.dropped.items())

@@ -84,7 +84,7 @@ def ranking_lines(details: Mapping[str, Any], gold: Iterable[str], most: int) ->
         elif ranks[0] > 1:
             lines.append(f"{task}: the first {noun} is at rank {ranks[0]}")
         if missing:
-            lines.append(f"{task}: positives not found: {listed(as_line(each, _TITLE) for each in missing)}")
+            lines.append(f"{task}: positives not found: {listed(as_line(positive, _TITLE) for positive in missing)}")
     for task, number in details.get("unjudged", {}).items():
         lines.append(f"{task}: {number} of {counted(results, 'result')} without the attribute: not judged")
     if skipped := details.get("n_skipped"):
@@ -292,16 +292,22 @@ class Retrieval(Evaluator):
             number, relevant = None if positives is None else len(positives), gold
         else:
             level = self.relevance_level or 0
-            number = None if positives is None else sum(relevance_of(each) >= level for each in positives)
-            relevant = {task: {key: gain for key, gain in each.items() if gain >= level} for task, each in gold.items()}
+            number = None if positives is None else sum(relevance_of(positive) >= level for positive in positives)
+            relevant = {
+                task: {key: gain for key, gain in gains.items() if gain >= level} for task, gains in gold.items()
+            }
         query = self._fields.query_of(case.input)
         entries = self._reader.entries(case.prediction)
         results = self._reader.first(entries, query, self._cutoffs[-1])
         ranks = {} if number is None else self._gold_ranks(results, relevant)
         attributes = query.meta is not None
         judged = self._judged(results, query) if attributes else {}
-        ranks |= {task: tuple(compress(count(1), self._relevant(each))) for task, each in judged.items()}
-        unknown = [task for task, each in judged.items() if each and all(relevance.unjudged for relevance in each)]
+        ranks |= {task: tuple(compress(count(1), self._relevant(relevances))) for task, relevances in judged.items()}
+        unknown = [
+            task
+            for task, relevances in judged.items()
+            if relevances and all(relevance.unjudged for relevance in relevances)
+        ]
         retrieved = len(results.items)
         cutoffs = self._cutoffs
         if self.unfilled_ranks == "skip":
@@ -323,7 +329,7 @@ class Retrieval(Evaluator):
             counts.update(self._apart(query, results, ranks))
         details = self._details(entries, results, ranks, relevant)
         if unjudged := {
-            task: n for task, each in judged.items() if (n := sum(relevance.unjudged for relevance in each))
+            task: n for task, relevances in judged.items() if (n := sum(relevance.unjudged for relevance in relevances))
         }:
             details["unjudged"] = unjudged
         undefined = self._undefined(number, attributes=attributes)
@@ -334,8 +340,8 @@ class Retrieval(Evaluator):
 
     def _malformed(self, entries: Entries, results: Results, judged: Mapping[str, Sequence[Relevance]]) -> str | None:
         """The reason why a list of objects cannot be read as results."""
-        for task, each in judged.items():
-            for rank, relevance in enumerate(each, 1):
+        for task, relevances in judged.items():
+            for rank, relevance in enumerate(relevances, 1):
                 if relevance.fault is not None:
                     return f"result {rank}, task {task!r}: {relevance.fault}"
         for by in sorted(self._reader.kinds):
@@ -364,7 +370,10 @@ class Retrieval(Evaluator):
     def _relevant(self, judged: Iterable[Relevance]) -> Iterable[bool]:
         """The relevant results."""
         strict = self.absent_attributes == "unknown"
-        return (each.relevant and each.fault is None and not (strict and each.unjudged) for each in judged)
+        return (
+            relevance.relevant and relevance.fault is None and not (strict and relevance.unjudged)
+            for relevance in judged
+        )
 
     def _graded(self, task: str) -> list[str]:
         """Return the scores of a task that weigh grades."""

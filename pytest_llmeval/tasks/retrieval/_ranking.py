@@ -171,7 +171,7 @@ class SameSet(FieldRule):
 def split_values(value: Any, separators: str = SEPARATORS) -> frozenset[str] | None:
     """Return the values of a set, all of them split at separators; ``None`` for anything else."""
     listed = listed_values(value, separators)
-    return None if listed is None else frozenset(part for each in listed for part in _split(each, separators))
+    return None if listed is None else frozenset(part for text in listed for part in _split(text, separators))
 
 
 def parsed_list(value: Any) -> Any:
@@ -183,7 +183,7 @@ def parsed_list(value: Any) -> Any:
             parsed = read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        if isinstance(parsed, list) and all(isinstance(each, str | int | float) for each in parsed):
+        if isinstance(parsed, list) and all(isinstance(item, str | int | float) for item in parsed):
             return parsed
     return value
 
@@ -196,8 +196,8 @@ def listed_values(value: Any, separators: str = SEPARATORS) -> list[str] | None:
     if isinstance(value, str):
         return list(_split(value, separators))
     if isinstance(value, list):
-        right = all(isinstance(each, str | int | float) for each in value)
-        return [same_id(_bare(each) if isinstance(each, str) else str(each)) for each in value] if right else None
+        right = all(isinstance(item, str | int | float) for item in value)
+        return [same_id(_bare(item) if isinstance(item, str) else str(item)) for item in value] if right else None
     name = case_id(value)
     return None if name is None else [name]
 

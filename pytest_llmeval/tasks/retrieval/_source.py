@@ -190,7 +190,7 @@ class Reader:
             return Entries([{}] * len(prediction), prediction)
         if list(map(type, prediction)).count(dict) == len(prediction):
             return Entries(prediction)
-        items = [self._item(each, bare=bare) for each in prediction]
+        items = [self._item(result, bare=bare) for result in prediction]
         results = [item for item in items if item is not None]
         return Entries(
             results, junk=len(items) - len(results), fault=_fault(prediction) or self._nothing(prediction, results)
@@ -249,9 +249,9 @@ class Reader:
         complete, itself = stop >= len(entries.items), 0
         for by, key in own.items():
             if key in keys[by]:
-                others = [each != key for each in keys[by]]
+                others = [other != key for other in keys[by]]
                 items = list(compress(items, others))
-                keys = {kind: list(compress(each, others)) for kind, each in keys.items()}
+                keys = {kind: list(compress(column, others)) for kind, column in keys.items()}
                 itself += others.count(False)
         return Results(items, keys, itself, stop, complete)
 
@@ -262,7 +262,7 @@ def _rank(value: Any) -> int:
         return 2
     if not isinstance(value, list):
         return 0
-    return 2 if value and all(isinstance(each, dict | str) for each in value) else int(not value)
+    return 2 if value and all(isinstance(item, dict | str) for item in value) else int(not value)
 
 
 def _all_texts(entries: list[Any]) -> bool:
@@ -276,9 +276,9 @@ def _all_texts(entries: list[Any]) -> bool:
 
 
 def _fault(prediction: Iterable[Any]) -> str | None:
-    for rank, each in enumerate(prediction, 1):
-        if not isinstance(each, dict | str) and case_id(each) is None:
-            return f"result {rank}: found {describe_found(each)}, expected an object or an id"
+    for rank, result in enumerate(prediction, 1):
+        if not isinstance(result, dict | str) and case_id(result) is None:
+            return f"result {rank}: found {describe_found(result)}, expected an object or an id"
     return None
 
 
@@ -303,12 +303,12 @@ def gains_of(positives: Sequence[Any], by: By, fields: Fields) -> Mapping[str, f
     if by == "id" and set(map(type, positives)) == {str} and all(positives):
         return dict.fromkeys(positives, 1.0)
     gains: dict[str, float] = {}
-    for place, each in enumerate(positives):
-        if fault := _relevance_fault(each):
+    for place, positive in enumerate(positives):
+        if fault := _relevance_fault(positive):
             raise EvaluatorError(f"expected.positives[{place}].{fault}")
-        key = fields.key_of(each, by)
+        key = fields.key_of(positive, by)
         if key is not None:
-            gains.setdefault(key, relevance_of(each))
+            gains.setdefault(key, relevance_of(positive))
     return gains
 
 
@@ -320,13 +320,13 @@ def positive_faults(expected: Any, kinds: Iterable[By], fields: Fields) -> Itera
         yield str(error)
         return
     for by in sorted(kinds):
-        lacking = [place for place, each in enumerate(positives or ()) if fields.key_of(each, by) is None]
+        lacking = [place for place, positive in enumerate(positives or ()) if fields.key_of(positive, by) is None]
         if lacking:
             names, more = ", ".join(fields.names(by)), f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
             needed = f"a task compares documents by it ({names})"
             yield f"expected.positives[{lacking[0]}]{more}: {by} is missing: {needed}"
-    for place, each in enumerate(positives or ()):
-        if fault := _relevance_fault(each):
+    for place, positive in enumerate(positives or ()):
+        if fault := _relevance_fault(positive):
             yield f"expected.positives[{place}].{fault}"
 
 
@@ -404,7 +404,7 @@ def _replies_in_order(path: Path, display_path: str) -> list[tuple[int, Any]] | 
     try:
         if path.suffix.lower() == ".json":
             data = load_json(path, display_path, depth=1).data
-            rows = [(1, each) for each in (data if isinstance(data, list) else [data])]
+            rows = [(1, reply) for reply in (data if isinstance(data, list) else [data])]
         else:
             faults: list[Fault] = []
             rows = list(read_jsonl(path, display_path, faults))

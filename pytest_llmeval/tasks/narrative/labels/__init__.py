@@ -158,7 +158,7 @@ def _polarity(sentiment: Sentiment) -> str | None:
         return sentiment.polarity
     shipped = read_sentiments(taxonomy_path("sentiments"))
     names = {name.lower() for name in (sentiment.label, *sentiment.names)}
-    return next((each.polarity for each in shipped if not names.isdisjoint((each.label, *each.names))), None)
+    return next((other.polarity for other in shipped if not names.isdisjoint((other.label, *other.names))), None)
 
 
 def _with_short_names(categories: Iterable[Category]) -> list[Category]:
@@ -267,7 +267,7 @@ def find_label(labels: LabelSet, text: str) -> str | None:
     names, key = _keys(labels), name_key(text)
     if key in names:
         return names[key]
-    meanings = {names[part] for each in _BORDER.split(key) if (part := each.strip()) in names}
+    meanings = {names[part] for piece in _BORDER.split(key) if (part := piece.strip()) in names}
     return meanings.pop() if len(meanings) == 1 else None
 
 

@@ -191,8 +191,8 @@ def column_name(text: str) -> str | None:
 
     Remarks in brackets do not matter: so is ``Level 2 Tag [required]``.
     """
-    for each in filter(None, (text, *split_name(text), _REMARK.sub(" ", text))):
-        words = " ".join(re.sub(r"[\W_]+", " ", each).casefold().split())
+    for spelling in filter(None, (text, *split_name(text), _REMARK.sub(" ", text))):
+        words = " ".join(re.sub(r"[\W_]+", " ", spelling).casefold().split())
         if words in _MEANING:
             return _MEANING[words]
     return None
