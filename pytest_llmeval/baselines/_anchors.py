@@ -75,10 +75,10 @@ def next_anchors(
         return Anchored()
     suite = run.suite
     guarded = list(dict.fromkeys(gate.metric for gate in suite.regressions))
-    stored = {name: each for name in (*old.metrics, *guarded) if (each := old.anchor_of(name)) is not None}
+    stored = {name: old_anchor for name in (*old.metrics, *guarded) if (old_anchor := old.anchor_of(name)) is not None}
     if anew:
         return Anchored(discarded=_discarded_anchors(stored, "this run takes their place"))
-    unguarded = {name: each for name, each in stored.items() if name in old.anchors and name not in guarded}
+    unguarded = {name: old_anchor for name, old_anchor in stored.items() if name in old.anchors and name not in guarded}
     discarded = _discarded_anchors(unguarded, "no gate guards the metric any more")
     anchors: dict[str, Anchor] = {}
     texts: dict[Path, str] = {}

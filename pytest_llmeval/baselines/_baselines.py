@@ -84,7 +84,7 @@ def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode
         anchored = next_anchors(old, new, run, path, keep=settings.anchor == "keep", anew=mode.anchor)
         if anchored.fault:
             return _unreadable_scores(anchored.fault, moved)
-        verdicts += [SnapshotVerdict(EVERYTHING, "approved", "passed", reason=each) for each in anchored.discarded]
+        verdicts += [SnapshotVerdict(EVERYTHING, "approved", "passed", reason=reason) for reason in anchored.discarded]
     pending = _pending_scores(path, old, new, verdicts, writes=writes)
     if writes:
         from pytest_llmeval.baselines._anchors import next_pool
@@ -217,7 +217,7 @@ def deciding_labels(suite: LoadedSuite) -> Callable[[str], set[str]]:
 
     def labels(metric: str) -> set[str]:
         owned = map(suite.metrics.find, limited if metric == PASS_RATE else [metric])
-        labels = {each.label for each in owned if each is not None}
+        labels = {owner.label for owner in owned if owner is not None}
         return labels | asserting if metric == PASS_RATE else labels
 
     return labels

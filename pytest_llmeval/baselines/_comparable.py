@@ -100,7 +100,7 @@ class SharedTexts:
         if type(value) is list and depth:
             if all(map(_is_small, value)):
                 return _SORTED.encode(value)
-            return f"[{', '.join([self.json(each, depth - 1) for each in value])}]"
+            return f"[{', '.join([self.json(element, depth - 1) for element in value])}]"
         if type(value) is not dict or not all(type(name) is str for name in value):
             return _sorted_json(value)
         known = self._texts.get(id(value))
@@ -202,10 +202,10 @@ def _case_limits(suite: LoadedSuite, case: Case) -> dict[str, str]:
 
 def _evaluator_print(evaluator: Evaluator, reading: Reading, folder: Path) -> EvaluatorPrint:
     options = reading.settings
-    for each in fields(evaluator):
-        value = getattr(evaluator, each.name)
-        if each.compare and each.name != _SELECTS and value != _option_default(each):
-            options[each.name] = _file(value, folder) if each.metadata.get("path") else plain(value)
+    for option in fields(evaluator):
+        value = getattr(evaluator, option.name)
+        if option.compare and option.name != _SELECTS and value != _option_default(option):
+            options[option.name] = _file(value, folder) if option.metadata.get("path") else plain(value)
     return EvaluatorPrint(evaluator.name, evaluator.version, json.loads(json.dumps(options, sort_keys=True)))
 
 
@@ -218,9 +218,9 @@ def _file(value: Any, folder: Path) -> Any:
     if value is None:
         return None
     if isinstance(value, tuple):
-        return [_file(each, folder) for each in value]
+        return [_file(file, folder) for file in value]
     if isinstance(value, Mapping):
-        return {name: _file(each, folder) for name, each in value.items()}
+        return {name: _file(file, folder) for name, file in value.items()}
     path = Path(value)
     try:
         name = Path(os.path.relpath(path, folder)).as_posix()
@@ -243,15 +243,15 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if type(value) is list:
-        return [each if type(each) in _SCALARS else plain(each) for each in value]
+        return [element if type(element) in _SCALARS else plain(element) for element in value]
     if type(value) is dict:
-        return {str(key): each if type(each) in _SCALARS else plain(each) for key, each in value.items()}
+        return {str(key): element if type(element) in _SCALARS else plain(element) for key, element in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        value = {each.name: getattr(value, each.name) for each in fields(value) if each.compare}
+        value = {attribute.name: getattr(value, attribute.name) for attribute in fields(value) if attribute.compare}
     if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): plain(element) for key, element in value.items()}
     if isinstance(value, Sequence | AbstractSet):
-        items = [plain(each) for each in value]
+        items = [plain(element) for element in value]
         return sorted(items, key=repr) if isinstance(value, AbstractSet) else items
     # A function or a class has a name; of anything else its text may hold an address, its kind does not.
     named = value if hasattr(value, "__qualname__") else type(value)

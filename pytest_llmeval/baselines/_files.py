@@ -226,13 +226,13 @@ def read_statistics(path: Path, scores: SuiteScores) -> str:
         SuiteError: They are not those that were approved.
     """
     digest = ""
-    for each in (
+    for file in (
         path,
         _waiting_statistics(path, scores.cases.statistics),
         path,
     ):  # once more: an approval may just have ended
         with suppress(FileNotFoundError):
-            text = each.read_text(encoding="utf-8")  # line ends are read as one character, even if git changed them
+            text = file.read_text(encoding="utf-8")  # line ends are read as one character, even if git changed them
             digest = fingerprint(text)
             if digest == scores.cases.statistics:
                 return text
@@ -343,35 +343,35 @@ def _write(
         if beside.is_dir():  # found out only after the scores were written, it would leave them without statistics
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(beside))
         waiting = _waiting_statistics(beside, fingerprint(statistics))
-        missing = {each: text for each, text in named.items() if not has_text(each, text)}
-        new = [waiting, *(each for each in missing if not each.exists())]
+        missing = {file: text for file, text in named.items() if not has_text(file, text)}
+        new = [waiting, *(file for file in missing if not file.exists())]
         try:
             write_text(waiting, [statistics])
-            for each, text in missing.items():
-                write_text(each, [text])
+            for file, text in missing.items():
+                write_text(file, [text])
             rewrite(path, content)
         except BaseException:
-            for each in new:
-                each.unlink(missing_ok=True)
+            for file in new:
+                file.unlink(missing_ok=True)
             raise
         put_in_place(waiting, beside)
-        for each in _unnamed(path, named):
-            each.unlink(missing_ok=True)
-        for each in path.parent.iterdir():
-            if each.name.startswith(f".{beside.name}."):
-                each.unlink(missing_ok=True)
+        for file in _unnamed(path, named):
+            file.unlink(missing_ok=True)
+        for file in path.parent.iterdir():
+            if file.name.startswith(f".{beside.name}."):
+                file.unlink(missing_ok=True)
 
 
 def has_texts(path: Path, named: Mapping[Path, str]) -> bool:
     """Whether the files that scores name are beside them as they should be, and no others."""
-    return all(has_text(each, text) for each, text in named.items()) and not any(
-        each.exists() for each in _unnamed(path, named)
+    return all(has_text(file, text) for file, text in named.items()) and not any(
+        file.exists() for file in _unnamed(path, named)
     )
 
 
 def _unnamed(path: Path, named: Mapping[Path, str]) -> list[Path]:
     """Return the files that scores of another approval named."""
-    return [each for each in (answers_file(path), *_remembered_files(path)) if each not in named]
+    return [file for file in (answers_file(path), *_remembered_files(path)) if file not in named]
 
 
 def texts_of(scores: SuiteScores | TestScores | None) -> dict[str, str]:
@@ -475,7 +475,7 @@ class ApprovedAnswers:
         """Digest of an input to the answers of the first case that has it, by repeat; for cases with other ids now."""
         answers: dict[str, dict[int, Any]] = {}
         first: dict[str, str] = {}
-        for (case, repeat), row in sorted((self.rows or {}).items(), key=lambda each: each[0]):
+        for (case, repeat), row in sorted((self.rows or {}).items(), key=lambda pair: pair[0]):
             if first.setdefault(row["input"], case) == case:
                 answers.setdefault(row["input"], {})[repeat] = row["prediction"]
         return answers
@@ -484,7 +484,7 @@ class ApprovedAnswers:
         """Return the approved answers to cases by id, those of repeats in order; none where the input has changed."""
         inputs = {case.id: input_digest(case.input) for case in cases}
         answers: dict[str, list[Any]] = {}
-        for (case, _), row in sorted((self.rows or {}).items(), key=lambda each: each[0]):
+        for (case, _), row in sorted((self.rows or {}).items(), key=lambda pair: pair[0]):
             if inputs.get(case) == row["input"]:
                 answers.setdefault(case, []).append(row["prediction"])
         for case in inputs.keys() - answers.keys():

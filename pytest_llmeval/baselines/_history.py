@@ -104,7 +104,7 @@ def _watched(
     """Return the evidence of a run."""
     from pytest_llmeval.numbers import WatchedRun
 
-    before, two_before = (None if each is None else float(each) for each in (step, two_steps))
+    before, two_before = (None if spread is None else float(spread) for spread in (step, two_steps))
     return WatchedRun(float(drop), float(deviation), int(units), before, two_before, tuple(map(float, shares)))
 
 
@@ -271,7 +271,7 @@ def _approvals(
     """Yield the approvals of each score file of a suite, and its bridged changes of judges."""
     folder = suite.parent / OWN_FOLDER
     try:
-        names = sorted(each.name for each in folder.iterdir())
+        names = sorted(file.name for file in folder.iterdir())
     except OSError:
         return
     for name in names:

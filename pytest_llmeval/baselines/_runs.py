@@ -151,7 +151,7 @@ class SuiteRun(Struct, frozen=True, dict=True):
         run = self.statistics
         if self.silent:
             run, baseline = (
-                each.only({record.id for record in each.records} - self.silent) for each in (run, baseline)
+                side.only({record.id for record in side.records} - self.silent) for side in (run, baseline)
             )
         return RunPairing(run, baseline, self.suite.metrics, shifts, self.suite.abstained)
 
@@ -374,7 +374,7 @@ class _FailuresForm(Struct, forbid_unknown_fields=True):
 
 def contents_of(suite: LoadedSuite) -> dict[str, str]:
     """Return the fingerprint of the content of each case of a suite, by id."""
-    return {case: each.data for case, each in digests_of(suite).items()}
+    return {case: digest.data for case, digest in digests_of(suite).items()}
 
 
 def _named_as_now(file: _FailuresForm, contents: Mapping[str, str]) -> KnownFailures:
@@ -384,9 +384,9 @@ def _named_as_now(file: _FailuresForm, contents: Mapping[str, str]) -> KnownFail
     """
     from pytest_llmeval.numbers import matched_by_content
 
-    movable = {case: each for case, each in file.content.items() if case.isdecimal() or case not in contents}
+    movable = {case: content for case, content in file.content.items() if case.isdecimal() or case not in contents}
     before_of = matched_by_content(contents, movable)
-    others = {case for case, each in movable.items() if contents.get(case, each) != each}
+    others = {case for case, content in movable.items() if contents.get(case, content) != content}
     stayed = {case: names for case, names in file.cases.items() if case not in {*before_of.values(), *others}}
     return stayed | {case: file.cases[before] for case, before in before_of.items() if before in file.cases}
 

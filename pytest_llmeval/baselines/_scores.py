@@ -80,7 +80,7 @@ class ApprovedScore:
     @classmethod
     def from_value(cls, metric: MetricValue, *, of_group: bool = False) -> "ApprovedScore":
         """Round a metric of a run; groups do not repeat how it is computed."""
-        stored = {each.name: getattr(metric, each.name) for each in fields(cls)}
+        stored = {attribute.name: getattr(metric, attribute.name) for attribute in fields(cls)}
         stored |= {name: rounded(stored[name]) for name in ("value", "low", "high")}
         stored |= {"signature": ""} if of_group else {}
         return cls(**stored)
@@ -253,7 +253,7 @@ def groups_of(result: Result, settings: SnapshotSettings) -> dict[str, dict[str,
 
 _INDENT = "  "
 _CHECKSUM = "checksum"
-_SCORE = {each.name for each in fields(ApprovedScore)}
+_SCORE = {attribute.name for attribute in fields(ApprovedScore)}
 
 
 def render(scores: SuiteScores | TestScores) -> str:
@@ -293,7 +293,7 @@ def line_of(score: ApprovedScore) -> str:
 def _score_line(value: Any) -> str:
     if isinstance(value, Mapping) and value.keys() == _SCORE:
         # The value first, signature and abstentions only where there are some: this is the line that people compare.
-        known = {name: each for name, each in value.items() if each != "" and not (name == "abstained" and each == 0)}
+        known = {name: part for name, part in value.items() if part != "" and not (name == "abstained" and part == 0)}
         return json.dumps(known, allow_nan=False)
     return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
 
@@ -301,7 +301,7 @@ def _score_line(value: Any) -> str:
 def _block(value: Any, indent: str) -> Iterator[str]:
     """Yield the text of a value: a mapping of plain values on one line, an item of a list."""
     deeper = indent + _INDENT
-    if isinstance(value, Mapping) and any(isinstance(each, Mapping | tuple) for each in value.values()):
+    if isinstance(value, Mapping) and any(isinstance(member, Mapping | tuple) for member in value.values()):
         yield "{\n"
         for number, key in enumerate(sorted(value)):
             yield f"{',' + chr(10) if number else ''}{deeper}{_score_line(key)}: "

@@ -256,7 +256,7 @@ class Gate:
     @classmethod
     def keys(cls) -> dict[str, GateKey]:
         """Return the keys that the rule owns, those by which it is known first."""
-        declared = {name: key for each in fields(cls) for name, key in each.metadata.get("keys", {}).items()}
+        declared = {name: key for attribute in fields(cls) for name, key in attribute.metadata.get("keys", {}).items()}
         rule = {"rule": GateKey(Literal[cls.rule], cls.meaning)} if cls.rule else {}
         return {name: declared[name] for name in ("metric", *cls.tags)} | rule | declared
 
@@ -300,7 +300,9 @@ class Gate:
     @classmethod
     def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields that keys of the same name set."""
-        names = {each.name for each in fields(cls) if each.name in each.metadata.get("keys", {})} - {"metric"}
+        names = {
+            attribute.name for attribute in fields(cls) if attribute.name in attribute.metadata.get("keys", {})
+        } - {"metric"}
         return {name: values[name] for name in names if values.get(name) is not None}
 
     @classmethod

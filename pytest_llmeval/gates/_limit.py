@@ -144,7 +144,7 @@ def is_plain_limit(text: str) -> bool:
 
 def metric_names(metrics: MetricIndex) -> list[str]:
     """Return the names of metrics of a gate of a suite, without those of usage."""
-    return [PASS_RATE, *(each.name for declared in metrics.declared.values() for each in declared)]
+    return [PASS_RATE, *(metric.name for declared in metrics.declared.values() for metric in declared)]
 
 
 def declared_metric(name: str, metrics: MetricIndex) -> Metric | None:
@@ -259,7 +259,7 @@ def mapping_form_fault(entry: Mapping[str, Any], keys: Sequence[str], metrics: M
     hint = ""
     if isinstance(value, Mapping):
         meant = _Parts(subject, metrics).subject()
-        inner = ", ".join(f"{key}: {each}" for key, each in value.items())
+        inner = ", ".join(f"{key}: {limit}" for key, limit in value.items())
         hint = _hint(f"{{metric: {meant}, {inner}}}", quoted=False) if meant is not None else ""
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         hint = _hint(_Parts(f"{subject} {value}", metrics).gate())
@@ -437,13 +437,13 @@ class LimitGate(ScoreGate):
         note = f"; not evaluated, under {counted(self.min_cases, 'case')}: {several(small)}" if small else ""
         if not judged:
             return "failed", None, f"no group by {by!r} has {counted(self.min_cases, 'case')}{note}"
-        failed = [each for each in judged if each[2] == "failed"]
+        failed = [judgement for judgement in judged if judgement[2] == "failed"]
         _, name, outcome, value, reason = min(failed or judged)
         if failed:
             ordered = sorted(failed) if len(failed) > MOST_LISTED else failed
-            listed = several([f"{each[1]}: {each[4]}" for each in ordered], "; ")
+            listed = several([f"{judgement[1]}: {judgement[4]}" for judgement in ordered], "; ")
             return outcome, value, f"{len(failed)} of {len(judged)} groups fail: {listed}{note}"
-        if open_ := [each for each in judged if each[2] == "undecided"]:
+        if open_ := [judgement for judgement in judged if judgement[2] == "undecided"]:
             _, name, outcome, value, reason = min(open_)
             return outcome, value, f"{len(open_)} of {len(judged)} groups undecided, closest {name}: {reason}{note}"
         return outcome, value, f"all {counted(len(judged), 'group')} pass, closest {name}: {reason}{note}"

@@ -163,7 +163,7 @@ def _rule_schema(rule: type[Gate]) -> dict[str, Any]:
     keys = rule.keys()
     schema: dict[str, Any] = adapter(gate_entry(rule)).json_schema()
     properties = {name: _key_schema(schema["properties"][name], keys[name]) for name in keys}
-    named = next(each for each in RULES if each.tags == rule.tags) is not rule
+    named = next(other for other in RULES if other.tags == rule.tags) is not rule
     required = ["metric", *(["rule"] if named else [])]
     tagged = {"anyOf": [{"required": [tag]} for tag in rule.tags]} if len(rule.tags) > 1 else {}
     required += rule.tags if not tagged else ()
@@ -255,23 +255,25 @@ def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> Ga
         return _with_cause(verdict, zip(finding.examined, among, strict=True))
     small = f"; not evaluated, under {counted(gate.min_cases, 'case')}: {several(finding.small)}"
     note = small if finding.small else ""
-    failed = [each for each in verdicts if each[1] == "failed"]
-    worst_first = sorted(failed or verdicts, key=lambda each: math.inf if each[2] is None else -each[2])
+    failed = [judgement for judgement in verdicts if judgement[1] == "failed"]
+    worst_first = sorted(failed or verdicts, key=lambda judgement: math.inf if judgement[2] is None else -judgement[2])
     group, outcome, drop, reason = worst_first[0]
     if failed:
         ordered = worst_first if len(failed) > MOST_LISTED else failed
-        listed = several([f"{each[0]}: {each[3]}" for each in ordered], "; ")
+        listed = several([f"{judgement[0]}: {judgement[3]}" for judgement in ordered], "; ")
         text = f"{len(failed)} of {len(verdicts)} groups fail: {listed}{note}"
     else:
-        open_ = [each for each in verdicts if each[1] == "undecided"]
+        open_ = [judgement for judgement in verdicts if judgement[1] == "undecided"]
         outcome = "undecided" if open_ else outcome
         groups = counted(len(verdicts), "group")
         of_all = f"{len(open_)} of {groups} undecided" if open_ else f"all {groups} pass"
         text = f"{of_all}, {gate.worst} {group}: {reason}{note}"
     falls = [
-        pair for pair, each in zip(zip(finding.examined, among, strict=True), verdicts, strict=True) if each in failed
+        pair
+        for pair, judgement in zip(zip(finding.examined, among, strict=True), verdicts, strict=True)
+        if judgement in failed
     ]
-    known = _known_of_groups([each.known(own) for each, own in zip(finding.examined, among, strict=True)])
+    known = _known_of_groups([change.known(own) for change, own in zip(finding.examined, among, strict=True)])
     verdict = replace(gate.result(outcome, drop, text), undecided=undecided, **known._asdict())
     return _with_cause(verdict, falls)
 

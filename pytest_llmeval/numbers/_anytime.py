@@ -65,7 +65,7 @@ class WatchedRun(NamedTuple):
 
     def after(self, earlier: "Sequence[WatchedRun]") -> "WatchedRun":
         """Return the run with its differences from the runs before it; the baseline is the first of all."""
-        before = [self._distance(each) for each in earlier[:-3:-1]]
+        before = [self._distance(run) for run in earlier[:-3:-1]]
         before = [*before, self._distance(None)] if len(before) < _BEFORE else before
         return self._replace(step=before[0], two_steps=before[1] if len(before) == _BEFORE else None)
 

@@ -283,8 +283,8 @@ def abstained_metrics(index: MetricIndex, names: Iterable[str], reasons: Mapping
     """
     owned = {name: index.find(name) for name in names}
     return {
-        name: Abstained(reasons.get(name, "nothing to score"), None if each is None else each.metric.worst)
-        for name, each in owned.items()
+        name: Abstained(reasons.get(name, "nothing to score"), None if owner is None else owner.metric.worst)
+        for name, owner in owned.items()
     }
 
 
@@ -386,7 +386,9 @@ def stack(observations: Sequence[Observation | None], *, compact: bool = False) 
     first = np.searchsorted(shapes[order], np.arange(len(numbers)))
     blocks = []
     for shape, rows in zip(numbers, np.split(order, first)[1:], strict=True):
-        counts = chain.from_iterable(each.counts.values() for row in rows if (each := observations[row]) is not None)
+        counts = chain.from_iterable(
+            observation.counts.values() for row in rows if (observation := observations[row]) is not None
+        )
         values = np.fromiter(counts, float, len(rows) * len(shape)).reshape(len(rows), len(shape))
         blocks.append((np.ix_(rows, np.array([position[name] for name in shape], np.intp)), values))
     small = compact and all(fits_a_byte(values) for _, values in blocks)

@@ -323,8 +323,8 @@ def differences(
     estimates = estimate(pairing, rows, names, statistic=statistic, cluster_by=cluster_by, jackknife=method == "bca")
     gate = AnyDrop(confidence)
     return {
-        name: _metric_difference(each, pairing, name, method, cluster_by, gate, tests)
-        for name, each in estimates.items()
+        name: _metric_difference(data, pairing, name, method, cluster_by, gate, tests)
+        for name, data in estimates.items()
     }
 
 
@@ -380,24 +380,24 @@ def metric_changes(
     compared = differences(pairing, rows, names, confidence=confidence, cluster_by=cluster_by, tests=len(names))
     adjusted = holm_of_tested([difference.p_value for difference in compared.values()])
     changes = {}
-    for (name, each), p_value in zip(compared.items(), adjusted, strict=True):
-        verdict = each.verdict
-        if each.difference is None:
+    for (name, difference), p_value in zip(compared.items(), adjusted, strict=True):
+        verdict = difference.verdict
+        if difference.difference is None:
             verdict = "undecided"
-        elif not each.difference or (verdict != "undecided" and (p_value is None or p_value > 1 - confidence)):
+        elif not difference.difference or (verdict != "undecided" and (p_value is None or p_value > 1 - confidence)):
             verdict = "not_significant"
         changes[name] = MetricChange(
             decided.get(name, verdict),
-            each.baseline,
-            each.value,
-            each.difference,
-            each.low,
-            each.high,
+            difference.baseline,
+            difference.value,
+            difference.difference,
+            difference.low,
+            difference.high,
             p_value,
-            each.cases,
+            difference.cases,
             statistics.get(name, "value"),
-            each.detectable,
-            each.notes,
+            difference.detectable,
+            difference.notes,
         )
     return changes
 
@@ -447,7 +447,7 @@ def compare_systems(
         abstained: As of `compare`, about cases of which the reference has a score.
     """
     baseline = CaseStatistics.exact(results[reference].records)
-    names = [*dict.fromkeys(name for each in results.values() for name in each.metrics), PASS_RATE]
+    names = [*dict.fromkeys(name for result in results.values() for name in result.metrics), PASS_RATE]
     against: dict[str, dict[str, SystemDifference]] = {}
     for system, result in results.items():
         if system != reference:

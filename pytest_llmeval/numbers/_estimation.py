@@ -125,7 +125,7 @@ def columns_of(table: Table, statistic: Statistic, names: Sequence[str]) -> Colu
     exists = np.isfinite(scores)
     # Most metrics have a score in the same cases, which are then counted once.
     patterns: dict[bytes, int] = {}
-    counted = [patterns.setdefault(each.tobytes(), len(patterns)) for each in exists.T]
+    counted = [patterns.setdefault(mask.tobytes(), len(patterns)) for mask in exists.T]
     counts = exists[:, [counted.index(place) for place in range(len(patterns))]]
     width = len(names)
 
@@ -359,17 +359,19 @@ class _Resampling:
             present(column[name][0]) if measured else None for column, measured in zip(self.values, exists, strict=True)
         )
         metric = table.metric(name)
-        rests = [each[name] for each in self.rests if name in each]
+        rests = [basis[name] for basis in self.rests if name in basis]
         faults = [
-            f"{where}{each.fault}" for each, where in zip(rests, ("", "in the baseline "), strict=False) if each.fault
+            f"{where}{basis.fault}"
+            for basis, where in zip(rests, ("", "in the baseline "), strict=False)
+            if basis.fault
         ]
         if rests:
             value, baseline = (
-                None if each.fault or number is None else in_range(number, metric)
-                for each, number in zip(rests, (value, baseline), strict=True)
+                None if basis.fault or number is None else in_range(number, metric)
+                for basis, number in zip(rests, (value, baseline), strict=True)
             )
-            units = min(units, *(int(each.cases) for each in rests))
-            resampled = resampled + _unseen(math.hypot(*(each.floor for each in rests)), resampled.size)
+            units = min(units, *(int(basis.cases) for basis in rests))
+            resampled = resampled + _unseen(math.hypot(*(basis.floor for basis in rests)), resampled.size)
         judged_rows = [own[part] for own, part in zip(rows, judged, strict=True)]
         scores = [table.scores[name][own] for own in judged_rows]
         extent = _score_extent(scores[1])
@@ -397,7 +399,7 @@ class _Resampling:
             errored=int(table.failed[name][rows.current].sum()),
             lost_resamples=lost,
             fault="; ".join(faults),
-            apart=next((each.apart for each in rests if each.apart), ""),
+            apart=next((basis.apart for basis in rests if basis.apart), ""),
             falls=self.pairing.describe_falls(name, rows),
             contributing=np.unique(self.units[0][judged[0]]).tolist(),
             current=current[np.isfinite(resampled)] if usable and current is not None else np.empty(0),

@@ -190,7 +190,7 @@ class FarChanges(NamedTuple):
         if self.better and sign_tail(self.worse, self.better) > level / 2:
             return False
         pool = [self]
-        for other in sorted(others, key=lambda each: (-each.better / each.units, each.units)):
+        for other in sorted(others, key=lambda changes: (-changes.better / changes.units, changes.units)):
             pool.append(other)
             if len(pool) * net_fall_tail(self.net, self.units, _rises(pool)) > level / 2:
                 return False
@@ -218,7 +218,9 @@ def made_up_tail(data: Estimate, metric: Metric) -> float:
 
 def _rises(pool: Sequence[FarChanges]) -> float:
     """Return the share of units that rise by luck."""
-    return (sum(each.better for each in pool) + _PRIOR_RISES) / (sum(each.units for each in pool) + 2 * _PRIOR_RISES)
+    return (sum(changes.better for changes in pool) + _PRIOR_RISES) / (
+        sum(changes.units for changes in pool) + 2 * _PRIOR_RISES
+    )
 
 
 def far_changes(data: Estimate, metric: Metric) -> FarChanges | None:
@@ -545,7 +547,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     adjusted = [0.0] * len(p_values)
     largest = 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
         adjusted[place] = largest
     return adjusted
@@ -582,7 +584,7 @@ def _step_up(p_values: Sequence[float], factors: Sequence[float]) -> list[float]
     """Multiply p-values by factors, that of the largest first; none becomes larger than one that it is below."""
     adjusted = [1.0] * len(p_values)
     smallest = 1.0
-    ordered = sorted(range(len(p_values)), key=lambda each: -p_values[each])
+    ordered = sorted(range(len(p_values)), key=lambda index: -p_values[index])
     for place, factor in zip(ordered, factors, strict=True):
         smallest = min(smallest, factor * p_values[place])
         adjusted[place] = smallest
@@ -599,7 +601,7 @@ def adjusted_gates(gates: Sequence[Sequence[float]]) -> list[list[float]]:
     """
     wholly = sorted(holm([max(gate) for gate in gates]))
     steps = [(len(gates) - rejected, at) for rejected, at in enumerate([0.0, *wholly[:-1]])]
-    return [[min(1.0, *(max(factor * each, at) for factor, at in steps), 1.0) for each in gate] for gate in gates]
+    return [[min(1.0, *(max(factor * p_value, at) for factor, at in steps), 1.0) for p_value in gate] for gate in gates]
 
 
 def adjust_families(families: Sequence[tuple[Literal["familywise", "fdr"], Sequence[float]]]) -> list[list[float]]:

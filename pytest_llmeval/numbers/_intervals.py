@@ -307,10 +307,10 @@ def quantiles(values: "FloatArray", levels: Sequence[float]) -> list[float]:
 
     places = [level * (values.size - 1) for level in levels]
     below = [min(int(place), values.size - 1) for place in places]
-    ordered = np.partition(values, [*below, *(min(each + 1, values.size - 1) for each in below)])
+    ordered = np.partition(values, [*below, *(min(lower + 1, values.size - 1) for lower in below)])
     out = []
-    for place, each in zip(places, below, strict=True):
-        low, high, part = float(ordered[each]), float(ordered[min(each + 1, values.size - 1)]), place - each
+    for place, lower in zip(places, below, strict=True):
+        low, high, part = float(ordered[lower]), float(ordered[min(lower + 1, values.size - 1)]), place - lower
         out.append(low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part))  # noqa: PLR2004
     return out
 

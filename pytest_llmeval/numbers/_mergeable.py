@@ -107,7 +107,10 @@ class Moments:
 
     def __add__(self, other: "Moments") -> "Moments":
         return Moments(
-            **{each.name: _added(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
+            **{
+                attribute.name: _added(getattr(self, attribute.name), getattr(other, attribute.name))
+                for attribute in fields(self)
+            }
         )
 
     def deviations(
@@ -191,14 +194,14 @@ def _slopes(
     parts: dict[str, list[FloatArray]] = {}
     columns = np.flatnonzero(steps)
     for start in range(0, len(columns), _COLUMNS):
-        some = columns[start : start + _COLUMNS]
-        moved = np.repeat(totals[np.newaxis], 2 * len(some), axis=0)
-        rows = np.arange(len(some))
-        moved[rows, some] += steps[some]
-        moved[rows + len(some), some] -= steps[some]
+        chosen = columns[start : start + _COLUMNS]
+        moved = np.repeat(totals[np.newaxis], 2 * len(chosen), axis=0)
+        rows = np.arange(len(chosen))
+        moved[rows, chosen] += steps[chosen]
+        moved[rows + len(chosen), chosen] -= steps[chosen]
         for metric, values in formula(moved).items():
-            apart = moved[rows, some] - moved[rows + len(some), some]
-            parts.setdefault(metric, []).append((values[: len(some)] - values[len(some) :]) / apart)
+            apart = moved[rows, chosen] - moved[rows + len(chosen), chosen]
+            parts.setdefault(metric, []).append((values[: len(chosen)] - values[len(chosen) :]) / apart)
     slopes = {}
     for metric, pieces in parts.items():
         slopes[metric] = np.zeros(len(totals))
@@ -245,8 +248,8 @@ class Statistics:
             parts = () if seen is None else (seen.undefined, seen.errored, seen.abstained)
             counts[None if seen is None else (tuple(seen.counts.items()), *map(tuple, parts))] += cases
         rows: Counter[CountsRow] = Counter()
-        for each, cases in counts.items():
-            rows[_UNMEASURED if each is None else _sorted_row(*each)] += cases
+        for counts_key, cases in counts.items():
+            rows[_UNMEASURED if counts_key is None else _sorted_row(*counts_key)] += cases
         return _bounded_statistics(rows, label, evaluator)
 
     def plus(self, other: "Statistics", label: str, evaluator: Evaluator) -> "Statistics":
@@ -379,19 +382,21 @@ class Statistics:
             with np.errstate(all="ignore"):
                 return sums.deviations(formula, names)
 
-        totals = {each: np.array([sums.totals.get(each, 0.0)]) for each in names}
-        rests = {index.full_name(label, name): each for name, each in evaluator.basis(Sums(totals, 1)).items()}
+        totals = {count: np.array([sums.totals.get(count, 0.0)]) for count in names}
+        rests = {index.full_name(label, name): basis for name, basis in evaluator.basis(Sums(totals, 1)).items()}
 
-        def bounds(name: str, each: CountedMetric, level: float) -> tuple[tuple[float, float] | None, IntervalMethod]:
-            known = each.pooled, each.drawn, each.ranged, level
-            if each.basis is not None:
-                if (closed := each.closed_interval(level)) is not None:
+        def bounds(
+            name: str, counted: CountedMetric, level: float
+        ) -> tuple[tuple[float, float] | None, IntervalMethod]:
+            known = counted.pooled, counted.drawn, counted.ranged, level
+            if counted.basis is not None:
+                if (closed := counted.closed_interval(level)) is not None:
                     return closed, "closed_form"
                 if self.moments is None:
-                    return partial_interval(resampled_deviation(resampled()[name]), each.basis, *known), "bootstrap"
-                return partial_interval(deviations()[name], each.basis, *known), "delta"
-            if each.scored and sums.binary[name] == each.scored:
-                wilson = binary_interval(each.pooled, int(each.total), each.scored, *known[1:])
+                    return partial_interval(resampled_deviation(resampled()[name]), counted.basis, *known), "bootstrap"
+                return partial_interval(deviations()[name], counted.basis, *known), "delta"
+            if counted.scored and sums.binary[name] == counted.scored:
+                wilson = binary_interval(counted.pooled, int(counted.total), counted.scored, *known[1:])
                 if wilson is not None:
                     return wilson, "wilson"
             if self.moments is None:
@@ -399,10 +404,10 @@ class Statistics:
             return delta_interval(deviations()[name], *known), "delta"
 
         out: dict[str, tuple[MetricValue, IntervalMethod | None]] = {}
-        for name, column in formula(np.array([[sums.totals.get(each, 0.0) for each in names]])).items():
+        for name, column in formula(np.array([[sums.totals.get(count, 0.0) for count in names]])).items():
             owned = index.find(name)
             metric = Metric(PASS_RATE) if owned is None else owned.metric
-            each = CountedMetric(
+            counted = CountedMetric(
                 metric=metric,
                 signature=metric.signature,
                 pooled=float(column[0]),
@@ -416,9 +421,9 @@ class Statistics:
                 basis=rests.get(name),
             )
             interval, method = None, None
-            if confidence is not None and each.has_interval:
-                interval, method = bounds(name, each, confidence)
-            out[name] = each.metric_value(interval), method if interval else None
+            if confidence is not None and counted.has_interval:
+                interval, method = bounds(name, counted, confidence)
+            out[name] = counted.metric_value(interval), method if interval else None
         return out
 
 

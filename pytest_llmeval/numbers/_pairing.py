@@ -303,7 +303,7 @@ def _fallen_case(evaluator: Evaluator, seen: Observation, name: str) -> Observat
     others = () if seen.counts else [metric.name for metric in evaluator.describe()]
     undefined = {**dict.fromkeys(others, ""), **seen.undefined}
     del undefined[name]
-    abstained = tuple(each for each in seen.abstained if each != name)
+    abstained = tuple(metric for metric in seen.abstained if metric != name)
     return structs.replace(seen, counts={**seen.counts, FALLEN + name: 1}, undefined=undefined, abstained=abstained)
 
 

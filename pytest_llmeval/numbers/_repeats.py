@@ -244,7 +244,7 @@ class Reduced(WrappedEvaluator):
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the evaluator's own formula for ``mean``, else means over cases."""
         fallen = [name.removeprefix(FALLEN) for name in sums if name.startswith(FALLEN)]
-        worst = {name: each for name in fallen if (each := self._metric(name).worst) is not None}
+        worst = {name: worst_value for name in fallen if (worst_value := self._metric(name).worst) is not None}
         return values_with_falls(self._summarize, sums, worst)
 
     def _summarize(self, sums: Sums) -> Mapping[str, FloatArray]:

@@ -338,7 +338,7 @@ class Table:
             scores = self.scores[name][rows]
             finite = scores[np.isfinite(scores)]
             judged = np.logical_not(self.absent[label] | self.undefined[name])
-            each = counted[name] = CountedMetric(
+            measured = counted[name] = CountedMetric(
                 metric=self.metric(name),
                 signature=self._signature(name),
                 pooled=float(values[name][0]),
@@ -352,12 +352,14 @@ class Table:
                 basis=rests.get(name),
                 units=None if cluster_by is None else len(set(units[judged[rows]].tolist())),
             )
-            if confidence is not None and each.value is not None and each.has_interval:
-                known = each.drawn, each.ranged, confidence
-                alike = each.basis is None and self.weights is None
-                share = share_interval(each.value, finite, *known) if alike else each.closed_interval(confidence)
+            if confidence is not None and measured.value is not None and measured.has_interval:
+                known = measured.drawn, measured.ranged, confidence
+                alike = measured.basis is None and self.weights is None
+                share = (
+                    share_interval(measured.value, finite, *known) if alike else measured.closed_interval(confidence)
+                )
                 if share is None:
-                    undecided[name] = each
+                    undecided[name] = measured
                 else:
                     bounds[name] = share
         if undecided and confidence is not None:
@@ -400,12 +402,12 @@ class Table:
                 for name in part.keys() & columns.keys():
                     columns[name][start : start + len(part[name])] = part[name]
             for name, column in columns.items():
-                each = undecided[name]
-                known = each.pooled, each.drawn, each.ranged, confidence
-                if each.basis is None:
+                measured = undecided[name]
+                known = measured.pooled, measured.drawn, measured.ranged, confidence
+                if measured.basis is None:
                     bounds = value_interval(column, *known)
                 else:
-                    bounds = partial_interval(resampled_deviation(column), each.basis, *known)
+                    bounds = partial_interval(resampled_deviation(column), measured.basis, *known)
                 if bounds is not None:
                     yield name, bounds
 
@@ -577,7 +579,7 @@ def _groups(
                 members.setdefault(group, []).append(place)
         results: dict[str, GroupResult] = {}
         # By size: resamples of one size are drawn once.
-        for name, places in sorted(members.items(), key=lambda each: len(each[1])):
+        for name, places in sorted(members.items(), key=lambda member: len(member[1])):
             picked = [rows[place] for place in places]
             metrics, pass_rate, usage = _split(table, table.metrics(picked, confidence, cluster_by), sampled)
             results[name] = GroupResult(len(places), metrics, pass_rate, places, usage)

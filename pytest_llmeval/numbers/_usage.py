@@ -256,7 +256,7 @@ class UsageReport(Struct, frozen=True):
         """
         calls = [call for record in records for call in record.calls]
         target = [seconds for record in records for seconds in record.target_seconds]
-        usages = [each for record in records for each in record.target_usage]
+        usages = [usage for record in records for usage in record.target_usage]
         if not calls and not target and all(usage.says_nothing for usage in usages):
             return None
         names = sorted({call.judge for call in calls if call.judge})
@@ -380,7 +380,7 @@ class Money(Struct, frozen=True):
             large_judge: Its name among the jurors.
         """
         calls = [call for record in records for call in record.calls]
-        usages = [each for record in records for each in record.target_usage if each.origin != "given"]
+        usages = [usage for record in records for usage in record.target_usage if usage.origin != "given"]
         if not calls and not usages:
             return None
         fresh = [call for call in calls if call.fresh]
