@@ -37,7 +37,7 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Anchored:
-    """What an approval makes of the anchors.
+    """The anchors of a score file after an approval.
 
     Attributes:
         anchors: Metric to anchor; metrics whose anchor is the approved run have none.
@@ -140,11 +140,12 @@ def _next_chains(
 
 
 def _gate_subject(gate: ChangeGate) -> tuple[str, Statistic, str | None]:
+    """The metric, statistic and cluster label by which the chain of a gate on drift is looked up."""
     return gate.metric, "mean" if gate.statistic == "mean" else "value", gate.cluster_by
 
 
 def _chained(run: SuiteRun, metric: str, statistic: Statistic, cluster_by: str | None) -> RunPairing | None:
-    """Return the run with the one approved last, as the last step of a chain; ``None`` if there is no such chain."""
+    """Return the run paired with the last approved one, as the last step of a drift chain; ``None`` without one."""
     last = None if run.pairing is None else run.approved
     scores, name = run.approved_scores, chain_name(metric, statistic, cluster_by)
     if last is None or scores is None or name not in scores.chains:
@@ -157,7 +158,7 @@ def _chained(run: SuiteRun, metric: str, statistic: Statistic, cluster_by: str |
 
 
 def _before(old: SuiteScores, metric: str) -> Anchor | None:
-    """Return the anchor of a metric so far, with its own value only; ``None`` where no run has the metric."""
+    """Return a metric's anchor before this approval, with its own value only; ``None`` if no run has the metric."""
     stored, last = old.anchor_of(metric), old.history[-1]
     if stored is not None:
         return replace(stored, values={metric: stored.values.get(metric)})
@@ -167,12 +168,14 @@ def _before(old: SuiteScores, metric: str) -> Anchor | None:
 
 
 def _anchor_statistics(old: SuiteScores, anchor: Anchor, scores: Path) -> str:
+    """Read the case statistics of an anchor, from the last approved run's own file if that run is the anchor."""
     if anchor.statistics == old.cases.statistics:
         return read_statistics(statistics_file(scores), old)
     return anchor_text(scores, anchor.statistics)
 
 
 def _lost_anchor(metric: str, anchor: Anchor, error: Exception) -> str:
+    """The fault of an approval that cannot read the anchor of a metric, with the remedy."""
     value = anchor.values.get(metric)
     what = f"the anchor of {metric} of {anchor.time}" + ("" if value is None else f" ({number(value)})")
     why = f"the file of its cases cannot be read ({error})" if isinstance(error, OSError) else str(error)
@@ -181,6 +184,7 @@ def _lost_anchor(metric: str, anchor: Anchor, error: Exception) -> str:
 
 
 def _discarded_anchors(anchors: Mapping[str, Anchor], why: str) -> list[str]:
+    """The note of an approval on the anchors that it discards, with the reason; none without such anchors."""
     if not anchors:
         return []
     named = [
@@ -191,13 +195,13 @@ def _discarded_anchors(anchors: Mapping[str, Anchor], why: str) -> list[str]:
 
 
 def _labels(suite: LoadedSuite, metric: str) -> set[str] | None:
-    """Return the label of the evaluator of a metric; ``None`` where all decide it."""
+    """Return the label of the evaluator that an anchored metric depends on; ``None`` if it depends on all."""
     owned = None if metric == PASS_RATE else suite.metrics.find(metric)
     return None if owned is None else {owned.label}
 
 
 def _comparable(old: Comparable, new: Comparable, matching: CaseMatching, labels: set[str] | None) -> bool:
-    """Whether an anchor is one of the same suite; thresholds decide the pass rate only, and evaluators join."""
+    """Whether a run can be compared with an anchor; thresholds decide the pass rate only, and evaluators may join."""
     old = alike(old, new, matching)
     measured = all(
         new.evaluators.get(label) == evaluator
@@ -211,6 +215,7 @@ def _comparable(old: Comparable, new: Comparable, matching: CaseMatching, labels
 
 
 def _is_run_better(pairing: RunPairing, run: SuiteRun, metric: str) -> bool:
+    """Whether a run is significantly better in a metric than its anchor, and so becomes the new anchor."""
     label = run.suite.gate_clusters(metric)
     if not pairing.matching.whole:
         pairing = _chained(run, metric, "value", label) or pairing
@@ -230,7 +235,7 @@ def drift_findings(
     scores: Path,
     texts: Mapping[Path, str] | None = None,
 ) -> Iterator[GateEvidence]:
-    """Yield what a run says of the fall of gates' metrics below their anchors.
+    """Yield the evidence for gates on drift: how far a run fell below the anchors of the approved scores.
 
     Nothing is said where the approved run is the anchor, or where the anchor has no case or no evaluator of the run.
 
@@ -278,7 +283,7 @@ def anchored_gates(
 def _paired(
     run: SuiteRun, approved: SuiteScores, scores: Path, digest: str, texts: Mapping[Path, str]
 ) -> RunPairing | str:
-    """Return the run beside an anchor, or why that cannot be used."""
+    """Return the run paired with an anchor for gates on drift, or the reason why the anchor cannot be used."""
     path = anchor_file(scores, digest)
     try:
         text = texts[path] if path in texts else anchor_text(scores, digest)
@@ -291,14 +296,14 @@ def _paired(
 
 
 def _measured(pairing: RunPairing, label: str) -> bool:
-    """Whether the anchor has the evaluator of a metric, or could not measure its cases."""
+    """Whether a case of an anchor has an observation or error of a metric's evaluator, or an error of its own."""
     rows = pairing.everything().baseline
     records = [pairing.table.records[row] for row in rows]
     return any({label, ""} & {*record.observations, *record.errors} for record in records)
 
 
 def _since(gate: ChangeGate, approved: SuiteScores, anchor: Anchor) -> str:
-    """Say how far the approved value has come since the anchor."""
+    """Say how far the approved value of a gate's metric has moved since its anchor, and in how many approvals."""
     before = anchor.values.get(gate.metric)
     first = (anchor.time, anchor.commit, before)
     places = [
@@ -315,7 +320,7 @@ def _since(gate: ChangeGate, approved: SuiteScores, anchor: Anchor) -> str:
 def next_pool(
     old: SuiteScores | None, new: SuiteScores, scores: Path, size: int
 ) -> tuple[tuple[str, ...], dict[Path, str]]:
-    """Return the earlier runs that an approval leaves in the pool, and their files with their texts.
+    """Return the earlier approved runs that stay in the pooled baseline, and their files with their texts.
 
     Runs of other cases, data, evaluators or judges leave it, and so does one that cannot be read.
 
@@ -341,7 +346,7 @@ def next_pool(
 def pooled_baseline(
     last: CaseStatistics, approved: SuiteScores, scores: Path, size: int, abstained: Abstention
 ) -> CaseStatistics:
-    """Return the last approved run and those before it as one.
+    """Return the last approved run and those before it, averaged case by case into one baseline.
 
     Args:
         last: The last approved run.

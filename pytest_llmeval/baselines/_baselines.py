@@ -106,6 +106,7 @@ def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode
 
 
 def _unreadable_scores(why: str, moved_limits: Mapping[str, str] = {}) -> SnapshotJudgement:
+    """Return the failed judgement of a suite's snapshot whose score file, or an anchor of it, cannot be used."""
     verdict = SnapshotVerdict(EVERYTHING, "unreadable", "failed", reason=why)
     return SnapshotJudgement([verdict], remembered=True, moved_limits=moved_limits)
 
@@ -120,7 +121,7 @@ def _verdicts(
     *,
     writes: bool,
 ) -> list[SnapshotVerdict]:
-
+    """Judge a run's scores by the approved score file, whose absence fails unless the run writes it."""
     if old is None and not writes:
         command = mode.command(run.key.runs)
         return [
@@ -164,6 +165,7 @@ def _verdicts(
 def _pending_scores(
     path: Path, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[SnapshotVerdict], *, writes: bool
 ) -> PendingFile:
+    """Return the score file that a run may write, with the lines by which syrupy counts its snapshots."""
     before, after = texts_of(old), texts_of(new)
     if old is not None and not writes:
         after = {name: text for name, text in after.items() if name in before}  # a new metric fails nothing
@@ -178,7 +180,7 @@ def _pending_scores(
 
 
 def _scores(run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
-    """Return the scores of a run, without history, and the text of the statistics of its cases."""
+    """Return the score file content of a run, without history, and the text of the statistics of its cases."""
     statistics = run.statistics.text
     scores = SuiteScores(
         suite=Path(run.key.path).name,
@@ -194,7 +196,7 @@ def _scores(run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str
 
 
 def _limits(suite: LoadedSuite, settings: SnapshotSettings) -> dict[str, str]:
-    """The limits on the fall of each metric, so that a limit that is widened later leaves a trace."""
+    """The drop gates and tolerances of each metric, kept with approved scores so that a wider limit leaves a trace."""
     limits: dict[str, list[str]] = {}
     for gate in suite.regressions:
         limits.setdefault(gate.metric, []).append(str(gate))
@@ -205,11 +207,12 @@ def _limits(suite: LoadedSuite, settings: SnapshotSettings) -> dict[str, str]:
 
 
 def _has_errors(record: CaseRecord) -> bool:
+    """Whether a case of a run has an error, wholly or in the observation of one evaluator."""
     return bool(record.errors) or any(observation.errored for observation in record.observations.values())
 
 
 def deciding_labels(suite: LoadedSuite) -> Callable[[str], set[str]]:
-    """The labels of evaluators that decide a metric; limits and checks decide the pass rate."""
+    """The labels of evaluators that decide a metric of a snapshot; limits and checks decide the pass rate."""
     limited = {metric for case in suite.cases for metric in suite.limits(case)}
     asserting = (
         {label for label, evaluator in suite.evaluators.items() if evaluator.asserts} if suite.checked else set()
@@ -224,7 +227,7 @@ def deciding_labels(suite: LoadedSuite) -> Callable[[str], set[str]]:
 
 
 def _gated(run: SuiteRun) -> Callable[[str], bool]:
-    """A test that says whether a gate decides on the fall of a metric.
+    """A predicate of metrics whose fall below the approved score a regression gate decides.
 
     Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison, or
     that could not have found such a fall.
@@ -241,6 +244,7 @@ def _gated(run: SuiteRun) -> Callable[[str], bool]:
 
 
 def _left_out(run: SuiteRun, metric: str) -> bool:
+    """Whether the comparison of a metric with the approved run leaves cases out, or has no approved run."""
     pairing = run.pairing
     if pairing is None:
         return True
@@ -248,7 +252,7 @@ def _left_out(run: SuiteRun, metric: str) -> bool:
 
 
 def _warned(scores: SuiteScores) -> Iterator[SnapshotVerdict]:
-    """Yield that cases errored in the run that is approved: what they lost can fall unseen."""
+    """Yield a note of an approval whose run has errored cases: later drops in these go unseen."""
     if scores.cases.errored:
         errored = counted(scores.cases.errored, "case")
         reason = (
@@ -260,36 +264,38 @@ def _warned(scores: SuiteScores) -> Iterator[SnapshotVerdict]:
 def _unchanged_part(
     old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, run: SuiteRun
 ) -> UnchangedPart | None:
-    """Return the scores over the unchanged cases, where others have changed and the approved run says which."""
+    """Return the approved and new scores over unchanged cases, if others changed and the approved run says which."""
     pairing = run.pairing
     changed = changed_cases(old, new.comparable, new.cases.count) or (pairing is not None and pairing.matching.edited)
     return None if pairing is None or not changed else unchanged_part(old, new, pairing, run.suite.metrics, settings)
 
 
 def _with_command(verdict: SnapshotVerdict, command: str) -> SnapshotVerdict:
-    """Add how the rest is approved to a verdict on cases that are not the same."""
+    """Add the approval command to a snapshot verdict on changed cases."""
     if (verdict.metric, verdict.kind) != (EVERYTHING, "not_comparable"):
         return verdict
     return replace(verdict, reason=f"{verdict.reason}; approve this run with {command}")
 
 
 def _counted_as(verdict: SnapshotVerdict) -> str:
+    """The name under which syrupy counts a snapshot verdict: its metric, or the suite for a verdict on the file."""
     return SUITE_SNAPSHOT if verdict.metric == EVERYTHING else verdict.metric
 
 
 def _approve_verdict(verdict: SnapshotVerdict) -> SnapshotVerdict:
+    """Turn a snapshot verdict of an approved run into a passed one; unchanged scores keep theirs."""
     if verdict.kind == "unchanged":
         return verdict
     return replace(verdict, kind="approved", outcome="passed", reason=f"approved: {verdict.reason}")
 
 
 def _besides_metrics(scores: SuiteScores) -> tuple[SuiteScores, list[str]]:
-    """Everything that an approval can change besides the values of metrics: which metrics there are, and the rest."""
+    """Everything in a score file that an approval can change besides metric values: metric names, and the rest."""
     return replace(scores, metrics={}, history=()), sorted(scores.metrics)
 
 
 def mark_suite(pending: PendingFile, *, changed: bool) -> None:
-    """Have the rest of a file counted where an approval changes it: equal lines alone would not make it written."""
+    """Count a change of a score file besides its metrics as a snapshot; with equal lines syrupy would not write it."""
     if changed:
         pending.before = {**pending.before, SUITE_SNAPSHOT: "approved"}
         pending.after = {**pending.after, SUITE_SNAPSHOT: "of this run"}
@@ -326,6 +332,7 @@ def weigh_rises(
 
 
 def _weigh_rise(verdict: SnapshotVerdict, difference: Difference) -> SnapshotVerdict:
+    """Turn an improvement verdict into a rise that may be chance, unless its difference is significant."""
     if verdict.kind != "improved":
         return verdict
     if difference.p_value is not None and difference.p_value <= 1 - _CONFIDENCE:
@@ -336,7 +343,7 @@ def _weigh_rise(verdict: SnapshotVerdict, difference: Difference) -> SnapshotVer
 
 
 class _Baseline(NamedTuple):
-    """What a run is compared with, or why there is nothing; why they may not be comparable, and what tells it apart.
+    """The baseline of a suite's regression gates, or the reason why it has none.
 
     Attributes:
         pairing: With the last approved run.
@@ -403,7 +410,7 @@ def examine_regressions(
 
 
 def early_pairings(run: SuiteRun, keeper: Keeper) -> Iterator[tuple[ChangeGate, RunPairing | None]]:
-    """Yield the gates against a baseline, those on drift among them, each with the runs that it compares.
+    """Yield the gates against a baseline, drift gates included, each with the runs that it compares so far.
 
     Args:
         run: The suite so far; cases that have yet to run are in it.
@@ -443,7 +450,7 @@ def _approved_drift(gates: Sequence[ChangeGate], run: SuiteRun, pending: Pending
 def _watched(
     findings: Sequence[GateEvidence], run: SuiteRun, keeper: Keeper, approval: str
 ) -> tuple[list[GateEvidence], RunWatch | None]:
-    """Judge the gates that weigh all runs since the approval; return this run's part in them."""
+    """Judge the gates that weigh all runs since the approval, and return this run's part for the history."""
     if not any(finding.gate.weighs_runs and finding.examined for finding in findings):
         return list(findings), None
     watch = RunWatch(approval, fingerprint(run.statistics.text))
@@ -461,6 +468,7 @@ def _watched(
 def _examine_gate(
     gate: ChangeGate, baseline: _Baseline, verdicts: Sequence[SnapshotVerdict], incomplete: str
 ) -> GateEvidence:
+    """Examine one regression gate against the baseline, with the snapshot's doubts about comparability."""
     doubts = [
         verdict
         for verdict in verdicts
@@ -477,10 +485,12 @@ def _examine_gate(
 
 
 def _baseline_of_run(run: SuiteRun, keeper: Keeper) -> _Baseline:
+    """The baseline of a suite's gates: the run that was set in its place, or the approved run."""
     return _Baseline(run.pairing) if run.baseline is not None else _approved_run(run, keeper)
 
 
 def _approved_run(run: SuiteRun, keeper: Keeper) -> _Baseline:
+    """Return the last approved run as the baseline of a suite's gates, or the reason why it cannot be used."""
     settings = keeper.settings(run.suite)
     if settings is None:
         return _Baseline(absent="there is no baseline: set 'snapshot: true' in the suite, and approve a run")
@@ -513,7 +523,10 @@ def _approved_run(run: SuiteRun, keeper: Keeper) -> _Baseline:
 def _doubts(
     run: SuiteRun, approved: SuiteScores, matching: CaseMatching, settings: SnapshotSettings
 ) -> Iterator[SnapshotVerdict]:
-    """Yield why metrics of gates cannot be compared: no snapshot may keep them, and none judges part of a suite."""
+    """Yield the verdicts that gate metrics are not comparable with the approved run.
+
+    Those of the snapshot do not suffice: it may leave a metric out, and does not judge part of a suite.
+    """
     comparable, deciding = run.comparable, deciding_labels(run.suite)
     approved = replace(approved, comparable=alike(approved.comparable, comparable, matching))
     if changed := changed_cases(approved, comparable, len(run.records)):

@@ -26,7 +26,7 @@ _DIGITS = 32
 
 @dataclass(frozen=True)
 class EvaluatorPrint:
-    """What decides an evaluator's numbers.
+    """The identity of an evaluator in a score file: all settings that decide its numbers.
 
     Attributes:
         name: Of the evaluator.
@@ -43,7 +43,7 @@ class EvaluatorPrint:
 
 @dataclass(frozen=True)
 class Comparable:
-    """What decides whether two runs can be compared.
+    """The identity of a suite in a score file: fingerprints of all that decides whether two runs can be compared.
 
     Attributes:
         cases: Fingerprint of the ids of the cases.
@@ -76,6 +76,7 @@ def fingerprint(data: Any, shared: "SharedTexts | None" = None) -> str:
 
 
 def _sorted_json(data: Any) -> str:
+    """Encode data of a suite as JSON with sorted keys, so that equal data has one fingerprint."""
     return _SORTED.encode(plain(data))
 
 
@@ -88,7 +89,7 @@ _LONG, _MOST_SHARED = 1_000, 16
 
 
 class SharedTexts:
-    """JSON texts of large objects, so that one that neighbouring cases share is written once, as `_json` writes it."""
+    """JSON texts of large objects of cases, so that one that neighbouring cases share is encoded once."""
 
     def __init__(self) -> None:
         self._texts: dict[int, tuple[Any, str]] = {}
@@ -123,7 +124,7 @@ _NUMBERS: Final = frozenset({int, float, bool, type(None)})
 
 
 def _is_small(value: Any) -> bool:
-    """Whether a value is JSON data without lists or objects in it, and too short to be shared."""
+    """Whether a value in a case's data is JSON without lists or objects in it, and too short to be shared."""
     parts: Iterable[Any] = (value,)
     if type(value) is list:
         parts = value
@@ -177,7 +178,7 @@ def basis_of(comparable: Comparable) -> dict[str, str]:
 
 
 def digests_of(suite: LoadedSuite) -> "dict[str, CaseDigest]":
-    """A digest of each case by its id, by which a later run knows the cases that were edited."""
+    """A digest of each case of a suite by its id, by which a later run knows the cases that were edited."""
     from pytest_llmeval.numbers import CaseDigest
 
     limits, shared = {case.id: _case_limits(suite, case) for case in suite.cases}, SharedTexts()
@@ -191,16 +192,18 @@ def digests_of(suite: LoadedSuite) -> "dict[str, CaseDigest]":
 
 
 def _content(case: Case) -> list[Any]:
-    """The parts of a case that decide its scores, with its own checks if it has some."""
+    """The parts of a case that decide its scores, with its own checks if it has any, for its digest."""
     checks = [check.entry for check in case.checks]
     return [case.input, case.expected, case.labels, *([checks] if checks else [])]
 
 
 def _case_limits(suite: LoadedSuite, case: Case) -> dict[str, str]:
+    """The thresholds of a case by metric, as text for its digest."""
     return {name: str(limit) for name, limit in suite.limits(case).items()}
 
 
 def _evaluator_print(evaluator: Evaluator, reading: Reading, folder: Path) -> EvaluatorPrint:
+    """Return an evaluator's identity for score files: its name, version and the options that are not defaults."""
     options = reading.settings
     for option in fields(evaluator):
         value = getattr(evaluator, option.name)
@@ -210,11 +213,12 @@ def _evaluator_print(evaluator: Evaluator, reading: Reading, folder: Path) -> Ev
 
 
 def _option_default(option: "Field[Any]") -> Any:
+    """The default of an evaluator's option; options equal to it are not part of the evaluator's identity."""
     return option.default_factory() if option.default_factory is not MISSING else option.default
 
 
 def _file(value: Any, folder: Path) -> Any:
-    """Name a file the same on every machine, together with what it holds."""
+    """Return the relative path and content digest of a file that an evaluator option names, equal on every machine."""
     if value is None:
         return None
     if isinstance(value, tuple):
@@ -237,7 +241,7 @@ _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 
 
 def plain(value: Any) -> Any:
-    """Return JSON data that represents a value, equal in every process."""
+    """Return JSON data for a value of an option or case, equal in every process, so that it can be fingerprinted."""
     if isinstance(value, Enum):
         value = value.value
     if value is None or isinstance(value, bool | int | float | str):
@@ -259,7 +263,7 @@ def plain(value: Any) -> Any:
 
 
 class Stamp(NamedTuple):
-    """When an approval happened.
+    """The day and commit of an approval, as score files store them.
 
     Attributes:
         day: ISO 8601, UTC; finer times would make equal files differ.
@@ -289,7 +293,7 @@ def moment_of(text: str) -> datetime | None:
 
 
 def head_commit(root: Path) -> str | None:
-    """Return the commit that is checked out; ``None`` outside a repository."""
+    """Return the commit that is checked out, for the stamp of an approval; ``None`` outside a repository."""
     from pytest_llmeval.data import repository_top
 
     if repository_top(root) is None and "GIT_DIR" not in os.environ:
@@ -303,5 +307,5 @@ def head_commit(root: Path) -> str | None:
 
 
 def shown_beside(key: SuiteKey, path: Path) -> str:
-    """The name that messages give a file of a suite."""
+    """The name that messages give a score or statistics file next to a suite file."""
     return (Path(key.display_path).parent / path.parent.name / path.name).as_posix()

@@ -65,21 +65,22 @@ def score_file(key: SuiteKey) -> Path:
 
 
 def statistics_file(scores: Path) -> Path:
-    """Return the file beside a score file that has what was counted in each case."""
+    """Return the path of the case statistics that belong to a score file."""
     return file_beside(scores, STATISTICS)
 
 
 def file_beside(scores: Path, name: str) -> Path:
-    """Return a file beside a score file, whose name ends so."""
+    """Return the path of a score file's companion, such as its statistics or answers, by the end of its name."""
     return scores.with_name(scores.name.removesuffix(SCORES) + name)
 
 
 def _named_by(digest: str) -> str:
+    """The end of a file name of an anchor or pooled run, from the digest of its case statistics."""
     return f"{digest.rpartition(':')[2]}.jsonl"
 
 
 def anchor_file(scores: Path, digest: str) -> Path:
-    """Return the file beside a score file that has what was counted in the cases of an anchor.
+    """Return the path of an anchor's case statistics next to the score file.
 
     It is named by its fingerprint, so it is never overwritten.
     """
@@ -109,6 +110,7 @@ def pool_text(scores: Path, digest: str) -> str:
 
 
 def _text_of(path: Path, digest: str, remedy: str = "") -> str:
+    """Read the case statistics of an anchor or pooled run, which must have the digest that the score file names."""
     text = path.read_text(encoding="utf-8")
     if (computed := fingerprint(text)) != digest:
         fault = f"found content with fingerprint {computed}, expected {digest}{remedy}"
@@ -176,12 +178,13 @@ def read_if_there(path: Path, display_path: str, kind: type[_Scores]) -> _Scores
 
 
 def _with_remedy(error: SuiteError, display_path: str) -> SuiteError:
+    """Add to the faults of a score file how to restore it."""
     remedy = "nothing was changed: restore the file from version control, or delete it and approve again"
     return SuiteError([*error.faults, Fault(display_path, 0, 0, "", remedy)])
 
 
 def approve(old: _Scores | None, new: _Scores, stamp: Stamp, remembered: int) -> _Scores:
-    """The content of a file after an approval: the file as it was if nothing changed.
+    """The content of a score file after an approval: the file as it was if nothing changed.
 
     Args:
         old: The file; ``None`` if there is none.
@@ -246,11 +249,12 @@ def read_statistics(path: Path, scores: SuiteScores) -> str:
 
 
 def _waiting_statistics(statistics: Path, digest: str) -> Path:
+    """The path where new case statistics wait until the score file that names their digest is written."""
     return statistics.with_name(f".{statistics.name}.{digest.rpartition(':')[2]}")
 
 
 def baseline_fault(path: Path, scores: SuiteScores) -> Fault | None:
-    """Say what is wrong with the statistics beside a score file; a missing file is no fault: only gates need it."""
+    """Say what is wrong with the statistics of a score file; a missing file is no fault: only gates need it."""
     try:
         read_statistics(path, scores)
     except FileNotFoundError:
@@ -363,19 +367,19 @@ def _write(
 
 
 def has_texts(path: Path, named: Mapping[Path, str]) -> bool:
-    """Whether the files that scores name are beside them as they should be, and no others."""
+    """Whether the companions that a score file names have their expected texts, and no earlier one is left."""
     return all(has_text(file, text) for file, text in named.items()) and not any(
         file.exists() for file in _unnamed(path, named)
     )
 
 
 def _unnamed(path: Path, named: Mapping[Path, str]) -> list[Path]:
-    """Return the files that scores of another approval named."""
+    """Return the companions of a score file, such as old anchors, that its new content no longer names."""
     return [file for file in (answers_file(path), *_remembered_files(path)) if file not in named]
 
 
 def texts_of(scores: SuiteScores | TestScores | None) -> dict[str, str]:
-    """Return the lines by which two states of a file are compared: one per metric."""
+    """Return the lines by which two states of a score file are compared: one per metric."""
     if scores is None:
         return {}
     if isinstance(scores, SuiteScores):
@@ -388,7 +392,7 @@ _REPAIR = "restore the file from version control, or delete it and approve again
 
 
 def answers_text(cases: Iterable[Case], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the text of a file of answers: a line for each, sorted.
+    """Return the text of the file of approved answers: a line for each, sorted.
 
     Args:
         cases: Of the suite.
@@ -405,6 +409,7 @@ def answers_text(cases: Iterable[Case], rows: Iterable[Mapping[str, Any]]) -> st
 
 
 def _scores_line(row: Mapping[str, Any]) -> str:
+    """Encode an approved answer as a line of JSON, in ASCII if it holds half of a surrogate pair."""
     text = json.dumps(row, ensure_ascii=False, sort_keys=True)
     try:
         text.encode("utf-8")

@@ -46,7 +46,7 @@ def append_runs(
     time: str,
     commit: str | None,
 ) -> None:
-    """Append a line for each suite that a run has run.
+    """Append a line to the local history for each suite that a run has run.
 
     Args:
         root: pytest's rootdir.
@@ -101,7 +101,7 @@ def _watched(
     two_steps: float | None,
     shares: Sequence[float],
 ) -> "WatchedRun":
-    """Return the evidence of a run."""
+    """Return a run's evidence for gates that weigh many runs, from the numbers in its history line."""
     from pytest_llmeval.numbers import WatchedRun
 
     before, two_before = (None if spread is None else float(spread) for spread in (step, two_steps))
@@ -109,7 +109,7 @@ def _watched(
 
 
 def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the lines of the history that hold a text."""
+    """Yield the lines of the local history, as JSON objects, that contain a text."""
     try:
         text = "" if root is None else (root / HISTORY).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -125,6 +125,7 @@ def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
 def _history_line(
     run: SuiteRun, gates: Sequence[GateResult], watch: RunWatch | None, time: str, commit: str | None
 ) -> str:
+    """Encode a suite's run as a line of the local history, with its scores and gate verdicts."""
     metrics = {**run.result.metrics, "pass_rate": run.result.pass_rate}
     if (cost := run.result.usage.get("total_cost_usd")) is not None and cost.value is not None:
         metrics["total_cost_usd"] = cost
@@ -170,7 +171,7 @@ class History(NamedTuple):
 
 @dataclass(frozen=True)
 class _HistoryLine:
-    """A line of the history of runs."""
+    """A suite's run as a line of the local history."""
 
     time: str
     path: str
@@ -213,7 +214,7 @@ def read_history(suite: Path, root: Path) -> History:
 
 
 def _of_module(module: Path, root: Path) -> History:
-    """Read the approvals of the scores that the tests of a module assert."""
+    """Read the approvals in the score file of a Python test module."""
     path = python_score_file(module)
     try:
         scores = read_if_there(path, display_path(path.resolve(), root.resolve()), TestScores)
@@ -229,6 +230,7 @@ def noted_paths(root: Path) -> set[str]:
 
 
 def _noted_lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
+    """Yield the runs in the local history of a folder; faults of malformed lines are added to `faults`."""
     path = root / HISTORY
     display = HISTORY.as_posix()
     if not path.exists():
@@ -247,7 +249,7 @@ def _noted_lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
 
 
 def _read(document: Document) -> "_HistoryLine | Fault":
-    """Return the line of a document, or its first fault."""
+    """Read a line of the local history as a suite's run, or return its first fault."""
     if not isinstance(document.data, Mapping):
         return document.fault((), f"found {describe(document.data)}, expected a run of a suite")
     line, faults = check(_HistoryLine, document.data, document, ())
@@ -260,6 +262,7 @@ def _read(document: Document) -> "_HistoryLine | Fault":
 
 
 def _point_of_run(line: _HistoryLine) -> Point:
+    """The timeline point of a run in the local history."""
     time = moment_of(line.time)
     assert time is not None
     return Point(time, line.commit or "", line.values, line.intervals, line.gates, line.cases, line.basis)
@@ -287,11 +290,13 @@ def _approvals(
 
 
 def _points_of_scores(scores: SuiteScores) -> Iterator[Point]:
+    """Yield the timeline points of a suite's approvals, the last one with the score file's details."""
     for point in _approved_points(scores):
         yield _last(point, scores) if point.values is scores.history[-1].values else point
 
 
 def _approved_points(scores: SuiteScores | TestScores) -> Iterator[Point]:
+    """Yield a timeline point for each dated approval in the history of a score file."""
     for approval in scores.history:
         time = moment_of(approval.time)
         if time is not None:
@@ -309,14 +314,14 @@ def _bridged(scores: SuiteScores) -> Iterator[tuple[str, str]]:
 
 
 def _last(point: Point, scores: SuiteScores) -> Point:
-    """Return the last approval, for which a score file keeps all details."""
+    """Return the timeline point of the last approval, for which a score file keeps all details."""
     bounds = {name: (metric.low, metric.high) for name, metric in scores.metrics.items()}
     known = {name: (low, high) for name, (low, high) in bounds.items() if low is not None and high is not None}
     return replace(point, intervals=known, cases=scores.cases.count, basis=basis_of(scores.comparable))
 
 
 def _merged(runs: Iterable[Point], approvals: Iterable[Point]) -> list[Point]:
-    """Return runs and approvals in order of time; a run that was approved is one point, marked as such."""
+    """Return a suite's runs and approvals in order of time; a run that was approved is one point, marked as such."""
     points = list(runs)
     alone = []
     for approval in approvals:
@@ -329,6 +334,7 @@ def _merged(runs: Iterable[Point], approvals: Iterable[Point]) -> list[Point]:
 
 
 def _is_of(approval: Point, run: Point) -> bool:
+    """Whether an approval is of this run in the history: same day, commit and approved values."""
     same = approval.time.date() == run.time.date() and approval.commit == run.commit
     values: Mapping[str, Any] = run.values
     return same and all(name in values and values[name] == value for name, value in approval.values.items())

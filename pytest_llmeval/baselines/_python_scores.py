@@ -108,6 +108,7 @@ class AssertedScores:
 
 
 def _check_names(scores: Mapping[str, object], settings: Iterable[str]) -> None:
+    """Check that scores asserted by a Python test have text names, and that each tolerance or direction names one."""
     for name in scores:
         if not isinstance(name, str):
             raise TypeError(f"score {name!r}: found a name that is {type(name).__name__}, expected text")
@@ -118,6 +119,7 @@ def _check_names(scores: Mapping[str, object], settings: Iterable[str]) -> None:
 
 
 def _tolerance_of_score(option: "float | Mapping[str, float | Mapping[str, float]]", name: str) -> Tolerance:
+    """Read the tolerance of one score that a Python test asserts, absolute or relative; 0 if it has none."""
     own = option.get(name, 0.0) if isinstance(option, Mapping) else option
     relative = isinstance(own, Mapping)
     number = own.get("relative") if isinstance(own, Mapping) else own
@@ -161,7 +163,7 @@ def pending_tests(path: Path, tests: list[AssertedScores], mode: SnapshotMode, s
 
 
 def _added(there: TestScores | None, path: Path, tests: list[AssertedScores], mode: SnapshotMode) -> TestScores:
-    """Add what tests have asserted to what is approved."""
+    """Return a module's approved scores with the scores that its Python tests have asserted."""
     known = dict(there.tests) if there is not None else {}
     gone = _gone(known, path, tests, mode)
     new = {test: values for test, values in known.items() if test not in gone}
@@ -174,17 +176,18 @@ def _added(there: TestScores | None, path: Path, tests: list[AssertedScores], mo
 
 
 def _gone(known: Iterable[str], path: Path, tests: list[AssertedScores], mode: SnapshotMode) -> set[str]:
-    """Return the approved tests that their module does not define any more."""
+    """Return the tests with approved scores that their Python module does not define any more."""
     module = path.parent.parent / tests[0].module
     return set() if mode.keep_unused else {test for test in known if not _defines(module, test)}
 
 
 def _common_texts(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the approved snapshot lines of scores that Python tests still have."""
     return {name: text for name, text in texts.items() if name in names}
 
 
 def _defines(module: Path, test: str) -> bool:
-    """Whether a module has the function of a test; in doubt it has."""
+    """Whether a Python module still defines the function of a test with approved scores; in doubt it does."""
     name = re.escape(test.partition("[")[0].rpartition("::")[2])
     try:
         return re.search(rf"\bdef\s+{name}\b", module.read_text(encoding="utf-8")) is not None

@@ -182,7 +182,7 @@ class SnapshotJudgement:
 
 
 class ApprovedCases(NamedTuple):
-    """What was approved last of a suite.
+    """The last approved scores of a suite, with the counts of its cases.
 
     Attributes:
         scores: Its scores.
@@ -228,7 +228,7 @@ SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
 
 
 class SnapshotMode(Struct, frozen=True):
-    """What is asked for.
+    """The snapshot options of the command line: which scores a run may approve.
 
     Attributes:
         update: Whether scores that differ from the approved ones are approved.
@@ -367,13 +367,15 @@ _FAILURES = "failures.json"
 
 
 class _FailuresForm(Struct, forbid_unknown_fields=True):
+    """The known failures of a suite in their JSON file, with the content digest of each failing case."""
+
     schema: int
     cases: dict[str, list[str]]
     content: dict[str, str]
 
 
 def contents_of(suite: LoadedSuite) -> dict[str, str]:
-    """Return the fingerprint of the content of each case of a suite, by id."""
+    """Return the content digest of each case of a suite, by id, to find known failures whose ids changed."""
     return {case: digest.data for case, digest in digests_of(suite).items()}
 
 

@@ -15,7 +15,7 @@ from pytest_llmeval.suites import SnapshotSettings
 
 @dataclass(frozen=True)
 class Bridge:
-    """A change of the judge of one evaluator.
+    """A measured change of the judge of one evaluator, kept in the score file.
 
     Attributes:
         label: Of the evaluator.
@@ -63,7 +63,7 @@ _STRICT = {"extra": "forbid"}
 
 @dataclass(frozen=True, slots=True)
 class ApprovedScore:
-    """One metric; the fields are those of `MetricValue`."""
+    """One metric in a score file; the fields are those of `MetricValue`."""
 
     __pydantic_config__: ClassVar = _STRICT
 
@@ -88,7 +88,7 @@ class ApprovedScore:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """One approval.
+    """One approval in the history of a score file.
 
     Attributes:
         time: The day, ISO 8601, UTC: finer times would make equal files differ.
@@ -124,7 +124,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """The cases behind the scores.
+    """The cases behind the scores of a score file.
 
     Attributes:
         count: How many.
@@ -226,18 +226,18 @@ class TestScores:
 
 
 def rounded(value: float | None) -> float | None:
-    """Return a number as files carry it."""
+    """Round a metric's value to the digits that score files and the history store."""
     return None if value is None else round(float(value), DIGITS) + 0.0
 
 
 def metrics_of(result: Result, settings: SnapshotSettings) -> dict[str, ApprovedScore]:
-    """Return the scores of a suite, its pass rate included."""
+    """Return the metrics that a suite's score file keeps, pass rate included."""
     every = {**result.metrics, PASS_RATE: result.pass_rate}
     return {name: ApprovedScore.from_value(metric) for name, metric in every.items() if settings.keeps(name)}
 
 
 def groups_of(result: Result, settings: SnapshotSettings) -> dict[str, dict[str, dict[str, ApprovedScore]]]:
-    """Return the scores of a suite's groups."""
+    """Return the metrics of a suite's groups that its score file keeps."""
     return {
         label: {
             name: {
@@ -257,7 +257,7 @@ _SCORE = {attribute.name for attribute in fields(ApprovedScore)}
 
 
 def render(scores: SuiteScores | TestScores) -> str:
-    """Return the text of a file: keys sorted, numbers finite, the same bytes everywhere.
+    """Return the text of a score file: keys sorted, numbers finite, the same bytes everywhere.
 
     Its checksum is that of everything else, so it does not depend on line ends and blanks.
     """
@@ -282,15 +282,17 @@ def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
 
 
 def _scores_text(data: Mapping[str, Any]) -> str:
+    """Encode the data of a score file as JSON, with one line per metric."""
     return "".join(_block(data, "")) + "\n"
 
 
 def line_of(score: ApprovedScore) -> str:
-    """Return the line of a metric, without its name."""
+    """Return the line of a metric in a score file, without its name."""
     return _score_line(asdict(score))
 
 
 def _score_line(value: Any) -> str:
+    """Encode a value of a score file as one line of JSON; a metric's line begins with its value."""
     if isinstance(value, Mapping) and value.keys() == _SCORE:
         # The value first, signature and abstentions only where there are some: this is the line that people compare.
         known = {name: part for name, part in value.items() if part != "" and not (name == "abstained" and part == 0)}
@@ -299,7 +301,7 @@ def _score_line(value: Any) -> str:
 
 
 def _block(value: Any, indent: str) -> Iterator[str]:
-    """Yield the text of a value: a mapping of plain values on one line, an item of a list."""
+    """Yield the JSON text of a value of a score file: a mapping of plain values on one line, an item of a list."""
     deeper = indent + _INDENT
     if isinstance(value, Mapping) and any(isinstance(member, Mapping | tuple) for member in value.values()):
         yield "{\n"
@@ -336,6 +338,7 @@ def parse(path: Path, display_path: str, kind: type[SuiteScores] | type[TestScor
 
 
 def _check_version(document: Document) -> None:
+    """Check that the JSON data of a score file has the schema number of this version."""
     data = document.data
     if not isinstance(data, Mapping):
         raise SuiteError([document.fault((), f"found {describe(data)}, expected approved scores")])
@@ -350,7 +353,7 @@ def _check_version(document: Document) -> None:
 
 
 def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:
-    """Yield what a hand has changed: the last approval repeats every value, and counts are not negative."""
+    """Yield the faults of a score file edited by hand: values unlike the last approval's, and negative counts."""
     if not scores.history:
         yield document.fault(("history",), "an approval is missing")
         return
@@ -374,7 +377,7 @@ def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Ite
 
 
 def _edits(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:
-    """Yield that something was changed, where nothing contradicts it."""
+    """Yield a fault if a score file's checksum is wrong: it was edited by hand or merged line by line."""
     checksum, expected = document.data.get(_CHECKSUM), _scores_checksum(scores)
     if checksum != expected:
         fault = (

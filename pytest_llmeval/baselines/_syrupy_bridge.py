@@ -18,7 +18,7 @@ from pytest_llmeval.data import OWN_FOLDER
 
 
 class _SnapshotLine(str):
-    """The text of a snapshot, with its verdict."""
+    """The line of a metric in a score file as syrupy compares it, with the snapshot's verdict."""
 
     __slots__ = ("holds",)
 
@@ -134,6 +134,7 @@ class ScoreExtension(AbstractSyrupyExtension):
 
 
 def _snapshot_collection(location: str, names: Sequence[str]) -> SnapshotCollection:
+    """Return syrupy's collection of the metrics in a score file, each as a snapshot without data."""
     collection = SnapshotCollection(location=location)
     for name in names:
         collection.add(Snapshot(name=name))
@@ -141,7 +142,7 @@ def _snapshot_collection(location: str, names: Sequence[str]) -> SnapshotCollect
 
 
 def account(session: Any, files: Sequence[PendingFile], *, update: bool, new_only: bool, orphans: bool) -> None:
-    """Let syrupy compare, count, report and write the files of a run.
+    """Let syrupy compare, count, report and write the score files of a run.
 
     Args:
         session: Of syrupy, in the process that writes.

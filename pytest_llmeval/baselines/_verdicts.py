@@ -78,6 +78,7 @@ def unchanged_part(
 
 
 def _scores(pairing: RunPairing, rows: Sequence[int], settings: SnapshotSettings) -> dict[str, ApprovedScore]:
+    """Return the metrics that a snapshot keeps over some cases of two paired runs, without usage."""
     table = pairing.table
     return {
         name: ApprovedScore.from_value(metric)
@@ -116,6 +117,7 @@ def describe_falls(
 def _more_abstain(
     verdict: SnapshotVerdict, approved: ApprovedScore | None, score: ApprovedScore | None
 ) -> SnapshotVerdict:
+    """Fail the snapshot verdict of a metric in which more cases abstain than when it was approved."""
     if approved is None or score is None or score.abstained <= approved.abstained:
         return verdict
     worse = f"{counted(score.abstained, 'case')} abstained, {approved.abstained} when approved; {verdict.reason}"
@@ -132,7 +134,7 @@ _BRIDGED = frozenset({"model", "parameters"})
 def not_comparable(
     metric: str, why: str, settings: SnapshotSettings, value: float | None = None, approved: float | None = None
 ) -> SnapshotVerdict:
-    """Return the verdict on what cannot be compared, as the suite's policy wants it."""
+    """Return the snapshot verdict on a metric that cannot be compared, as the suite's policy wants it."""
     outcome: Literal["failed", "passed"] = "failed" if settings.not_comparable == "fail" else "passed"
     return SnapshotVerdict(metric, "not_comparable", outcome, value, approved, f"not comparable: {why}")
 
@@ -151,7 +153,7 @@ def compare_scores(
     *,
     higher_is_better: bool = True,
 ) -> SnapshotVerdict:
-    """Judge one value against the approved one.
+    """Judge a metric's value against the approved one by its tolerance.
 
     A difference of one unit in the sixth decimal is none.
     """
@@ -242,6 +244,7 @@ def _verdict_on_score(
     better: bool,
     shift: Shift | None,
 ) -> SnapshotVerdict:
+    """Judge a metric's score against the approved one, allowing for a change of judge with a measured shift."""
     value, tolerance, own_value = approved.value, settings.tolerance_of(metric), rounded(score.value)
     unsure = 0.0
     if shift is not None and value is not None:
@@ -269,7 +272,7 @@ def _verdict_on_score(
 
 
 def told_shifts(verdicts: Iterable[SnapshotVerdict], shifts: Mapping[str, Shift]) -> list[SnapshotVerdict]:
-    """Return verdicts with how far a change of judge moves what they are about."""
+    """Return snapshot verdicts whose reasons say how far a change of judge moves the metric."""
     return [
         verdict
         if verdict.metric not in shifts or verdict.kind == "not_comparable"
@@ -279,6 +282,7 @@ def told_shifts(verdicts: Iterable[SnapshotVerdict], shifts: Mapping[str, Shift]
 
 
 def _moved_scale(verdict: SnapshotVerdict, shift: Shift) -> str:
+    """Say, in a snapshot verdict's reason, how a change of judge moves the approved value or the new one."""
     if shift.rates:
         return f"on the scale of the former judge, {number(verdict.value)} by the new one"
     return f"{number(verdict.approved)} when approved, which a change of judge moves by {shift}"
@@ -302,7 +306,7 @@ def changed_cases(old: SuiteScores, new: Comparable, count: int) -> str:
 def changed_measure(
     metric: str, labels: Collection[str], approved: SuiteScores, new: Comparable, display_path: str
 ) -> str:
-    """Say what decides a metric and is not what it was.
+    """Say which settings that decide a metric differ from the approved run, such as its evaluators or judges.
 
     Args:
         metric: The metric.
@@ -326,6 +330,7 @@ def changed_measure(
 
 
 def _changed_judge(label: str, old: Comparable, new: Comparable, display_path: str) -> Iterator[str]:
+    """Yield the changes of an evaluator's judge since the approval, and the command that measures them."""
     judge, was = new.judges.get(label, {}), old.judges.get(label, {})
     changed = [name for name in sorted({*judge, *was}) if judge.get(name) != was.get(name)]
     for name in changed:
@@ -339,7 +344,7 @@ def _changed_judge(label: str, old: Comparable, new: Comparable, display_path: s
 
 
 def _is_agreement(label: str, comparable: Comparable) -> bool:
-    """Whether an evaluator is the agreement of a panel, which no bridge is about."""
+    """Whether an evaluator measures the agreement of a panel of judges, which no bridge is about."""
     from pytest_llmeval.evaluators import PanelAgreement
 
     printed = comparable.evaluators.get(label)
@@ -347,7 +352,7 @@ def _is_agreement(label: str, comparable: Comparable) -> bool:
 
 
 def _way_to_migrate(old: str, new: str) -> str:
-    """Return the arguments of the command that measures a change of judge; nothing where it cannot measure it."""
+    """Return the arguments of ``llmeval judge migrate`` for a change of judge; empty if it cannot measure it."""
     if PanelSpec.is_cascade(old) or PanelSpec.is_cascade(new):
         return ""
     if PanelSpec.is_panel(old) and PanelSpec.is_panel(new):
@@ -359,11 +364,12 @@ def _way_to_migrate(old: str, new: str) -> str:
 
 
 def _can_be_asked(model: str) -> bool:
-    """Whether a judge is a model, which the command can ask; fixtures judge in pytest only."""
+    """Whether a judge is a model that ``llmeval judge migrate`` can ask; fixtures judge in pytest only."""
     return model.partition(":")[0] in PROVIDERS and not model.startswith("fixture:")
 
 
 def _evaluator_changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:
+    """Yield the changes of an evaluator since the approval: another name, version or options."""
     before, after = old.evaluators.get(label), new.evaluators.get(label)
     if before is not None and after is not None:
         if before.name != after.name:
@@ -377,6 +383,7 @@ def _evaluator_changes(label: str, old: Comparable, new: Comparable) -> Iterator
 
 
 def _changed_score(approved: ApprovedScore, score: ApprovedScore, shift: Shift | None) -> str:
+    """Say why a metric is not comparable with its approved score, as by another signature; empty if it is."""
     if score.missing != approved.missing:
         return f"{counted(score.missing, 'case')} did not run, {approved.missing} when approved"
     return changed_signature(approved.signature, score.signature, shift)

@@ -50,7 +50,7 @@ _FEW_UNITS = 12
 
 
 class Adjusted(Struct, frozen=True):
-    """A p-value among the tests that are judged together.
+    """The p-value of a gate's test, adjusted for the tests that are judged together.
 
     Attributes:
         p_value: Adjusted.
@@ -453,7 +453,7 @@ class WordedChange(NamedTuple):
 
 
 class ExaminedChange(Struct, frozen=True):
-    """One gate on one group of cases, or on all."""
+    """The test of one change gate on one group of cases, or on all."""
 
     gate: ChangeGate
     group: str
@@ -588,7 +588,7 @@ class ExaminedChange(Struct, frozen=True):
 
 
 class GateEvidence(Struct, frozen=True):
-    """A gate with its evidence.
+    """A change gate with its evidence.
 
     Attributes:
         gate: The gate.
@@ -613,14 +613,16 @@ class GateEvidence(Struct, frozen=True):
 
 
 def _check_test(test: SignificanceTest) -> None:
+    """Reject a change gate with ``cluster_by`` whose test knows only pairs of single cases, such as McNemar's."""
     if test in _PAIRED_ONLY:
         raise ValueError(f"found cluster_by with test {test}, expected one of bootstrap, bca, permutation")
 
 
 def _moved(data: "Estimate") -> str:
-    """Return the values of both runs, with the digits that tell one from the other."""
+    """Return both runs' values of a gate's metric as text, with the digits that tell one from the other."""
     return f"{number_beside(data.baseline, data.value)} -> {number_beside(data.value, data.baseline)}"
 
 
 def _p(value: float) -> str:
+    """A p-value in the text of a gate's verdict; tiny ones are shown as below a bound."""
     return f"below {_SMALLEST_SHOWN}" if value < _SMALLEST_SHOWN else number(value)

@@ -51,7 +51,7 @@ _ADJUST = (
 
 @gate_rule
 class TestedGate(ChangeGate):
-    """A gate that one test of two runs decides."""
+    """A change gate that one significance test of two runs decides."""
 
     by: str | None = owned(default=None, by=BY)
     min_cases: int = owned(default=1, min_cases=MIN_CASES)
@@ -276,7 +276,7 @@ def _wide_bridge(evidence: "Evidence", max_drop: float) -> str:
 
 
 def _two_digits(value: float, *, up: bool = False) -> str:
-    """Write a number with two digits, rounded down, or up."""
+    """Format a number in a drop gate's reason with two digits, rounded down, or up."""
     if value <= 0:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)

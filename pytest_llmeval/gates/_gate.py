@@ -90,7 +90,7 @@ class GateKey(NamedTuple):
 
 
 class GateFault(ValueError):  # noqa: N818 (a fault of a user's file)
-    """The faults of a gate.
+    """The faults of a gate in a suite file.
 
     Attributes:
         faults: Key and message; the key is empty for the gate as a whole.
@@ -104,13 +104,13 @@ class GateFault(ValueError):  # noqa: N818 (a fault of a user's file)
 
 
 def owned(*, default: Any = MISSING, kw_only: bool = True, **keys: GateKey) -> Any:
-    """Declare a field of a rule with the keys that set it."""
+    """Declare a field of a gate rule with the keys of the mapping form that set it."""
     return field(default=default, kw_only=kw_only, metadata={"keys": keys})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(owned, field))
 def gate_rule(cls: type[_Rule]) -> type[_Rule]:
-    """Make a class a rule: a frozen dataclass whose fields name the keys that it owns."""
+    """Make a class a gate rule: a frozen dataclass whose fields name the keys that it owns."""
     return dataclass(frozen=True, kw_only=True)(cls)
 
 
@@ -151,7 +151,7 @@ class ScoreSide(NamedTuple):
 
 
 class EarlyWords(NamedTuple):
-    """The words of a verdict before all cases have run: the score so far, its number and limit, and what is known."""
+    """The words of a gate's verdict before all cases have run: the score so far, its limit, and what is known."""
 
     state: str
     value: float | None
@@ -468,7 +468,7 @@ class ScoreGate(Gate):
 
 
 def waiting_cases(waiting: int) -> str:
-    """Return the reason for which a gate cannot be judged yet.
+    """Return the reason for which a gate cannot be judged yet: cases with pending verdicts.
 
     >>> waiting_cases(1), waiting_cases(12)
     ('1 case waits for pending verdicts', '12 cases wait for pending verdicts')
@@ -477,7 +477,7 @@ def waiting_cases(waiting: int) -> str:
 
 
 def split_comparison(text: str) -> tuple[str, str, float] | None:
-    """Split ``mean(f1) >= 0.7`` at its operator; ``None`` for texts that are no comparison with a number."""
+    """Split a gate's text such as ``mean(f1) >= 0.7`` at its operator; ``None`` if it compares with no number."""
     match = _COMPARISON.fullmatch(text.strip())
     left = match["left"].rstrip() if match else ""
     if match is None or left[-1] in "=<>!":
@@ -486,13 +486,13 @@ def split_comparison(text: str) -> tuple[str, str, float] | None:
 
 
 def split_call(text: str) -> tuple[str, str] | None:
-    """Split ``drop(f1)`` into the word and what is in its parentheses; ``None`` for texts that are no call."""
+    """Split a gate's ``drop(f1)`` into the word and the text in its parentheses; ``None`` for texts without a call."""
     match = _CALL.fullmatch(text.strip())
     return None if match is None else (match["call"], match["inner"].strip())
 
 
 def split_statistic(text: str) -> tuple[str, str]:
-    """Split ``mean(f1)`` into statistic and metric; a bare metric has the statistic ``value``."""
+    """Split a gate's ``mean(f1)`` into statistic and metric; a bare metric has the statistic ``value``."""
     call, inner = split_call(text) or ("", "")
     percentile = _PERCENTILE.fullmatch(call)
     statistic = f"p{int(percentile[1])}" if percentile else call

@@ -113,13 +113,13 @@ class _Parts:
 
 
 def _statistic(name: str) -> str | None:
-    """Return the statistic that a word names."""
+    """Return the statistic that a word in a malformed gate probably means."""
     name = name.lower()
     return name if name in PERCENTILES else _ALIASES.get(name)
 
 
 def _value(text: str, metric: Metric | None = None) -> str:
-    """Return a number as a limit: a share for a percentage, and for a number that is probably one."""
+    """Return a number in a gate as a limit: a share for a percentage, and for a number that is probably one."""
     value = float(text.rstrip("% "))
     if "%" in text:
         return limit(value / _PERCENT)
@@ -133,17 +133,18 @@ def _share(value: float, metric: Metric) -> float | None:
 
 
 def _hint(meant: str | None, *, quoted: bool = True) -> str:
+    """The "did you mean" at the end of a gate's fault; empty without a suggestion."""
     return "" if meant is None else f" (did you mean {meant!r}?)" if quoted else f" (did you mean {meant}?)"
 
 
 def is_plain_limit(text: str) -> bool:
-    """Whether a text can only be a limit: on a metric, or on a call of a statistic."""
+    """Whether the text of a gate can only be a limit: on a metric, or on a call of a statistic."""
     call, parenthesis, _ = text.partition("(")
     return not parenthesis or _statistic(call.strip()) is not None
 
 
 def metric_names(metrics: MetricIndex) -> list[str]:
-    """Return the names of metrics of a gate of a suite, without those of usage."""
+    """Return the metric names that gates of a suite can use, without those of usage."""
     return [PASS_RATE, *(metric.name for declared in metrics.declared.values() for metric in declared)]
 
 
@@ -562,6 +563,7 @@ class LimitGate(ScoreGate):
 
 
 def _percentile(scores: FloatArray | None, statistic: str) -> float | None:
+    """A percentile of the cases' scores, for limits on ``min``, ``median`` or ``p95``; ``None`` without scores."""
     import numpy as np
 
     finite = scores[np.isfinite(scores)] if scores is not None else None
@@ -572,5 +574,6 @@ def _percentile(scores: FloatArray | None, statistic: str) -> float | None:
 
 
 def _unknown(figure: str) -> str:
+    """Say why a usage figure of a gate, such as its cost, is unknown, with a hint on prices for costs."""
     priced = figure in ("judge_cost_usd", "total_cost_usd", "target_cost_usd")
     return f"{_UNKNOWN[figure]}{price_hint()}" if priced else _UNKNOWN[figure]

@@ -80,7 +80,7 @@ def rule_of_text(text: str) -> type[Gate] | None:
 
 
 def known_keys() -> dict[str, GateKey]:
-    """Return the keys that some rule owns."""
+    """Return the keys of a gate's mapping form that some rule owns."""
     return {name: key for rule in reversed(RULES) for name, key in rule.keys().items()}
 
 
@@ -149,6 +149,7 @@ def gate_of_mapping(entry: Mapping[str, Any], check: Callable[[type, Mapping[str
 
 
 def _foreign_key_fault(key: str, rule: type[Gate]) -> str:
+    """The fault of a key in a gate's mapping form that its rule does not own."""
     if key in known_keys():
         return f"{key} does not apply to {rule.title}"
     return unknown_name("key", key, known_keys())
@@ -160,6 +161,7 @@ def gate_schema() -> dict[str, Any]:
 
 
 def _rule_schema(rule: type[Gate]) -> dict[str, Any]:
+    """Return the JSON Schema of one gate rule's mapping form."""
     keys = rule.keys()
     schema: dict[str, Any] = adapter(gate_entry(rule)).json_schema()
     properties = {name: _key_schema(schema["properties"][name], keys[name]) for name in keys}
@@ -178,6 +180,7 @@ def _rule_schema(rule: type[Gate]) -> dict[str, Any]:
 
 
 def _key_schema(schema: Mapping[str, Any], key: GateKey) -> dict[str, Any]:
+    """Return the JSON Schema of one key of a gate's mapping form, with its meaning and minimum."""
     published = {name: value for name, value in schema.items() if name not in ("title", "default")}
     least = {} if key.least is None else {"minimum": key.least}
     return {**published, "description": without_links(key.meaning), **least}
@@ -235,11 +238,13 @@ def is_unjudged_claim(finding: GateEvidence) -> bool:
 
 
 def _judge_gate(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
+    """Judge a change gate by its evidence, with any doubt about comparability in the reason."""
     verdict = _gate_verdict(finding, adjusted)
     return replace(verdict, reason=f"{verdict.reason}; {finding.doubt}") if finding.doubt else verdict
 
 
 def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
+    """Judge a change gate by its adjusted p-values; of several groups, the worst gives the reason."""
     gate = finding.gate
     if not finding.examined:
         return gate.result(finding.outcome, finding.value, finding.reason)
@@ -279,7 +284,7 @@ def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> Ga
 
 
 def _known_of_groups(changes: Sequence[WordedChange]) -> WordedChange:
-    """The verdict on a change of groups: of the first that has the most important word."""
+    """The known change of a gate on groups: that of the first group with the most important word."""
     ranks: Sequence[ChangeWord] = ("worse", "cannot tell", "better", "no drop", "")
     return min(changes, key=lambda change: ranks.index(change.word))
 

@@ -45,7 +45,7 @@ _BY_LUCK = 3.0
 
 
 class WatchedRun(NamedTuple):
-    """One run against the baseline.
+    """One run against its baseline, as evidence for gates that weigh many runs.
 
     Attributes:
         drop: How much worse it is.
@@ -79,7 +79,7 @@ class WatchedRun(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """The evidence of several runs.
+    """The evidence of several runs for a drop since the baseline.
 
     Attributes:
         evidence: Of a drop beyond what is allowed; of histories of equally good runs, 1 in x ever reaches x.

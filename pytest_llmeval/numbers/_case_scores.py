@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CaseDigest(NamedTuple):
-    """The fingerprints of a case.
+    """The fingerprints of a case, by which later runs notice that it was edited.
 
     Attributes:
         data: Of its input, expectation and labels.
@@ -237,6 +237,7 @@ class CaseResults(Sequence[CaseResult]):
 
 
 def _floats(column: "Small") -> FloatArray:
+    """Unpack a byte column of case scores into floats, with NaN for cases without a score."""
     import numpy as np
 
     numbers = column.astype(float)
@@ -245,7 +246,7 @@ def _floats(column: "Small") -> FloatArray:
 
 
 def _packed(numbers: FloatArray) -> "Small | None":
-    """Return numbers as a byte each; ``None`` if that would change one."""
+    """Pack a column of case scores into a byte each; ``None`` if that would change one."""
     import numpy as np
 
     nothing = np.isnan(numbers)
@@ -360,7 +361,7 @@ _MOST_OF_A_BYTE = 127
 
 
 def stack(observations: Sequence[Observation | None], *, compact: bool = False) -> "tuple[list[str], npt.NDArray[Any]]":
-    """Put observations into a matrix.
+    """Put an evaluator's observations of all cases into a matrix of counts.
 
     Args:
         observations: One per case; ``None`` where a case has none (its row is zero).
@@ -399,7 +400,7 @@ def stack(observations: Sequence[Observation | None], *, compact: bool = False) 
 
 
 def fits_a_byte(values: "FloatArray") -> bool:
-    """Whether all numbers are whole ones from 0 to 127, so that signed bytes hold them without a change."""
+    """Whether all numbers of a column are whole ones from 0 to 127, so that signed bytes hold them without a change."""
     import numpy as np
 
     return not (np.signbit(values).any() or (values > _MOST_OF_A_BYTE).any() or (values != np.rint(values)).any())

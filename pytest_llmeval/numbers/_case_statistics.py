@@ -159,7 +159,7 @@ class CaseStatistics(Struct, frozen=True):
 
 
 class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """A case as a line of JSON: counts by evaluator, and the names of metrics without a value."""
+    """A case in the file of case statistics, a line of JSON: counts by evaluator, and metrics without a value."""
 
     id: str
     outcome: CaseOutcome
@@ -220,6 +220,7 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
 
 
 def _bare_record(record: CaseRecord, evaluators: frozenset[str] | None) -> CaseRecord:
+    """Reduce a case to what its line of case statistics stores: sorted counts without reasons or details."""
     observations = {
         label: Observation(
             {name: _rounded(count) for name, count in sorted(observation.counts.items())},
@@ -239,7 +240,7 @@ def _bare_record(record: CaseRecord, evaluators: frozenset[str] | None) -> CaseR
 
 
 def _rounded(count: float) -> float:
-    """Return a count as an integer if it is one, else with the digits that machines agree about."""
+    """Return a count of a case as an integer if it is one, else with the digits that machines agree about."""
     if type(count) is int and -_EXACT < count < _EXACT:
         return count
     value = float(count)
@@ -249,6 +250,7 @@ def _rounded(count: float) -> float:
 
 
 def _mean_record(records: Sequence[CaseRecord], abstained: Abstention) -> CaseRecord:
+    """Average one case over several approved runs, which form a pooled baseline."""
     labels = dict.fromkeys(label for record in records for label in record.observations)
     observations = {
         label: _mean_observation(
@@ -265,6 +267,7 @@ def _mean_record(records: Sequence[CaseRecord], abstained: Abstention) -> CaseRe
 
 
 def _mean_observation(observations: Sequence[Observation], abstained: Abstention) -> Observation:
+    """Average an evaluator's counts of one case over the pooled runs in which it did not error."""
     clean = [observation for observation in observations if not observation.errored]
     if not clean:
         return observations[0]

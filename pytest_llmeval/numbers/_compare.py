@@ -261,19 +261,20 @@ def compare(
 
 
 def _runs(result: Result, baseline: Result | CaseStatistics) -> tuple[CaseStatistics, CaseStatistics]:
-    """Return both runs in the precision that both have."""
+    """Return the case statistics of a run and its baseline, in the precision that both have."""
     if isinstance(baseline, CaseStatistics):
         return CaseStatistics.from_records(result.records), baseline
     return CaseStatistics.exact(result.records), CaseStatistics.exact(baseline.records)
 
 
 def _errored_pairs(pairing: RunPairing, rows: PairedRows, name: str) -> int:
+    """The number of errored cases in a metric's comparison of two runs; a pair counts once."""
     here, there = (pairing.table.failed[name][part] for part in rows)
     return int((here | there).sum()) if pairing.paired else int(here.sum() + there.sum())
 
 
 def _without_errored(difference: Difference, errored: int, most: int) -> Difference:
-    """Return a difference with the count of errored cases, and without its numbers if there are too many of them."""
+    """Return a metric's difference with the count of errored cases, without numbers if these are too many."""
     if errored <= most:
         return replace(difference, errored=errored)
     note = f"no difference: {counted(errored, 'case')} errored, expected at most {most} (max_errors)"
@@ -290,6 +291,7 @@ def _without_errored(difference: Difference, errored: int, most: int) -> Differe
 
 
 def _with_signature_note(name: str, difference: Difference, result: Result, baseline: Result) -> Difference:
+    """Add a note to a metric's difference if both runs computed it differently."""
     here, there = result.metrics.get(name), baseline.metrics.get(name)
     if here is None or there is None or here.signature == there.signature:
         return difference
@@ -331,6 +333,7 @@ def differences(
 def _metric_difference(
     data: Estimate, pairing: RunPairing, name: str, method: Method, cluster_by: str | None, gate: AnyDrop, tests: int
 ) -> Difference:
+    """Return a metric's difference between two runs, with interval, p-value and detectable drop."""
     low = high = p_value = detectable = None
     metric, confidence = pairing.table.metric(name), gate.confidence
     if bootstrap := Bootstrap.from_estimate(data, method, metric):
@@ -407,7 +410,7 @@ _SAME = 1e-12
 
 
 class SystemTable(NamedTuple):
-    """The systems of a suite, side by side.
+    """The systems of a suite, compared with one of them metric by metric.
 
     Attributes:
         reference: The system that the others are compared with.
@@ -473,7 +476,7 @@ def _agreeing(difference: SystemDifference, p_value: float | None, confidence: f
 def _against(
     pairing: RunPairing, names: Sequence[str], confidence: float, cluster_by: str | None
 ) -> dict[str, SystemDifference]:
-    """Return metric to difference, with p-values that are not adjusted yet; nothing if no case is in both."""
+    """Return a system's metric differences from the reference, with unadjusted p-values; empty without shared cases."""
     import numpy as np
 
     if not pairing.paired:

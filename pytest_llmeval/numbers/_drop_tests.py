@@ -58,11 +58,11 @@ _SAME = 1e-9
 
 
 class Untestable(ValueError):  # noqa: N818 (a verdict for the gate's reason, not a failure)
-    """A test was asked for that does not apply to the metric."""
+    """The error of a gate's significance test that does not apply to the metric."""
 
 
 class TestedChange(Protocol):
-    """The change that a gate tests."""
+    """A change with the settings of its significance test, as gates have them."""
 
     @property
     def max_drop(self) -> float:
@@ -82,7 +82,7 @@ class TestedChange(Protocol):
 
 
 class WatchedChange(TestedChange, Protocol):
-    """A tested change of which is said what is known about it."""
+    """A tested change with the size that matters, by which a gate says what is known about it."""
 
     @property
     def matters(self) -> float | None:
@@ -403,7 +403,7 @@ class Evidence:
 
 
 def _bounded(question: DropQuestion, data: Estimate, test: SignificanceTest) -> Evidence:
-    """Test what the drop of the cases compared may be, if all others fell as far as they can."""
+    """Test the largest possible drop of a gate's metric: cases left out count as having lost all they can."""
     every = data.cases + data.left_out
     allowed = -1.0
     if data.left_out_drop is not None and data.cases:
@@ -417,6 +417,7 @@ def _bounded(question: DropQuestion, data: Estimate, test: SignificanceTest) -> 
 
 
 def _tested(question: DropQuestion, test: SignificanceTest) -> Evidence:
+    """Test a drop with the gate's test, or with the bootstrap and a note if that test does not apply to the runs."""
     evidence = _bootstrap(question, corrected=test == "bca")
     if evidence.drop is None:
         return evidence
@@ -441,6 +442,7 @@ def _tested(question: DropQuestion, test: SignificanceTest) -> Evidence:
 
 
 def _estimate(question: DropQuestion, *, jackknife: bool = False) -> Estimate:
+    """Estimate the metric of a gate's drop question in both runs, with resamples."""
     pairing, rows, name, statistic = question[:4]
     estimates = estimate(
         pairing, rows, [name], statistic=statistic, cluster_by=question.cluster_by, jackknife=jackknife
@@ -449,6 +451,7 @@ def _estimate(question: DropQuestion, *, jackknife: bool = False) -> Estimate:
 
 
 def _bootstrap(question: DropQuestion, *, corrected: bool) -> Evidence:
+    """Test a gate's drop by resampled cases, with percentiles or, if `corrected`, BCa."""
     pairing, name = question.pairing, question.metric
     data = _estimate(question, jackknife=corrected)
     alike = list(alike_cases(data, pairing, question.rows, question.cluster_by))
@@ -510,6 +513,7 @@ def _guarded(question: DropQuestion, evidence: Evidence, *, means: bool = True) 
 
 
 def _mcnemar(question: DropQuestion, evidence: Evidence, *, mid_p: bool) -> Evidence:
+    """Test a gate's drop of two-valued case scores with McNemar's test; `Untestable` for other scores."""
     import numpy as np
 
     here, there = _case_scores(question, "mcnemar")
@@ -540,10 +544,12 @@ def _mcnemar(question: DropQuestion, evidence: Evidence, *, mid_p: bool) -> Evid
 
 
 def _wilcoxon(question: DropQuestion) -> Tails:
+    """Test the drops of a gate's paired cases with Wilcoxon's signed-rank test."""
     return wilcoxon_tails(_drops(question, *_case_scores(question, "wilcoxon")), question.max_drop)
 
 
 def _drops(question: DropQuestion, here: FloatArray, there: FloatArray) -> FloatArray:
+    """The drop of each paired case in the metric of a gate; positive if the current run is worse."""
     return there - here if question.pairing.table.metric(question.metric).higher_is_better else here - there
 
 
@@ -586,6 +592,7 @@ def _case_scores(question: DropQuestion, test: str) -> tuple[FloatArray, FloatAr
 
 
 def _is_mean(columns: Columns, name: str, rows: IntArray, scores: FloatArray) -> bool:
+    """Whether a metric's value over cases is the mean of their scores, which tests of case scores need."""
     import numpy as np
 
     if not np.isfinite(scores).all():
@@ -762,14 +769,14 @@ _EQUAL_RUNS = 0.9
 
 
 def _within(bounds: tuple[float, float] | None, change: str, gate: TestedChange) -> str:
-    """Return the interval of a change, with its confidence."""
+    """Format the interval of a tested change for a gate's reason, with its confidence."""
     if bounds is None:
         return "no interval"
     return f"{100 * (1 - 2 * (1 - gate.confidence) / gate.sides):.6g}% interval of the {change} {interval(*bounds)}"
 
 
 def _rise_tail(evidence: Evidence, gate: TestedChange) -> float:
-    """Return the one-sided p-value of no rise."""
+    """Return the one-sided p-value of no rise, for what a gate knows about a change."""
     if evidence.tails is None or evidence.drop is None:
         return 1.0
     if not gate.max_drop:
@@ -779,7 +786,7 @@ def _rise_tail(evidence: Evidence, gate: TestedChange) -> float:
 
 
 def _size_that_matters(gate: WatchedChange, metric: Metric) -> tuple[float | None, str]:
-    """Return the size of a drop that matters, and how it is named."""
+    """Return the drop that matters to a gate, and its text with the unit or share."""
     size = gate.matters if gate.matters is not None else gate.max_drop
     if size > 0:
         return size, limit(size)
@@ -832,14 +839,14 @@ def _predicted(evidence: Evidence, units: int, metric: Metric) -> Evidence:
 
 
 def _most_changed(changed: int, units: int) -> float:
-    """Return the largest share of units that change in truth, if so many of some did."""
+    """Return an upper bound of the true share of units that change between runs, given how many did."""
     from scipy.special import bdtri
 
     return float(bdtri(changed, units, _MOST_CHANGED)) if changed < units else 1.0
 
 
 def _scaled(evidence: Evidence, units: int) -> Evidence:
-    """Return the evidence as more units, scattering as these do, would give it."""
+    """Return a gate's evidence as more units, scattering like these, would give it."""
     data = evidence.estimate
     more = units / data.units
     cases, others = round(more * data.cases), round(more * data.baseline_cases)
@@ -849,6 +856,7 @@ def _scaled(evidence: Evidence, units: int) -> Evidence:
 
 
 def _fewest(finds: Callable[[int], bool], units: int) -> int | None:
+    """Find the fewest units with which a gate's test decides, by doubling and bisection; ``None`` if too many."""
     few, many = 0, max(1, units)
     while not finds(many):
         few, many = many, 2 * many

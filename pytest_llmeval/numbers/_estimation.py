@@ -33,6 +33,7 @@ MANY_UNITS = 5_000
 
 
 def _no_resamples() -> FloatArray:
+    """The empty array of an estimate without resamples; NumPy is imported only when needed."""
     import numpy as np
 
     return np.empty(0)
@@ -104,9 +105,9 @@ class Estimate:
 
 
 class Columns(NamedTuple):
-    """The columns that are added up, the formula over their sums, and the cases that give each metric a value.
+    """The count columns to add up for metrics, the formula over their sums, and the cases that give a metric a value.
 
-    The others enter the sums all the same, as they do in the report: they may lower a value without having one.
+    The other cases enter the sums all the same, as they do in the report: they may lower a value without having one.
     """
 
     matrix: FloatArray
@@ -115,7 +116,7 @@ class Columns(NamedTuple):
 
 
 def columns_of(table: Table, statistic: Statistic, names: Sequence[str]) -> Columns:
-    """Return the columns of a statistic of metrics."""
+    """Return the count columns of a table from which a statistic of metrics is computed."""
     import numpy as np
 
     if statistic == "value":
@@ -271,6 +272,7 @@ def _estimate(
     *,
     jackknife: bool,
 ) -> dict[str, Estimate]:
+    """Estimate metric differences between two runs; metrics that leave out the same cases share resamples."""
     columns = columns_of(pairing.table, statistic, names)
     patterns: dict[bytes, tuple[BoolArray, list[str]]] = {}
     for name in names:
@@ -482,17 +484,20 @@ def scaled_ends(metric: Metric, extent: tuple[float, float] | None, units: int) 
 
 
 def _are_ends(scores: Sequence[FloatArray], ends: tuple[float | None, float | None]) -> bool:
+    """Whether all case scores of both runs lie at an end of the metric's range, as for pass or fail."""
     import numpy as np
 
     return None not in ends and all(bool(_at_ends(part, ends).all()) for part in map(np.asarray, scores))
 
 
 def _at_ends(scores: FloatArray, ends: tuple[float | None, float | None]) -> BoolArray:
+    """A mask of the case scores that lie at an end of the metric's range."""
     at_ends: BoolArray = (scores == ends[0]) | (scores == ends[1])
     return at_ends
 
 
 def _score_extent(scores: FloatArray) -> tuple[float, float] | None:
+    """The smallest and largest case score, the observed range of a metric; ``None`` without finite scores."""
     import numpy as np
 
     finite = scores[np.isfinite(scores)]
@@ -508,20 +513,21 @@ def _unseen(floor: float, count: int) -> FloatArray:
 
 
 def _total(block: FloatArray) -> FloatArray:
-    """Add up the rows of a block, correctly rounded."""
+    """Add up the count rows of cases, correctly rounded."""
     import numpy as np
 
     return np.array([[math.fsum(column) for column in block.T]])
 
 
 def _distinct_units(units: IntArray, chosen: BoolArray) -> int:
+    """The number of independent units, cases or clusters, among the chosen cases."""
     import numpy as np
 
     return int(np.unique(units[chosen]).size)
 
 
 def _difference(formula: "Formula", width: int) -> "Formula":
-    """Return the formula of the difference between the left and the right part of the columns."""
+    """Return the formula of a metric difference between the left and the right part of the count columns."""
 
     def difference(totals: FloatArray) -> dict[str, FloatArray]:
         here, there = formula(totals[:, :width]), formula(totals[:, width:])

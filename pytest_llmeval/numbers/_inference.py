@@ -151,6 +151,7 @@ def explaining_label(labels: Mapping[_Key, Mapping[str, str]], worse: Collection
 
 
 def _log_comb(items: int, drawn: int) -> float:
+    """The logarithm of a binomial coefficient, for the exact test of labels that explain worse cases."""
     return math.lgamma(items + 1) - math.lgamma(drawn + 1) - math.lgamma(items - drawn + 1)
 
 
@@ -244,7 +245,7 @@ def far_changes(data: Estimate, metric: Metric) -> FarChanges | None:
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """A resampled difference.
+    """The bootstrap distribution of a metric's difference between two runs.
 
     Attributes:
         estimate: The metric in both runs.

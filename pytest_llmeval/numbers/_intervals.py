@@ -50,6 +50,7 @@ def student_quantile(freedom: float, p: float) -> float:
 
 
 def _student_density(freedom: float, t: float) -> float:
+    """The density of Student's distribution, the slope by which its quantiles are found."""
     scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
     return math.exp(scale - (freedom + 1) / 2 * math.log1p(t * t / freedom))
 
@@ -65,11 +66,12 @@ def _beta_share(a: float, x: float, b: float = 0.5) -> float:
 
 
 def _nonzero_deviation(value: float) -> float:
+    """Replace a zero denominator of the continued fraction by a tiny number, as Lentz's method does."""
     return _TINY if value == 0 else value
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """Return the continued fraction; about the root of `a` steps make it exact."""
+    """Return the continued fraction of the incomplete beta function; about the root of `a` steps make it exact."""
     c = 1.0
     total = d = 1 / _nonzero_deviation(1 - (a + b) * x / (a + 1))
     for m in range(1, 10_000):
@@ -101,7 +103,7 @@ _LEAST_LEVEL = 1e-300
 
 
 def present(value: float) -> float | None:
-    """Return a number of a column as users see it: ``None`` if it is not finite."""
+    """Return a metric's number as users see it: ``None`` if it is not finite."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -325,6 +327,7 @@ def resampled_interval(values: Resampled, confidence: float, units: int) -> tupl
 
 
 def _squared_quantile(confidence: float) -> float:
+    """The squared normal quantile of a confidence level, as Wilson's interval uses it."""
     return normal_quantile((1 + confidence) / 2) ** 2
 
 
@@ -457,6 +460,7 @@ def value_interval(
 
 
 def _metric_range(metric: Metric, value: float) -> tuple[float, float]:
+    """The declared range of a metric for its interval; infinite if the metric's own value lies outside."""
     low = -math.inf if metric.low is None else metric.low
     high = math.inf if metric.high is None else metric.high
     # An evaluator may declare a range that it does not keep.

@@ -164,7 +164,7 @@ class Moments:
 
 
 def _added(left: Any, right: Any) -> Any:
-    """Add numbers, exact sums, or mappings of these, in which what is absent adds nothing."""
+    """Add fields of two `Moments`: numbers, exact sums, or mappings of these, whose absent keys add nothing."""
     if isinstance(left, Totals) or not isinstance(left, Mapping):
         return left + right
     either = {**left, **right}
@@ -188,7 +188,7 @@ def _weighted(values: FloatArray, number: Any) -> list[float]:
 def _slopes(
     formula: Callable[[FloatArray], Mapping[str, FloatArray]], totals: FloatArray, steps: FloatArray
 ) -> Mapping[str, FloatArray]:
-    """Return the partial derivatives of every metric."""
+    """Return the partial derivatives of every metric by the summed counts, for intervals by the delta method."""
     import numpy as np
 
     parts: dict[str, list[FloatArray]] = {}
@@ -428,6 +428,7 @@ class Statistics:
 
 
 def _bounded_statistics(rows: Mapping[CountsRow, int], label: str, evaluator: Evaluator) -> Statistics:
+    """Return an evaluator's statistics with distinct count rows, or their sums if the rows are too many."""
     statistics = Statistics(rows)
     return statistics if len(rows) <= FEW else Statistics({}, statistics.summed(label, evaluator))
 
@@ -448,7 +449,7 @@ def label_formula(label: str, evaluator: Evaluator, names: Sequence[str]) -> For
 
 
 def _of_suite(label: str, evaluator: Evaluator) -> Mapping[str, Evaluator]:
-    """Return the evaluators of a table; every table has that of the outcome."""
+    """Return the evaluators for a table of one evaluator; every table also has that of the outcome."""
     return {} if label == OUTCOME else {label: evaluator}
 
 
@@ -458,6 +459,7 @@ def _sorted_row(
     errored: Iterable[str],
     abstained: Iterable[str] = (),
 ) -> CountsRow:
+    """Return a case's counts as a sorted row, so that statistics merge equal cases in any order."""
     return (
         tuple(sorted((name, float(count)) for name, count in counts)),
         tuple(sorted(undefined)),
@@ -467,6 +469,7 @@ def _sorted_row(
 
 
 def _record_of_counts(label: str, row: CountsRow) -> CaseRecord:
+    """Return a case record with the counts of a row of merged statistics, for tables."""
     if row == _UNMEASURED:
         return CaseRecord("", errors={label: ""})
     counts, undefined, errored, abstained = row
@@ -480,5 +483,5 @@ def _record_of_counts(label: str, row: CountsRow) -> CaseRecord:
 
 
 def _padding(label: str, names: Sequence[str]) -> CaseRecord:
-    """Return a record that adds nothing but the names of counts."""
+    """Return a case record that adds nothing to merged statistics but the names of counts."""
     return CaseRecord("", observations={label: Observation(dict.fromkeys(names, 0.0))})

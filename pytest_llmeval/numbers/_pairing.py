@@ -257,15 +257,18 @@ def matched_by_content(current: Mapping[str, str], baseline: Mapping[str, str]) 
 
 
 def _natural_order(case: str) -> tuple[list[str | int], str]:
+    """Sort key of case ids that orders numbers in them by value: ``case 9`` before ``case 10``."""
     parts = re.split(r"(\d+)", case)
     return [int(part) if place % 2 else part for place, part in enumerate(parts)], case
 
 
 def _repeated_contents(contents: Iterable[str]) -> set[str]:
+    """Content digests that several cases of a run share, which therefore identify none."""
     return {content for content, count in Counter(contents).items() if count > 1}
 
 
 def _named_cases(word: str, ids: Sequence[str]) -> str:
+    """The count of cases that two runs do not share, with the first ids; empty without such cases."""
     return f"{len(ids)} {word} ({listed(ids, _NAMED, ' and {} more')})" if ids else ""
 
 
@@ -299,6 +302,7 @@ def _records_with_falls(
 
 
 def _fallen_case(evaluator: Evaluator, seen: Observation, name: str) -> Observation:
+    """Return an observation of an abstained case in which a metric counts as fallen, not as undefined."""
     # Of an observation without counts nothing has a value, and now it has one.
     others = () if seen.counts else [metric.name for metric in evaluator.describe()]
     undefined = {**dict.fromkeys(others, ""), **seen.undefined}
@@ -308,7 +312,7 @@ def _fallen_case(evaluator: Evaluator, seen: Observation, name: str) -> Observat
 
 
 class PairedRows(NamedTuple):
-    """Cases of the two runs, as rows of their common table; row by row the same case if they are paired."""
+    """Cases of two compared runs, as rows of their common table; row by row the same case if they are paired."""
 
     current: IntArray
     baseline: IntArray
@@ -469,7 +473,7 @@ class RunPairing:
 
 
 class LeftOut(NamedTuple):
-    """Cases that are not compared.
+    """Cases that the comparison of two runs leaves out.
 
     Attributes:
         cases: How many errored in either run, or ran in one of them only.

@@ -104,6 +104,7 @@ def flakiness_of(passed: Sequence[bool | None]) -> float | None:
 
 
 def _median_of_repeats(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
+    """The median score of a case's repeats."""
     del metric, repeats
     ordered = sorted(scores)
     middle = len(ordered) // 2
@@ -111,6 +112,7 @@ def _median_of_repeats(scores: Sequence[float], metric: Metric, repeats: Repeats
 
 
 def _majority_of_repeats(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
+    """The most frequent score of a case's repeats; of equally frequent ones, the worst."""
     del repeats
     often = Counter(scores)
     most = max(often.values())
@@ -131,6 +133,8 @@ def _all_of_k(n: int, successes: int, k: int) -> float:
 def _estimate_by_successes(
     estimate: Callable[[int, int, int], float],
 ) -> Callable[[Sequence[float], Metric, Repeats], float]:
+    """Make a reduction of a case's repeats, such as ``pass@k``, of an estimate by runs and successes."""
+
     def reduce(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
         del metric
         return estimate(len(scores), sum(score >= repeats.success - TOLERANCE for score in scores), repeats.k)
@@ -365,12 +369,13 @@ def _weights(evaluator: Evaluator, sums: Sums, name: str, scores: FloatArray) ->
 
 
 def measured_counts(sums: Sums) -> Sums:
-    """Return the counts that an evaluator has, without those of falls."""
+    """Return the counts that an evaluator itself has measured, without those of fallen cases."""
     columns = {name: column for name, column in sums.items() if _without_mark(name) == name}
     return sums if len(columns) == len(sums) else Sums(columns, sums.length, sums.metrics)
 
 
 def _without_mark(name: str) -> str:
+    """The name of a count or metric without the prefix that marks fallen or scored cases."""
     return name.removeprefix(FALLEN).removeprefix(SCORED)
 
 
@@ -423,6 +428,7 @@ _ESTIMATES: Mapping[str, Callable[[int, int, int], float]] = {"@": _pass_at_k, "
 
 
 def _metric_family(metric: str) -> str:
+    """The name of a metric without its member in brackets: ``f1`` of ``f1[joy]``."""
     return metric.partition("[")[0]
 
 

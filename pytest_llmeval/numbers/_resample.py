@@ -124,7 +124,7 @@ def _sums_of_few(
 
 
 class _Kinds(NamedTuple):
-    """Many cases that have few different rows of bytes.
+    """Many cases that have few distinct rows of byte counts, which resampling adds up together.
 
     Attributes:
         rows: The different rows.
@@ -205,6 +205,7 @@ def _kept_weights(cases: int, resamples: int, seed: int) -> "NDArray[np.uint16]"
 
 
 def _slice_rows(cases: int) -> int:
+    """The number of resamples whose weights are drawn and multiplied at once, to bound memory."""
     return max(1, _SLICE_DRAWS // max(cases, 1))
 
 
@@ -253,7 +254,7 @@ def swapped_totals(matrix: "FloatArray", resamples: int) -> "FloatArray":
 
 
 def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray], None]") -> "FloatArray":
-    """Multiply random weights with a matrix, slice by slice; one slice is drawn while the one before is multiplied."""
+    """Multiply random bootstrap weights with a count matrix, slice by slice, drawing one slice ahead."""
     import numpy as np
 
     cases, counts = matrix.shape
@@ -301,7 +302,7 @@ _NO_INFLUENCE = 1e-12
 
 
 def by_unit(block: FloatArray, units: IntArray) -> FloatArray:
-    """Add up the rows of every unit."""
+    """Add up the count rows of the cases of every unit, such as a cluster."""
     import numpy as np
 
     size = int(units.max()) + 1 if units.size else 0

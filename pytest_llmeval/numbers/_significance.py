@@ -410,7 +410,7 @@ class ChangedShares(NamedTuple):
 
 @lru_cache
 def _least_falls(most: int, tail: float, mid_p: bool) -> IntArray:
-    """The falls that McNemar's test finds significant, of 1 to `most` changes; more than these if none are."""
+    """The falls that McNemar's test finds significant, of 1 to `most` changed cases; more than these if none are."""
     import numpy as np
     from scipy.special import bdtr
 

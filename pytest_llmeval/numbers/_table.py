@@ -439,7 +439,7 @@ class Table:
 
 
 def unit_numbers(records: Sequence[CaseRecord], cluster_by: str | None) -> "npt.NDArray[np.intp]":
-    """Return for every case the number of what is drawn with it; a case without the label is drawn alone."""
+    """Return for every case the number of its resampled unit: its cluster, or without the label the case itself."""
     import numpy as np
 
     if cluster_by is None:
@@ -453,6 +453,7 @@ def unit_numbers(records: Sequence[CaseRecord], cluster_by: str | None) -> "npt.
 
 
 def _observation_of(record: CaseRecord, label: str) -> Observation | None:
+    """The observation of a case by one evaluator; usage, and an outcome not stored, are derived from the record."""
     if label == USAGE:
         return usage_of(record.calls, record.target_seconds, record.target_usage, successes_of(record))
     if label == OUTCOME and label not in record.observations:
@@ -475,6 +476,7 @@ def _is_absent(observation: Observation | None, name: str = "") -> bool:
 
 
 def _summarize_sums(evaluator: Evaluator, sums: Sums) -> Mapping[str, FloatArray]:
+    """Apply an evaluator's formula to summed counts; its exceptions become an `EvaluatorError`."""
     try:
         columns = dict(evaluator.summarize(sums))
     except Exception as error:
@@ -588,6 +590,7 @@ def _groups(
 
 
 def _clusters_of_table(table: Table, label: str) -> Clusters:
+    """The clusters of a table's cases by a label, with the design effect of each metric."""
     return Clusters(label, len(set(unit_numbers(table.records, label).tolist())), table.design_effects(label))
 
 

@@ -288,19 +288,23 @@ def _of_one_attempt(records: Sequence[CaseRecord], amount: "Callable[[TargetUsag
 
 
 def _target_tokens(usage: TargetUsage) -> float | None:
+    """The tokens that one prediction of a target read and wrote; ``None`` if either is unknown."""
     read, written = usage.input_tokens, usage.output_tokens
     return None if read is None or written is None else read + written
 
 
 def _known_total(amounts: Sequence[int | None]) -> int | None:
+    """The total tokens of judge calls; ``None`` if the count of one is unknown."""
     return None if None in amounts else sum(filter(None, amounts))
 
 
 def _known_sum(amounts: Sequence[float | None]) -> float | None:
+    """The total of usage amounts, such as costs; ``None`` if one is unknown."""
     return None if None in amounts else math.fsum(filter(None, amounts))
 
 
 def _latency_percentiles(seconds: Sequence[float]) -> dict[str, float] | None:
+    """The 50th and 95th percentile of call latencies in a usage report; ``None`` without calls."""
     import numpy as np
 
     if not seconds:
