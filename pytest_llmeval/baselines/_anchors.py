@@ -57,7 +57,7 @@ class Anchored:
 def next_anchors(
     old: SuiteScores | None, new: SuiteScores, run: SuiteRun, scores: Path, *, keep: bool, anew: bool
 ) -> Anchored:
-    """Return the anchors after an approval.
+    """Return the anchors of a score file after an approval, below which gate metrics must not drift.
 
     That of a metric moves to a run that is significantly better in it: the luckiest of many equal runs would be an
     anchor that no run can hold. It begins anew where runs cannot be compared by the metric: no chain of runs shares
@@ -261,7 +261,7 @@ def anchored_gates(
     scores: Path,
     texts: Mapping[Path, str] | None = None,
 ) -> Iterator[tuple[ChangeGate, RunPairing | str]]:
-    """Yield the gates on drift with the runs that they compare, or why an anchor cannot be used."""
+    """Yield the gates on drift with the runs that they compare, or the reason why an anchor cannot be used."""
     known: dict[str, RunPairing | str] = {}
     for gate in (DriftGate.from_gate(gate) for gate in gates if gate.noun == DriftGate.noun):
         anchor = approved.anchor_of(gate.metric)

@@ -308,7 +308,7 @@ _CONFIDENCE = 0.95
 def weigh_rises(
     verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None, suite: LoadedSuite
 ) -> list[SnapshotVerdict]:
-    """Tell improvements that are significant from rises that may be chance.
+    """Tell significant improvements over the approved scores from rises that may be chance.
 
     Args:
         verdicts: On the scores of a run.
@@ -432,7 +432,7 @@ def early_pairings(run: SuiteRun, keeper: Keeper) -> Iterator[tuple[ChangeGate, 
 
 
 def _approved_drift(gates: Sequence[ChangeGate], run: SuiteRun, pending: PendingFile | None) -> Iterator[GateEvidence]:
-    """Yield the drift of a run that is being approved: what an approval accepts since the last one, it does not forget.
+    """Yield the drift of a run that is being approved: an approval does not forget what earlier ones accepted.
 
     If not, runs that approve themselves, night by night, would never see a gate on drift fail.
     """

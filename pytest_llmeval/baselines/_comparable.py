@@ -169,7 +169,7 @@ def evaluator_prints(suite: LoadedSuite) -> dict[str, EvaluatorPrint]:
 
 
 def basis_of(comparable: Comparable) -> dict[str, str]:
-    """The settings besides predictions that decide values, each as a fingerprint by which a history sees changes."""
+    """The settings that decide a suite's scores besides predictions, as fingerprints that show changes in a history."""
     return {
         "data": fingerprint([comparable.cases, comparable.data]),
         "evaluator": fingerprint(comparable.evaluators),
@@ -284,7 +284,7 @@ def day_of(moment: datetime) -> str:
 
 
 def moment_of(text: str) -> datetime | None:
-    """Return a time or day of ISO 8601 in UTC; ``None`` if the text is none."""
+    """Read a time or day of a history or score file, ISO 8601, in UTC; ``None`` if the text is none."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -88,7 +88,7 @@ def anchor_file(scores: Path, digest: str) -> Path:
 
 
 def anchor_text(scores: Path, digest: str) -> str:
-    """Return the text of the statistics of an anchor.
+    """Return the text of an anchor's case statistics.
 
     Raises:
         OSError: They are not there, or cannot be read.
@@ -99,7 +99,7 @@ def anchor_text(scores: Path, digest: str) -> str:
 
 
 def pool_text(scores: Path, digest: str) -> str:
-    """Return the text of the statistics of an earlier approved run.
+    """Return the text of the case statistics of an earlier approved run in the pool.
 
     Raises:
         OSError: They are not there, or cannot be read.
@@ -129,7 +129,7 @@ def inputs_file(scores: Path) -> Path:
 
 
 def pool_file(scores: Path, digest: str) -> Path:
-    """Return the file beside a score file that has what was counted in the cases of an earlier approved run.
+    """Return the path of a pooled run's case statistics next to the score file.
 
     It is named by its fingerprint, so it is never overwritten.
     """
@@ -137,14 +137,14 @@ def pool_file(scores: Path, digest: str) -> Path:
 
 
 def _remembered_files(scores: Path) -> list[Path]:
-    """Return the files of earlier runs: of anchors and of the pool."""
+    """Return the case statistics next to a score file that belong to earlier runs: anchors and the pool."""
     stem = re.escape(scores.name.removesuffix(SCORES))
     own = re.compile(rf"{stem}({POOL}|{ANCHOR})-[0-9a-f]+\.jsonl")
     return [path for path in scores.parent.iterdir() if own.fullmatch(path.name)]
 
 
 def remove_files(scores: Path) -> None:
-    """Remove a score file, and what lies beside it."""
+    """Remove a score file and its companions, such as statistics and anchors."""
     for path in (
         scores,
         statistics_file(scores),
@@ -215,7 +215,7 @@ def is_orphan(path: Path) -> bool:
 
 
 def read_statistics(path: Path, scores: SuiteScores) -> str:
-    """Return the text of the statistics that were approved with scores.
+    """Return the text of the case statistics that were approved with a score file.
 
     An approval that was killed half-way has written them under another name, which only its scores know.
 
@@ -267,7 +267,7 @@ def baseline_fault(path: Path, scores: SuiteScores) -> Fault | None:
 
 
 def approved_scores(path: Path, display_path: str) -> SuiteScores | None:
-    """Read the scores of a suite, whose statistics are then those that were approved; ``None`` if there are none.
+    """Read the score file of a suite, checked against its case statistics; ``None`` without one.
 
     Raises:
         SuiteError: One of the two files cannot be used.
@@ -327,7 +327,7 @@ class PendingFile:
 def _write(
     path: Path, approved: Callable[[], SuiteScores | TestScores], statistics: str, named: Mapping[Path, str]
 ) -> None:
-    """Write scores and their statistics so that any reader, also after a kill, finds both old or both new.
+    """Write a score file and its statistics so that any reader, also after a kill, finds both old or both new.
 
     The new statistics wait under a name of their own until the scores, which name them, are there. Other files are
     there before scores name them, and go when they do not any more; one anchor never follows another without that.

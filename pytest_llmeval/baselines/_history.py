@@ -66,7 +66,7 @@ def append_runs(
 
 
 def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[WatchedRun]]":
-    """The evidence of earlier runs for gates that weigh all runs since an approval.
+    """The evidence in the local history for gates that weigh all runs since an approval.
 
     A run with the very answers of another one, such as a replay, says nothing more and is left out, and so is a line
     that cannot be read: the file is a local one that people cut.
@@ -158,7 +158,7 @@ _Variant: TypeAlias = tuple[str, str]
 
 
 class History(NamedTuple):
-    """The known runs of a suite.
+    """The known runs and approvals of a suite, as timelines.
 
     Attributes:
         timelines: One for the suite, or for each of its variants; sorted.

@@ -50,7 +50,7 @@ class ApprovedRun(NamedTuple):
 
 
 class SuiteRun(Struct, frozen=True, dict=True):
-    """A run of a suite, beside its approved run.
+    """A run of a suite next to the approved run, from which snapshots and gates are judged.
 
     Attributes:
         key: The key of its results.
@@ -318,7 +318,7 @@ class ApprovableRun(Protocol):
 
 
 class Keeper(Struct, frozen=True):
-    """How a run treats snapshots.
+    """The snapshot settings of a run, and the place of its history.
 
     Attributes:
         mode: What the command line asks for.

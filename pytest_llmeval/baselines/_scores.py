@@ -270,7 +270,7 @@ def _scores_checksum(scores: SuiteScores | TestScores) -> str:
 
 
 def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
-    """The content of a score file, without empty fields."""
+    """The content of a score file as JSON data, without empty fields."""
     data = asdict(scores)
     if isinstance(scores, SuiteScores):
         for name in ("anchors", "bridges", "pool", "limits", "chains"):

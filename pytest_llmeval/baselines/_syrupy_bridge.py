@@ -26,7 +26,7 @@ class _SnapshotLine(str):
 
 
 class _Owner:
-    """What syrupy wants to know of a test, for a whole suite; hashed by identity."""
+    """A whole suite in the place of the test that syrupy asks for; hashed by identity."""
 
     def __init__(self, scores: Path) -> None:
         self.path = scores.parent.parent / scores.name
@@ -38,7 +38,7 @@ class _Owner:
 
 
 class _Location(PyTestLocation):
-    """A suite in the place of a test; every name in its file belongs to it."""
+    """A suite's score file in the place of syrupy's test location; every name in the file belongs to it."""
 
     def matches_snapshot_name(self, snapshot_name: str) -> bool:
         del snapshot_name
@@ -49,7 +49,7 @@ class _Location(PyTestLocation):
 
 
 class ScoreExtension(AbstractSyrupyExtension):
-    """Score files; `account` makes a subclass for each run, which holds the run's files.
+    """Score files as a syrupy extension; `account` makes a subclass for each run, which holds the run's files.
 
     Attributes:
         files: Location to file.

@@ -35,7 +35,7 @@ class UnchangedPart(NamedTuple):
 
 
 def alike(old: Comparable, new: Comparable, matching: CaseMatching) -> Comparable:
-    """The settings of an approved run that made it comparable, as far as they concern unchanged cases."""
+    """The settings that made the approved run comparable, as far as they concern cases that are unchanged since."""
     if not matching.known or not matching.unchanged:
         return old
     thresholds = new.thresholds if matching.same_limits else old.thresholds
@@ -100,7 +100,7 @@ def with_falls(scores: SuiteScores, pairing: RunPairing, settings: SnapshotSetti
 def describe_falls(
     verdicts: Iterable[SnapshotVerdict], pairing: RunPairing | None, old: SuiteScores, new: SuiteScores
 ) -> list[SnapshotVerdict]:
-    """Return verdicts with the number of cases that abstain since the approval.
+    """Return snapshot verdicts with the number of cases that abstain since the approval.
 
     Which cases do is known from their statistics alone; without these, more abstentions than approved fail.
     """
@@ -140,7 +140,7 @@ def not_comparable(
 
 
 def first_approved(metric: str, value: float | None) -> SnapshotVerdict:
-    """Return the verdict on a metric of scores that are approved for the first time."""
+    """Return the snapshot verdict on a metric that is approved for the first time."""
     reason = "has no value" if value is None else f"is {number(value)}"
     return SnapshotVerdict(metric, "approved", "passed", value, reason=f"approved: {reason}")
 
@@ -193,7 +193,7 @@ def judge_scores(
     warn_unused: bool = False,
     display_path: str = "SUITE",
 ) -> list[SnapshotVerdict]:
-    """Judge the scores of a whole suite.
+    """Judge the scores of a whole suite by its approved ones.
 
     Args:
         old: The approved scores.
@@ -289,7 +289,7 @@ def _moved_scale(verdict: SnapshotVerdict, shift: Shift) -> str:
 
 
 def vanished(metric: str, approved: float | None, *, warn: bool = False) -> SnapshotVerdict:
-    """Return the verdict on a metric that was approved and is not measured any more."""
+    """Return the snapshot verdict on a metric that was approved and is not measured any more."""
     reason = f"no longer exists; approved: {number(approved)}"
     return SnapshotVerdict(metric, "vanished", "passed" if warn else "failed", None, approved, reason)
 
@@ -390,7 +390,7 @@ def _changed_score(approved: ApprovedScore, score: ApprovedScore, shift: Shift |
 
 
 def changed_signature(approved: str, now: str, shift: Shift | None = None) -> str:
-    """Say that a metric is computed in another way, or nothing.
+    """Say that a metric is computed differently from its approved score; empty if it is not.
 
     Args:
         approved: How it was computed.

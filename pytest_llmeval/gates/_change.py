@@ -445,7 +445,7 @@ class ChangeGate(Gate):
 
 
 class WordedChange(NamedTuple):
-    """What is known about a change: a word, a sentence, and the move with which the sentence begins."""
+    """A gate's statement on a change: a word, a sentence, and the move with which the sentence begins."""
 
     word: ChangeWord = ""
     known: str = ""

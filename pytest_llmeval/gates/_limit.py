@@ -128,7 +128,7 @@ def _value(text: str, metric: Metric | None = None) -> str:
 
 
 def _share(value: float, metric: Metric) -> float | None:
-    """Return the share that a percentage represents; ``None`` for numbers that are no percentage of the metric."""
+    """Return the share that a percentage in a gate represents; ``None`` for numbers that are no percentage."""
     return value / _PERCENT if metric.high == 1 and 1 < value <= _PERCENT else None
 
 
@@ -155,7 +155,7 @@ def declared_metric(name: str, metrics: MetricIndex) -> Metric | None:
 
 
 def range_fault(name: str, value: float, metrics: MetricIndex, text: str = "") -> str | None:
-    """The reason why a metric can never reach a limit, or never miss it; ``None`` if it can.
+    """The fault of a limit that a metric can never reach, or never miss; ``None`` if it can.
 
     Args:
         name: The metric; nothing is wrong with the limit of an unknown one.
@@ -188,7 +188,7 @@ def _share_hint(value: float, metric: Metric, text: str = "") -> str:
 
 
 def _change_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> str | None:
-    """Return why a metric can never change by more than is allowed; ``None`` if it can."""
+    """The fault of a gate by whose metric no change can exceed the allowed one; ``None`` if it can."""
     metric = declared_metric(name, metrics)
     if metric is None or metric.low is None or metric.high is None or allowed <= metric.high - metric.low + TOLERANCE:
         return None
@@ -197,7 +197,7 @@ def _change_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> 
 
 
 def gate_misfits(gate: Gate, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
-    """Yield key and fault of what does not fit the metric of a gate.
+    """Yield the keys and faults of a gate that do not fit its metric.
 
     Args:
         gate: The gate.
@@ -284,7 +284,7 @@ _UNREPORTED = "not every answer of the target reports its cost; judge_cost_usd l
 
 
 class ScoreLimit(Struct, frozen=True):
-    """One comparison: an operator and a number."""
+    """One comparison of a metric's value in a limit gate: an operator and a number."""
 
     operator: str
     limit: float

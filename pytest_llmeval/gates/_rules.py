@@ -53,7 +53,7 @@ def add_rule(rule: type[Gate]) -> None:
 
 
 def gate_of_text(text: str, reference: str) -> Gate | None:
-    """Return the gate of a text; ``None`` if no rule has this form.
+    """Return the gate of a suite file's text form; ``None`` if no rule has this form.
 
     Args:
         text: The gate.
@@ -130,7 +130,7 @@ def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
 
 
 def gate_of_mapping(entry: Mapping[str, Any], check: Callable[[type, Mapping[str, Any]], Any]) -> Gate | None:
-    """Return the gate of a mapping; ``None`` if faults have been reported.
+    """Return the gate of a suite file's mapping form; ``None`` if faults have been reported.
 
     Args:
         entry: The gate in a suite file.
@@ -156,7 +156,7 @@ def _foreign_key_fault(key: str, rule: type[Gate]) -> str:
 
 
 def gate_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the mapping form: the keys of one of the rules."""
+    """Return the JSON Schema of the mapping form of gates: the keys of one of the rules."""
     return {"anyOf": [*map(_rule_schema, RULES)]}
 
 
@@ -187,7 +187,7 @@ def _key_schema(schema: Mapping[str, Any], key: GateKey) -> dict[str, Any]:
 
 
 def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) -> list[GateResult]:
-    """Judge gates on changes together: those of a suite, or those of all suites of a run.
+    """Judge change gates together: those of a suite, or those of all suites of a run.
 
     The p-values of claims are adjusted, so that the chance that a run without any drop beyond what is allowed
     fails, through whichever gate, stays at what the confidence says: by Hochberg's method over the groups of a gate,
@@ -233,7 +233,7 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
 
 
 def is_unjudged_claim(finding: GateEvidence) -> bool:
-    """Whether a claim that is adjusted for others has no test, since a part of its suite did not run."""
+    """Whether a gate's claim that is adjusted for others has no test, since a part of its suite did not run."""
     return finding.gate.claims and not finding.examined and finding.outcome == "not_judged"
 
 

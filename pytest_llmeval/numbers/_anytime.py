@@ -95,7 +95,7 @@ class Watch(NamedTuple):
 
 
 def watch(looks: Sequence[WatchedRun], max_drop: float) -> Watch:
-    """Weigh the looks since the baseline was approved, the last one last.
+    """Weigh the runs since the baseline was approved, the last one last, as evidence of a drop.
 
     A drop begins with run `n` with the weight ``5 / ((n + 4) * (n + 5))``; all weights add up to 1.
     """
@@ -114,7 +114,7 @@ def watch(looks: Sequence[WatchedRun], max_drop: float) -> Watch:
 
 
 def _correlated(looks: Sequence[WatchedRun], square: float) -> tuple[FloatArray, float]:
-    """Return the correlation of each run with the one before, and the variance of a drop between independent runs."""
+    """Return each watched run's correlation with the one before, and a drop's variance between independent runs."""
     import numpy as np
 
     steps = np.array([math.nan if run.step is None else run.step**2 for run in looks])
@@ -167,7 +167,7 @@ def weighted_ratios(
 def _log_ratios(
     drops: FloatArray, max_drop: float, square: float, correlations: FloatArray | float, independent: float
 ) -> FloatArray:
-    """Return the logarithms of the mixed likelihood ratios, by the number of runs before the drop."""
+    """Return the logarithms of a watch's mixed likelihood ratios, by the number of runs before the drop."""
     import numpy as np
     from scipy.special import log_ndtr
 

@@ -94,7 +94,7 @@ class PackedColumns(Mapping[str, "FloatArray"]):
 
 
 class ScoreColumns(Struct, frozen=True):
-    """The scores of all cases.
+    """The scores of all cases of a run, a column per metric.
 
     Attributes:
         scores: Metric name to one number per case, NaN if there is none.
@@ -108,7 +108,7 @@ class ScoreColumns(Struct, frozen=True):
 
 
 class CaseScores(Mapping[str, float | None]):
-    """Metric name to score, ``None`` if it is undefined."""
+    """The scores of one case: metric name to score, ``None`` if it is undefined."""
 
     # Not a dictionary for each case: 100,000 cases of 8 metrics would hold 67 MB in place of 6, and the process with
     # 212 metrics 1.2 GB in place of 0.2.
@@ -164,7 +164,7 @@ class CaseScores(Mapping[str, float | None]):
 
 
 class CaseResults(Sequence[CaseResult]):
-    """The results of all cases, each built when it is read."""
+    """The results of all cases of a run, each built when it is read."""
 
     __slots__ = ("_columns", "_index", "_records")
 
@@ -263,7 +263,7 @@ TOLERANCE = 1e-12
 
 
 class Abstained(NamedTuple):
-    """A metric to which an answer gives nothing to score.
+    """A metric of a case whose answer gives it nothing to score.
 
     Attributes:
         reason: Why, in words.
@@ -275,7 +275,7 @@ class Abstained(NamedTuple):
 
 
 def abstained_metrics(index: MetricIndex, names: Iterable[str], reasons: Mapping[str, str]) -> dict[str, Abstained]:
-    """Return the metrics to which an answer gives nothing to score.
+    """Return the metrics to which a case's answer gives nothing to score.
 
     Args:
         index: The metrics of the suite.
@@ -311,7 +311,7 @@ class Threshold(Struct, frozen=True):
 
 
 class Unmet(Struct, frozen=True):
-    """A score outside its limit.
+    """A score of a case outside its threshold.
 
     Attributes:
         metric: Its name.
@@ -342,7 +342,7 @@ class Unmet(Struct, frozen=True):
 def unmet(
     limits: Mapping[str, Threshold], scores: Mapping[str, float | None], abstained: Mapping[str, Abstained] = {}
 ) -> list[Unmet]:
-    """Return the limits that scores do not meet.
+    """Return the thresholds of a case that its scores do not meet.
 
     Args:
         limits: Metric to limit.

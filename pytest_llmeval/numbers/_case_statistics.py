@@ -285,7 +285,7 @@ def _mean_observation(observations: Sequence[Observation], abstained: Abstention
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What a metric has moved from one approved run to another, as the sum of the steps between neighbouring runs.
+    """The move of a metric from one approved run to another, as the sum of the steps between neighbouring runs.
 
     Each step is over the cases that both of its runs share, so that all cases may be others in the end. Steps are
     not independent: the luck of a case in the run between two of them enters both. So its errors are added up.

@@ -310,7 +310,7 @@ def differences(
     cluster_by: str | None = None,
     tests: int = 1,
 ) -> dict[str, Difference]:
-    """Compare metrics over some of the cases; see `compare`.
+    """Compare the metrics of two runs over some of the cases; see `compare`.
 
     Args:
         pairing: The runs.
@@ -466,7 +466,7 @@ def compare_systems(
 
 
 def _agreeing(difference: SystemDifference, p_value: float | None, confidence: float) -> SystemDifference:
-    """Return a difference with its adjusted p-value; where that is not significant, the interval holds 0."""
+    """Return a system difference with its adjusted p-value; if that is not significant, the interval holds 0."""
     low, high = difference.low, difference.high
     if p_value is not None and p_value > 1 - confidence and low is not None and high is not None:
         low, high = min(low, 0.0), max(high, 0.0)

@@ -99,14 +99,14 @@ class AnyDrop(NamedTuple):
 
 
 class KnownChange(NamedTuple):
-    """What is known about a change, as a word and as a sentence."""
+    """The knowledge of a gate about a change, as a word and as a sentence."""
 
     word: ChangeWord
     sentence: str
 
 
 class DropQuestion(NamedTuple):
-    """The drop to test, and the cases to test it on.
+    """The drop that a gate tests, and the cases to test it on.
 
     Attributes:
         pairing: The two runs.
@@ -150,7 +150,7 @@ class DropQuestion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence for a drop.
+    """The evidence for or against a gate's drop.
 
     Attributes:
         estimate: The metric in both runs.
@@ -479,7 +479,7 @@ def _bootstrap(question: DropQuestion, *, corrected: bool) -> Evidence:
 
 
 def _guarded(question: DropQuestion, evidence: Evidence, *, means: bool = True) -> Evidence:
-    """Raise p-values to what so few cases can prove: resamples of equal cases are equal.
+    """Raise the p-values of a gate's drop to what so few cases can prove: resamples of equal cases are equal.
 
     What speaks against a drop where next to no case changed is just that: had the share of the cases that the drop
     needs lost all that they can lose, so few changes would be unlikely.
@@ -554,7 +554,7 @@ def _drops(question: DropQuestion, here: FloatArray, there: FloatArray) -> Float
 
 
 def _compared(question: DropQuestion, columns: Columns) -> PairedRows:
-    """Return the paired cases that both runs have measured, and that have a score in one of them at least."""
+    """Return a gate's paired cases that both runs have measured, and that have a score in one of them at least."""
     pairing, rows, name = question[:3]
     lost = pairing.table.failed[name] | pairing.table.missing
     judged = columns.judged[name]
@@ -564,7 +564,7 @@ def _compared(question: DropQuestion, columns: Columns) -> PairedRows:
 
 
 def _case_scores(question: DropQuestion, test: str) -> tuple[FloatArray, FloatArray]:
-    """Return the scores of the cases in both runs.
+    """Return the case scores of both runs for a gate's test that pairs them.
 
     Raises:
         Untestable: The metric is more than the mean of its cases' scores, or cases have one in one run only.
@@ -626,7 +626,7 @@ def _permutation(question: DropQuestion) -> Tails:
 
 
 def _exchange_counts(question: DropQuestion) -> tuple[float, FloatArray]:
-    """Exchange the counts of cases, for metrics that are formulas over summed counts."""
+    """Test a gate's drop by exchanging the counts of cases, for metrics that are formulas over summed counts."""
     import numpy as np
 
     pairing, _, name, statistic = question[:4]
@@ -705,7 +705,7 @@ def _least(data: Estimate, gate: TestedChange, room: float, reach: float | None)
 
 
 def _needed(level: float, gate: TestedChange) -> int:
-    """The number of cases that must fall, with none rising, for a drop to be significant."""
+    """The number of cases that must fall, with none rising, for a gate's drop to be significant."""
     return math.ceil(-math.log2(level)) - (gate.test == "mcnemar_mid_p")
 
 
@@ -715,14 +715,14 @@ def units_needed(gate: TestedChange) -> int:
 
 
 def units_of(data: Estimate) -> str:
-    """Say what was drawn independently: the cases, or the clusters that they come in."""
+    """Name the units that a metric's estimate draws independently: cases, or the clusters that they come in."""
     if data.units == min(data.cases, data.baseline_cases):
         return counted(data.units, "case")
     return f"{counted(data.cases, 'case')} in {counted(data.units, 'cluster')}"
 
 
 def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> float | None:
-    """Return the drop beyond what is allowed that is found; ``None`` if its scatter is unknown."""
+    """Return the smallest drop beyond the allowed one that a gate finds; ``None`` if its scatter is unknown."""
     data = evidence.estimate
     paired = data.changed is not None
     reach, binary = span(metric), data.binary and paired
@@ -735,7 +735,7 @@ def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> floa
 
 
 def _shift_of_gain(evidence: Evidence, gate: TestedChange, metric: Metric, level: float) -> float | None:
-    """Return the gain beyond what is required that is found; ``None`` if its scatter is unknown.
+    """Return the smallest gain beyond the required one that a gate finds; ``None`` if its scatter is unknown.
 
     It is so large that the cases which would take it back could not all have gone unseen; see `unseen_tail`.
     """
@@ -748,7 +748,7 @@ def _shift_of_gain(evidence: Evidence, gate: TestedChange, metric: Metric, level
 
 
 def _falling_share(needed: int, units: int) -> float:
-    """Return the share of units that must fall in truth for so many to fall in 80 of 100 runs."""
+    """Return the true share of falling units with which a gate sees enough of them fall in 80 of 100 runs."""
     from scipy.special import bdtri
 
     return float(bdtri(needed - 1, units, 1 - POWER)) if needed <= units else 1.0
@@ -818,7 +818,7 @@ _MOST_CHANGED = 0.05
 
 
 def _predicted(evidence: Evidence, units: int, metric: Metric) -> Evidence:
-    """Return the evidence as more units would give it, with the scatter that nine of ten such runs stay below.
+    """Return a gate's evidence as more units would give it, with the scatter that nine of ten such runs stay below.
 
     A deviation is an estimate itself, which rests on as many units as its squares do, now and then. That of yes and no
     is one of the share of cases that change, of which few cases may have shown none.

@@ -150,7 +150,7 @@ def estimate(
     cluster_by: str | None = None,
     jackknife: bool = False,
 ) -> dict[str, Estimate]:
-    """Estimate differences of metrics.
+    """Estimate the differences of metrics between two runs, with resamples.
 
     Args:
         pairing: The two runs.
@@ -180,13 +180,13 @@ def estimate(
 
 
 def chain_name(metric: str, statistic: Statistic, cluster_by: str | None) -> str:
-    """Return the name under which a statistic of a metric has its chain."""
+    """Return the name in a score file of the chain of a statistic of a metric."""
     subject = subject_of(metric, statistic)
     return f"{subject} by {cluster_by}" if cluster_by else subject
 
 
 def chain_step(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by: str | None) -> Chain | None:
-    """Return the step from the baseline to the current run; ``None`` if the errors of its units are not known."""
+    """Return the step of a metric's chain from the baseline to the run; ``None`` if its units' errors are not known."""
     import numpy as np
 
     values, difference = data.contributions, data.difference
@@ -245,7 +245,7 @@ def _chained(data: Estimate, chain: Chain, metric: Metric) -> Estimate:
 
 
 def _across(data: Estimate, shift: Shift | None) -> Estimate:
-    """Return an estimate across a change of judge, whose uncertainty adds to that of the difference.
+    """Return a metric's estimate across a change of judge, whose uncertainty adds to that of the difference.
 
     How many cases changed is not known then: what the old judge said is no measure of what the new one would have said.
     """
@@ -505,7 +505,7 @@ def _score_extent(scores: FloatArray) -> tuple[float, float] | None:
 
 
 def _unseen(floor: float, count: int) -> FloatArray:
-    """Return noise with the deviation of what the cases cannot have shown; the same in every process."""
+    """Return noise with the deviation that a metric's cases cannot have shown; the same in every process."""
     import numpy as np
 
     noise: FloatArray = floor * np.random.default_rng(SEED + _APART).standard_normal(count)

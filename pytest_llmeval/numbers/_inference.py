@@ -69,7 +69,7 @@ _BY_CHANCE = 0.05
 
 
 class Worsened(NamedTuple):
-    """The cases that got worse, with the label that explains most of them.
+    """The cases that got worse between two runs, with the label that explains most of them.
 
     Attributes:
         ids: Of the cases; those with the label first, then the largest drop first.
@@ -123,7 +123,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def explaining_label(labels: Mapping[_Key, Mapping[str, str]], worse: Collection[_Key]) -> tuple[str, str]:
-    """Return the label and value that explain most, by Fisher's exact test over all of them; empty for none.
+    """Return the label and value that explain most worse cases, by Fisher's exact test over all; empty for none.
 
     They explain if at least half of the worse cases have them, and chance would hardly put so many there.
 
@@ -199,7 +199,7 @@ class FarChanges(NamedTuple):
 
 
 def fallen_units(data: Estimate, metric: Metric) -> int | None:
-    """Return the number of units that fell; ``None`` if it is not known."""
+    """Return the number of units, cases or clusters, that fell in a metric; ``None`` if it is not known."""
     import numpy as np
 
     if not len(data.contributions):
@@ -218,7 +218,7 @@ def made_up_tail(data: Estimate, metric: Metric) -> float:
 
 
 def _rises(pool: Sequence[FarChanges]) -> float:
-    """Return the share of units that rise by luck."""
+    """Return the share of units that rise by luck, estimated over several gates' far changes."""
     return (sum(changes.better for changes in pool) + _PRIOR_RISES) / (
         sum(changes.units for changes in pool) + 2 * _PRIOR_RISES
     )
@@ -324,13 +324,13 @@ class Bootstrap:
 
 
 def scaled(metric: Metric, data: Estimate) -> Metric:
-    """Return a metric with ends, those of the baseline's scores where it declares none; see `scaled_ends`."""
+    """Return a metric with ends, those of the baseline's scores if it declares none; see `scaled_ends`."""
     low, high = scaled_ends(metric, data.extent, data.units)
     return replace(metric, low=low, high=high)
 
 
 def lacks_scale(data: Estimate) -> bool:
-    """Whether nothing says how far unseen cases may lie: no declared ends, and few units."""
+    """Whether a metric's estimate does not say how far unseen cases may lie: no declared ends, and few units."""
     return not data.bounded and data.units < UNITS_OF_SCALE
 
 
@@ -386,7 +386,7 @@ def held_tails(data: Estimate, metric: Metric, tails: Tails, at: float) -> Tails
 
 
 def _only_rises(data: Estimate, metric: Metric) -> bool:
-    """Whether so many cases are better, and none worse, that a sign test leaves next to no doubt.
+    """Whether so many cases rose in a metric, and none fell, that a sign test leaves next to no doubt.
 
     It asks whether a case rises as often as it falls, and needs no unseen ones. That says something of the mean only if
     a single result rises as far as it falls: graded scores may rise a little often, and fall far now and then.
@@ -419,7 +419,7 @@ def held_interval(
 
 
 def _is_witnessed(data: Estimate) -> bool:
-    """Whether it is known what single cases contribute to a difference."""
+    """Whether a metric's estimate knows what single cases contribute to the difference."""
     return data.changed is not None and len(data.contributions) >= _LEAST_WITNESSES
 
 
@@ -465,7 +465,7 @@ def least_tail(estimate: Estimate) -> float:
 
 
 def doubts(estimate: Estimate, pairing: RunPairing, cluster_by: str | None) -> Iterator[str]:
-    """Yield what to keep in mind when reading an estimate."""
+    """Yield the notes to keep in mind when reading a metric's estimate."""
     noun = "case" if cluster_by is None else "cluster"
     if estimate.falls:
         yield estimate.falls
@@ -582,7 +582,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
 
 
 def _step_up(p_values: Sequence[float], factors: Sequence[float]) -> list[float]:
-    """Multiply p-values by factors, that of the largest first; none becomes larger than one that it is below."""
+    """Multiply p-values of several tests by factors, that of the largest first; none exceeds a larger one's result."""
     adjusted = [1.0] * len(p_values)
     smallest = 1.0
     ordered = sorted(range(len(p_values)), key=lambda index: -p_values[index])

@@ -15,7 +15,7 @@ _TINY = 1e-300
 
 
 def normal_cdf(z: float) -> float:
-    """Return the probability of at most `z`, precise in both tails."""
+    """Return the probability of at most `z` in the normal distribution, precise in both tails."""
     return math.erfc(-z / math.sqrt(2)) / 2
 
 
@@ -29,7 +29,7 @@ def normal_quantile(p: float) -> float:
 
 
 def student_cdf(freedom: float, t: float) -> float:
-    """Return the probability of at most `t`, precise in both tails."""
+    """Return the probability of at most `t` in Student's distribution, precise in both tails."""
     if t > 0:
         return 1 - student_cdf(freedom, -t)
     return _beta_share(freedom / 2, freedom / (freedom + t * t)) / 2 if math.isfinite(t) else 0.0
@@ -318,7 +318,7 @@ def quantiles(values: "FloatArray", levels: Sequence[float]) -> list[float]:
 
 
 def resampled_interval(values: Resampled, confidence: float, units: int) -> tuple[float, float]:
-    """Return the expanded percentile interval."""
+    """Return the expanded percentile interval of a metric's resampled values."""
     level = expanded((1 - confidence) / 2, units)
     if values.resolves(level):
         low, high = quantiles(values.values, (level, 1 - level))
@@ -431,7 +431,7 @@ def binary_interval(
 def value_interval(
     resampled: FloatArray, value: float, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
-    """Return the interval of a value by its resamples.
+    """Return the interval of a metric's value by its resamples.
 
     If cases are so alike that all resamples agree, the interval leaves room for as many unlike cases as may have gone
     unseen.
@@ -474,7 +474,7 @@ def _alike_interval(value: float, low: float, high: float, units: int, confidenc
 
 
 def in_range(value: float, metric: Metric) -> float:
-    """Return the number in the range of a metric that is nearest to a value.
+    """Return the number in the range of a metric that is nearest to a corrected value.
 
     Corrected values may leave the range, in which the truth lies: the nearest number in it is never farther from the
     truth, so that an interval about it holds the truth at least as often.
@@ -487,7 +487,7 @@ def in_range(value: float, metric: Metric) -> float:
 def delta_interval(
     deviation: float, value: float, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
-    """Return Student's interval of a value by its standard deviation.
+    """Return Student's interval of a metric's value by its standard deviation.
 
     Args:
         deviation: Of the value over samples, as resamples of the data have it; 0 if all cases are alike.
@@ -537,7 +537,7 @@ def partial_interval(
 
 
 def resampled_deviation(resampled: FloatArray) -> float:
-    """Return the standard deviation of resamples; NaN if half of them or more have no value."""
+    """Return the standard deviation of a metric's resamples; NaN if half of them or more have no value."""
     import numpy as np
 
     finite = resampled[np.isfinite(resampled)]

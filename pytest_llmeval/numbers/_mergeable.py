@@ -44,7 +44,7 @@ _CANCELLED = 1e-9
 
 @dataclass(frozen=True)
 class Moments:
-    """Exact sums over cases; any order and any split give the same.
+    """Exact sums of an evaluator's counts over cases; any order and any split give the same.
 
     Attributes:
         cases: How many.
@@ -175,7 +175,7 @@ def _added(left: Any, right: Any) -> Any:
 
 
 def _weighted(values: FloatArray, number: Any) -> list[float]:
-    """Return numbers whose exact sum is that of `values`, each taken so many times.
+    """Return numbers whose exact sum is that of `values`, each counted for so many equal cases.
 
     A product with a whole number would be rounded; products with powers of two are not.
     """

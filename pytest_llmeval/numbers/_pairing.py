@@ -273,7 +273,7 @@ def _named_cases(word: str, ids: Sequence[str]) -> str:
 
 
 def _find_falls(table: Table, size: int) -> dict[str, BoolArray]:
-    """Return metric to the cases of the current run that abstain and had a score in the baseline.
+    """Return the fallen cases by metric: they abstain in the current run and had a score in the baseline.
 
     Args:
         table: Of both runs.
@@ -319,7 +319,7 @@ class PairedRows(NamedTuple):
 
 
 class RunPairing:
-    """The cases of two runs in one table.
+    """The cases of two runs in one table, paired as far as both have them.
 
     Attributes:
         table: Rows of the current run, then those of the baseline, each sorted by id.

@@ -54,7 +54,7 @@ def resample_count(cases: int) -> int:
 def resampled_totals(
     matrix: "FloatArray", resamples: int, seed: int = SEED, *, compact: bool = False
 ) -> "NDArray[Any]":
-    """Return bootstrap totals.
+    """Return bootstrap totals of the counts of cases.
 
     Args:
         matrix: Shape ``(cases, counts)``.
@@ -106,7 +106,7 @@ def _type_of_totals(matrix: "NDArray[Any]") -> "type[np.signedinteger[Any]] | No
 def _sums_of_few(
     matrix: "NDArray[Any]", resamples: int, seed: int, kind: "type[np.signedinteger[Any]]"
 ) -> "NDArray[Any]":
-    """Return totals from the numbers of a sparse matrix alone."""
+    """Return bootstrap totals of a sparse count matrix from its nonzero numbers alone."""
     import numpy as np
 
     cases, counts = matrix.shape
@@ -166,7 +166,7 @@ class _Kinds(NamedTuple):
 
 
 def _indices(cases: int, seed: int) -> "Callable[[tuple[int, ...]], NDArray[Any]]":
-    """A drawing of the cases of one slice after the other."""
+    """A function that draws the cases of one slice of bootstrap resamples after the other."""
     import numpy as np
 
     generator = np.random.Generator(np.random.SFC64(seed))
@@ -175,7 +175,7 @@ def _indices(cases: int, seed: int) -> "Callable[[tuple[int, ...]], NDArray[Any]
 
 
 def _drawing(cases: int, seed: int) -> "Callable[[NDArray[Any]], None]":
-    """A filler of one slice of weights after the other."""
+    """A function that fills one slice of bootstrap weights after the other."""
     import numpy as np
 
     indices_of = _indices(cases, seed)
@@ -193,7 +193,7 @@ def _drawing(cases: int, seed: int) -> "Callable[[NDArray[Any]], None]":
 
 @lru_cache(maxsize=1)
 def _kept_weights(cases: int, resamples: int, seed: int) -> "NDArray[np.uint16]":
-    """Return all weights of a resampling that is small enough for 16 bits each."""
+    """Draw all weights of a bootstrap that is small enough to keep, 16 bits each."""
     import numpy as np
 
     weights = np.empty((resamples, cases), np.uint16)
@@ -291,7 +291,7 @@ def _one_thread_of_blas() -> AbstractContextManager[object]:
 
 @cache
 def _libraries() -> "ThreadpoolController":
-    """Return the libraries with threads of their own, NumPy's among them; looking for them takes a while."""
+    """Return the libraries with thread pools of their own, such as NumPy's BLAS; the search takes a while."""
     import numpy as np  # noqa: F401 (it must be there to be found)
     from threadpoolctl import ThreadpoolController
 

@@ -193,7 +193,7 @@ def sign_flip_tails(values: FloatArray) -> Tails:
 
 @lru_cache(maxsize=256)
 def _flipped(data: bytes) -> Tails:
-    """The result of `sign_flip_tails` for values as bytes: gate, interval and report ask the same."""
+    """The result of `sign_flip_tails` for values as bytes, cached: gate, interval and report ask the same."""
     import numpy as np
 
     values = np.frombuffer(data)
@@ -231,7 +231,7 @@ def unseen_rest(room: float, units: int, tail: float) -> float:
 
 
 def effective_units(values: FloatArray) -> float:
-    """Return on how many values a sum of squares rests: all of them if they are alike, `k` if all others are 0."""
+    """Return the number of values on which a sum of squares rests: all if they are alike, `k` if all others are 0."""
     import numpy as np
 
     squares = values**2
@@ -289,7 +289,7 @@ def mcnemar_interval(
 
 
 def _largest_drop(worse: int, better: int, pairs: int, tail: float) -> float:
-    """Return the largest drop that Tango's test does not refute."""
+    """Return the largest drop in a share of successes that Tango's test does not refute."""
     from scipy.optimize import bisect
 
     if worse == pairs:

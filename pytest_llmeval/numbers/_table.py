@@ -74,7 +74,7 @@ OUTCOME_EVALUATOR: Evaluator = _PassRate()
 
 
 class Table:
-    """One row per case, one column per count, for all evaluators of a suite.
+    """The counts of a suite's run: one row per case, one column per count, for all evaluators.
 
     A case that fell weighs what it did `former` rows further on, if that is not 0.
 
@@ -462,7 +462,7 @@ def _observation_of(record: CaseRecord, label: str) -> Observation | None:
 
 
 def outcome_of(record: CaseRecord) -> Observation:
-    """Return the counts of the pass rate; of several runs as one, `observations` has them."""
+    """Return a case's counts for the pass rate; those of several runs as one are in its `observations`."""
     if not record.ran or record.outcome in ("skipped", "not_run", "not_scored"):
         return _NOT_RUN
     return _PASSED if record.outcome == "passed" else _NOT_PASSED
@@ -487,7 +487,7 @@ def _summarize_sums(evaluator: Evaluator, sums: Sums) -> Mapping[str, FloatArray
 
 
 def _column(evaluator: Evaluator, name: str, values: object, length: int) -> FloatArray:
-    """Return a column from a user's formula as floats."""
+    """Return a column of a metric from a user's formula as floats."""
     import numpy as np
 
     try:
@@ -503,7 +503,7 @@ def _column(evaluator: Evaluator, name: str, values: object, length: int) -> Flo
 
 
 def _declared(index: MetricIndex, label: str, values: Mapping[str, FloatArray]) -> Iterable[tuple[str, FloatArray]]:
-    """Yield metrics in the order of their declaration, members of a family in the order of their labels."""
+    """Yield an evaluator's metric columns as declared, members of a family in the order of their labels."""
     columns = {index.full_name(label, name): column for name, column in values.items()}
     owners = {name: index.find(name) for name in columns}
     if undeclared := [name for name in values if owners[index.full_name(label, name)] is None]:
@@ -526,7 +526,7 @@ def summarize(
     cluster_by: str | None = None,
     sampled: float = 0.0,
 ) -> Result:
-    """Summarise recorded cases.
+    """Summarise the recorded cases of a suite into its metrics.
 
     Args:
         evaluators: Label to evaluator, in the order of the report; or the index of their metrics.
@@ -572,7 +572,7 @@ def _groups(
     cluster_by: str | None,
     sampled: float = 0.0,
 ) -> dict[str, dict[str, GroupResult]]:
-    """Summarise the groups of some rows; their members are places among these."""
+    """Summarise the groups of a table's cases by label; their members are places among `rows`."""
     groups: dict[str, dict[str, GroupResult]] = {}
     for key in group_by:
         members: dict[str, list[int]] = {}
@@ -597,7 +597,7 @@ def _clusters_of_table(table: Table, label: str) -> Clusters:
 def _split(
     table: Table, metrics: Mapping[str, MetricValue], sampled: float = 0.0
 ) -> tuple[dict[str, MetricValue], MetricValue, dict[str, MetricValue]]:
-    """Separate pass rate and usage from the metrics of evaluators."""
+    """Separate pass rate and usage from the metrics of a table's evaluators."""
     own = {name: corrected(metric, sampled) for name, metric in metrics.items()} if sampled else dict(metrics)
     pass_rate = own.pop(PASS_RATE)
     usage = {name: own.pop(name) for name in metrics if table.owner[name] == USAGE}

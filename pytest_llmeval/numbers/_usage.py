@@ -44,7 +44,7 @@ _FIGURES = {
 
 @dataclass(frozen=True)
 class UsageEvaluator(RecordedCounts):
-    """Sums of a suite's calls; latencies are means, so that percentiles over cases make sense."""
+    """The evaluator of usage: sums of a suite's calls, and mean latencies, whose percentiles over cases make sense."""
 
     name = USAGE
     origin = "calls are recorded"
@@ -84,7 +84,7 @@ def usage_of(
     target_usage: Sequence[TargetUsage] = (),
     successes: int = 0,
 ) -> Observation:
-    """Count the calls of one case.
+    """Count the judge and target calls, tokens, costs and latencies of one case.
 
     Args:
         calls: To judges.
@@ -139,7 +139,7 @@ def successes_of(record: CaseRecord) -> int:
 
 
 def claim_calls(records: Iterable[CaseRecord]) -> Iterator[CaseRecord]:
-    """Yield records in which a call that several questions share, of one case or of several, counts once."""
+    """Yield records in which a judge call that several questions share, of one case or of several, counts once."""
     seen: set[str] = set()
     for record in records:
         claimed = []
@@ -277,7 +277,7 @@ class UsageReport(Struct, frozen=True):
 
 
 def _of_one_attempt(records: Sequence[CaseRecord], amount: "Callable[[TargetUsage], float | None]") -> float | None:
-    """Add up over cases what one answer takes: of several, by repeats, their mean."""
+    """Add up a target's usage over cases, for one answer each: of several repeats, their mean."""
     means = [
         None if total is None else total / len(record.target_usage)
         for record in records
@@ -313,7 +313,7 @@ def _latency_percentiles(seconds: Sequence[float]) -> dict[str, float] | None:
 
 
 class SpentMoney(Struct, frozen=True):
-    """Spent in a run.
+    """US dollars spent in a run.
 
     Attributes:
         judges: On judges.
@@ -334,7 +334,7 @@ class SpentMoney(Struct, frozen=True):
 
 
 class SavedMoney(Struct, frozen=True):
-    """Saved in a run.
+    """US dollars saved in a run.
 
     Attributes:
         stored: By stored verdicts and recorded answers: what they cost when they were made.
@@ -355,7 +355,7 @@ class SavedMoney(Struct, frozen=True):
 
 
 class Money(Struct, frozen=True):
-    """US dollars; ``None`` if the price of a part is unknown, 0 if there was nothing to pay.
+    """US dollars of a run; ``None`` if the price of a part is unknown, 0 if there was nothing to pay.
 
     Attributes:
         spent: In this run.
@@ -417,6 +417,6 @@ class Money(Struct, frozen=True):
 
 
 def _price(calls: Sequence[JudgeCall]) -> float | None:
-    """Return the mean price of calls; ``None`` if there is none, or one has no known price."""
+    """Return the mean price of judge calls; ``None`` if there is none, or one has no known price."""
     total = _known_sum([call.cost_usd for call in calls]) if calls else None
     return None if total is None else total / len(calls)
