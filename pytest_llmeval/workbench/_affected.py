@@ -118,7 +118,7 @@ class Repository:
         patterns = ["*.inputs.json", "*.scores.json", "*.cases.jsonl"]
         changed = run_git(self.top, "diff", "--name-only", "--no-renames", "-z", commit, "--", *patterns)
         new = run_git(self.top, "ls-files", "--others", "--exclude-standard", "-z", "--", *patterns)
-        return {self.top / each for each in (changed + new).split("\0") if each}
+        return {self.top / name for name in (changed + new).split("\0") if name}
 
     def last_change(self, path: str, since: str) -> str:
         """Return the last commit that changed a file, in words."""
@@ -433,15 +433,15 @@ def keep_inputs(reported: Reported, scope: RunScope) -> Reported:
     suites = {suite.key: suite for suite in reported.judged.suites if not suite.key.test}
     used = project.uses({key: suite.suite for key, suite in suites.items()}, scope.run.used)
     notes = []
-    for key, each in suites.items():
-        pending, path = each.snapshot.pending, inputs_file(score_file(key))
+    for key, suite in suites.items():
+        pending, path = suite.snapshot.pending, inputs_file(score_file(key))
         approves = pending is not None and pending.approved is not None and not pending.fault
         try:
             if scope.terms.is_kept:
-                stored = _stored_inputs(each, project, scope, used[key])
+                stored = _stored_inputs(suite, project, scope, used[key])
                 scope.run.inputs[key.whole_name] = msgspec.to_builtins(stored)
             if approves:
-                rewrite(path, partial(_inputs_text, each, project, scope, used[key]))
+                rewrite(path, partial(_inputs_text, suite, project, scope, used[key]))
         except OSError as error:
             notes.append(f"{key.display_path}: inputs NOT kept in {path.name}: {error.strerror}")
     return structs.replace(reported, notes=[*reported.notes, *notes])
@@ -524,14 +524,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _affected(options: Namespace) -> CommandResult:
     data = _collected(options)
     if options.why:
-        lines = [line for each in data["suites"] for line in _why(each, options.why, data["since"])]
+        lines = [line for suite in data["suites"] for line in _why(suite, options.why, data["since"])]
         if not lines:
             raise LlmevalError(f"--why: no case {options.why!r}: name one by its id, such as a.eval.yaml::capital")
     else:
         lines = [data["line"]]
-        for each in data["suites"]:
-            causes = ", ".join(f"{cause} ({count})" for cause, count in each["causes"].items())
-            lines += [f"{_name(each)}: {len(each['affected'])} of {each['cases']}: {causes}"] if causes else []
+        for suite in data["suites"]:
+            causes = ", ".join(f"{cause} ({count})" for cause, count in suite["causes"].items())
+            lines += [f"{_name(suite)}: {len(suite['affected'])} of {suite['cases']}: {causes}"] if causes else []
     return CommandResult(0, data, lines)
 
 
@@ -560,8 +560,9 @@ def _why(suite: Mapping[str, Any], case: str, since: str) -> Iterator[str]:
         nodeid = f"{suite['path']}::{name}" + (f"[{suite['variant']}]" if suite["variant"] else "")
         if case in (name, nodeid):
             yield f"{nodeid}: {f'runs: {cause}' if cause else f'carried from {since}'}"
-            for each in suite["changed"] if cause else ():
-                yield f"  {each['input']}: {each['was'] or 'absent'} -> {each['now'] or 'absent'}; {each['change']}"
+            for change in suite["changed"] if cause else ():
+                values = f"{change['was'] or 'absent'} -> {change['now'] or 'absent'}"
+                yield f"  {change['input']}: {values}; {change['change']}"
 
 
 def pytest_collection_finish(session: Any) -> None:

@@ -80,7 +80,7 @@ def add_evaluators(parser: ArgumentParser) -> None:
 def _list_evaluators(options: Namespace) -> CommandResult:
     registry = default_registry()
     start = f"{options.name}."
-    names = [each for each in registry if options.name in (None, each) or each.startswith(start)]
+    names = [name for name in registry if options.name in (None, name) or name.startswith(start)]
     if not names:
         raise LlmevalError(unknown_name("evaluator", options.name, registry))
     data = {
@@ -124,7 +124,7 @@ def _details(registry: Registry, name: str) -> Iterator[str]:
     if isinstance(metrics, str):
         yield from _indented(metrics)
         return
-    width = max((len(each.name) for each in metrics), default=0)
+    width = max((len(metric.name) for metric in metrics), default=0)
     for metric in metrics:
         direction = "higher" if metric.higher_is_better else "lower"
         head = f"{_INDENT}{metric.name:{width}}{_GAP}{direction:6}{_GAP}"
@@ -138,7 +138,7 @@ def _metrics(registry: Registry, name: str) -> list[Metric] | str:
     try:
         return list(widest(registry.get(name), {}).describe())
     except ValidationError as error:
-        faults = (option_fault(each, registry.get(name)) for each in error.errors(include_url=False))
+        faults = (option_fault(detail, registry.get(name)) for detail in error.errors(include_url=False))
         return f"its metrics depend on options: {'; '.join(faults)}"
     except EvaluatorError as error:
         return str(error)
@@ -190,9 +190,9 @@ def _explain(options: Namespace) -> CommandResult:
         if " " not in options.code:
             raise LlmevalError(unknown_name("code", code, codes))
         code = code_of(options.code)
-    data = [{"code": name, **each} for name, each in codes.items() if code in ("", name)]
+    data = [{"code": name, **entry} for name, entry in codes.items() if code in ("", name)]
     if not code:
-        return CommandResult(0, {"codes": data}, [f"{name}  {each['title']}" for name, each in codes.items()])
+        return CommandResult(0, {"codes": data}, [f"{name}  {entry['title']}" for name, entry in codes.items()])
     about = codes[code]
     fix = wrap(f"What to do: {about['remedy']}", _WIDTH)
     return CommandResult(0, {"codes": data}, [f"{code}: {about['title']}", *wrap(about["meaning"], _WIDTH), "", *fix])
@@ -234,7 +234,7 @@ def _validate(options: Namespace) -> CommandResult:
         lines += remarks
         cases = None if suite is None else len(suite.cases)
         suites.append({"path": path.as_posix(), "cases": cases, "faults": len(faults), "remarks": remarks})
-    if number := sum(each["faults"] for each in suites):
+    if number := sum(checked_suite["faults"] for checked_suite in suites):
         lines.append(counted(number, "fault"))
     return CommandResult(1 if number else 0, {"suites": suites}, lines)
 
@@ -243,8 +243,8 @@ def _remarks(suite: LoadedSuite) -> Iterator[str]:
     """Yield warnings and notes about a suite."""
     if not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
         yield f"warning: {suite.cannot_fail}"
-    yield from (f"note: {each}" for each in (*suite.notes, *_never_decided(suite)))
-    yield from (f"warning: {each}" for each in unmet_by_expected(suite))
+    yield from (f"note: {remark}" for remark in (*suite.notes, *_never_decided(suite)))
+    yield from (f"warning: {warning}" for warning in unmet_by_expected(suite))
     if suite.stop is not None and (fault := suite.stop_fault()):
         yield f"note: it runs to its end: {fault}"
     yield from (f"warning: {place} is retired according to the installed genai-prices" for place in _retired(suite))
@@ -264,7 +264,7 @@ def _retired(suite: LoadedSuite) -> Iterator[str]:
     models = [
         (f"systems.{name}", system.model.spec) for name, system in suite.systems.items() if system.model is not None
     ]
-    for place, spec in [*(("judge", each) for each in jurors_of(suite.judge)), *models]:
+    for place, spec in [*(("judge", juror) for juror in jurors_of(suite.judge)), *models]:
         if is_retired(spec):
             yield f"{place}: {spec.model!r}"
 

@@ -225,21 +225,29 @@ def _explain_suite(options: Namespace, path: Path) -> CommandResult:
     cached: set[str] = set()
     if options.cache.exists():
         with _opened(options) as cache:
-            cached = {each.question.key for each in questions.questions if cache.get(each.question.key) is not None}
+            cached = {
+                suite_question.question.key
+                for suite_question in questions.questions
+                if cache.get(suite_question.question.key) is not None
+            }
     rows, missing, known = [], [], []
     panel = len(questions.models) > 1
-    for each in questions.questions:
-        question = each.question
+    for suite_question in questions.questions:
+        question = suite_question.question
         recorded = questions.recordings.get(question.key) is not None
         stores = [name for name, has in (("recorded", recorded), ("cached", question.key in cached)) if has]
         juror = (question.juror.model,) if panel else ()
-        of_case = {"case": each.case.id, "system": each.system, "evaluator": each.evaluator}
+        of_case = {
+            "case": suite_question.case.id,
+            "system": suite_question.system,
+            "evaluator": suite_question.evaluator,
+        }
         known.append(
             {**of_case, "judge": question.juror.model, "repeat": question.repeat, "key": question.key, "stored": stores}
         )
         row = (
-            _place(each.case.id, each.system),
-            each.evaluator,
+            _place(suite_question.case.id, suite_question.system),
+            suite_question.evaluator,
             *juror,
             question.question.mode.name,
             str(question.repeat),
@@ -248,7 +256,7 @@ def _explain_suite(options: Namespace, path: Path) -> CommandResult:
         rows.append((*map(printable, row), ", ".join(stores) or "to be asked"))
         if not recorded:
             why = questions.recordings.nearest(question.case, question.components())
-            missing.append(f"{_place(each.case.id, each.system)}: {why}")
+            missing.append(f"{_place(suite_question.case.id, suite_question.system)}: {why}")
     names = ("case", "evaluator", *(("judge",) if panel else ()), "mode", "repeat", "key", "stored")
     lines = tabulate(rows, names, disable_numparse=True).split("\n") if rows else []
     lines += missing if questions.recordings.entries else []
@@ -325,7 +333,7 @@ def import_scores(known: SuiteQuestions, scores: Mapping[str, float], source: st
     unknown = later | {case: why for (case, _), why in known.unknown.items()}
     used = set()
     for name, share in sorted(scores.items()):
-        ids = next((cases[each] for each in ScoreFile.case_ids(name) if each in cases), [])
+        ids = next((cases[candidate] for candidate in ScoreFile.case_ids(name) if candidate in cases), [])
         if len(ids) != 1:
             imported.faults.append(_unmatched(name, ids))
             continue

@@ -97,15 +97,15 @@ def all_returned_modes(pair: ReportPair, *, has_baseline: bool) -> Iterator[str]
     """Yield the failure modes that are back since the baseline, or else since scores were approved."""
     for suite, before in pair.earlier_cases:
         approved = () if has_baseline or suite.changes is None else suite.changes.returned
-        for each in approved or returned_modes(suite.cases, before.values()):
-            yield f"{suite.suite}: {each}" if len(pair.run) > 1 else each
+        for mode in approved or returned_modes(suite.cases, before.values()):
+            yield f"{suite.suite}: {mode}" if len(pair.run) > 1 else mode
 
 
 def compare_runs(reports: ReportPair) -> ReportComparison:
     """Compare two runs over the cases that ran in both; failing cases of one alone got worse."""
     comparison = ReportComparison()
     for suites, where in zip(reports.alone, ("this run", "the baseline"), strict=True):
-        comparison.notes.extend(f"{each.suite} ({each.path}) is only in {where}" for each in suites)
+        comparison.notes.extend(f"{lone_suite.suite} ({lone_suite.path}) is only in {where}" for lone_suite in suites)
     for here, there in reports.both:
         changed = remeasured(here, there)
         pair = paired_scores(
@@ -113,7 +113,7 @@ def compare_runs(reports: ReportPair) -> ReportComparison:
         )
         comparison.notes.extend(f"{here.suite}: {name} is computed in another way" for name in changed)
         comparison.notes.extend(f"{here.suite}: {name} no longer has a value" for name in pair.vanished)
-        comparison.notes.extend(f"{here.suite}: {each}" for each in _left_out(pair))
+        comparison.notes.extend(f"{here.suite}: {reason}" for reason in _left_out(pair))
         if pair.here.cases:
             _sort(comparison, here, report_changes(pair, "the baseline"))
             comparison.regressed.extend(_regressed(pair))
@@ -218,7 +218,7 @@ def question_and_answers(now: CaseReport, before: CaseReport | None = None) -> I
         yield from _compared(now.expected_text, new, ("expected", "answered"))
     elif old is None or new is None:
         named = (("before", old), ("now" if before is not None else "answered", new))
-        yield from (f"{name}: {_beginning(each)}" for name, each in named if each is not None)
+        yield from (f"{name}: {_beginning(answer)}" for name, answer in named if answer is not None)
     elif old == new:
         yield f"answer, as before: {_beginning(new)}"
     else:
@@ -231,7 +231,7 @@ def _beginning(line: str) -> str:
 
 def _compared(old: str, new: str, names: tuple[str, str] = ("before", "now")) -> Iterator[str]:
     left, right = _words(old), _words(new)
-    matcher = SequenceMatcher(None, [each.text for each in left], [each.text for each in right], autojunk=False)
+    matcher = SequenceMatcher(None, [word.text for word in left], [word.text for word in right], autojunk=False)
     if max(len(left), len(right)) > _COMPARED or matcher.ratio() < _ALIKE:
         yield from [] if names[0] == "before" else [f"{names[0]} (-) and {names[1]} (+):"]
         yield _diff_block(old, new)
@@ -269,7 +269,8 @@ def fenced(code: str, language: str) -> str:
 
 def _words(value: str) -> list[_Word]:
     return [
-        _Word(each.group(), each.start() > 0 and value[each.start() - 1].isspace()) for each in _WORDS.finditer(value)
+        _Word(match.group(), match.start() > 0 and value[match.start() - 1].isspace())
+        for match in _WORDS.finditer(value)
     ]
 
 
@@ -346,12 +347,12 @@ class CaseLine(NamedTuple):
         place = links.file(text(case.place(self.suite.path), cell=False), case.file or self.suite.path, case.line)
         wrong = case.findings[:MOST_LINES] or ([case.reason] if case.reason else [])
         named = f"**{text(case.id, cell=False)}** of {text(self.suite.suite, cell=False)}"
-        others = listed((text(each, cell=False) for each in self.alike), _NAMED, " and {} more")
+        others = listed((text(case_id, cell=False) for case_id in self.alike), _NAMED, " and {} more")
         alike = f"<br>the same in {counted(len(self.alike), 'more case')}: {others}" if self.alike else ""
         lines = [
             f"{named} ({place}): {text(self.change, cell=False)}{alike}",
             *question_and_answers(case, self.before),
-            *(text(excerpt(each, _FINDING, count=True), cell=False) for each in wrong),
+            *(text(excerpt(finding, _FINDING, count=True), cell=False) for finding in wrong),
         ]
         parts = [
             [line.replace("\n", "\n  ") for line in run] if is_block else ["<br>".join(run)]

@@ -162,7 +162,7 @@ def _state(session: Any, failed: list[str]) -> StateDump:
             code |= {path: "", **{f"{path}::{what}": digest for what, digest in _code(loaded.suite, item, folder)}}
             if not loaded.suite.systems:  # a system answers some of the cases
                 suites[path] = dump_suite(loaded.suite, path.partition(IN_MODULE)[0], default_registry().checks)
-    plugins = {_file_of(each, folder) for _, each in session.config.pluginmanager.list_name_plugin()} - {""}
+    plugins = {_file_of(plugin, folder) for _, plugin in session.config.pluginmanager.list_name_plugin()} - {""}
     modules = {_file_of(module, folder) for module in list(sys.modules.values())} - {""}
     return StateDump(
         bool(session.config.getini("llmeval")),
@@ -197,9 +197,11 @@ def list_demands(options: Iterable[str]) -> list[str]:
 def _replacements(session: Any) -> Iterator[str]:
     """Yield the functions of pytest and of this package in whose place there is other code."""
     judges = {kind.__module__.partition(".")[0] for kind in (StateCollector, type(session), type(session.config.hook))}
-    for module in [each for name, each in list(sys.modules.items()) if name.partition(".")[0] in judges]:
-        owners: list[Any] = [module, *(each for each in vars(module).values() if isinstance(each, type))]
-        for owner in (each for each in owners if getattr(each, "__module__", module.__name__) == module.__name__):
+    for module in [loaded for name, loaded in list(sys.modules.items()) if name.partition(".")[0] in judges]:
+        owners: list[Any] = [module, *(kind for kind in vars(module).values() if isinstance(kind, type))]
+        for owner in (
+            candidate for candidate in owners if getattr(candidate, "__module__", module.__name__) == module.__name__
+        ):
             for name, value in vars(owner).items():
                 function = getattr(value, "__func__", getattr(value, "fget", value))
                 file = getattr(getattr(function, "__code__", None), "co_filename", None)
@@ -271,7 +273,7 @@ def _held_by(value: Any, folder: Path) -> Iterator[Any]:
     """Yield what an object has that may have code of the project."""
     if isinstance(value, type):
         yield from value.__mro__[1:-1]
-        yield from (getattr(each, "__func__", each) for each in vars(value).values())
+        yield from (getattr(member, "__func__", member) for member in vars(value).values())
     elif isinstance(value, FunctionType):
         yield from (cell.cell_contents for cell in value.__closure__ or ())
     elif isinstance(value, list | tuple):

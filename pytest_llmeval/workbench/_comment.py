@@ -195,7 +195,7 @@ def comment_text(
     verdicts = sorted(_verdicts(run.suites, earlier), key=lambda verdict: verdict.outcome != "failed")
     open_gates = [verdict for verdict in verdicts if verdict.outcome != "passed"]
     more_gates = sheet.table("Gates", _JUDGED, open_gates, _Verdict.cells, _GATES, least=min(len(open_gates), _OPEN))
-    faults = [f"{path}: {each}" for path, listed in run.faults.items() for each in listed]
+    faults = [f"{path}: {fault}" for path, listed in run.faults.items() for fault in listed]
     more_faults = sheet.items("Faulty files", faults, _item, _FAULTS)
     sheet.items(
         "Failure modes that are back",
@@ -209,7 +209,7 @@ def comment_text(
     regressed = starmap(failing_case, fates.new) if comparison is None else comparison.regressed
     worse = _start_first(grouped_cases(regressed, failing), run, headline)
     more_worse = _add_worse(sheet, title, worse, links)
-    if any(each.lacks_old_answer for each in worse) and not any(each.before and each.before.answers for each in worse):
+    if any(line.lacks_old_answer for line in worse) and not any(line.before and line.before.answers for line in worse):
         sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
 
     if guard:
@@ -225,7 +225,7 @@ def comment_text(
         sheet.fold_items(name, grouped_cases(starmap(failing_case, cases), failing), lambda each: each.written(links))
     if changes is not None:
         sheet.fold_table("Improved", _CHANGED, changes.improved, _changed, note=_SIGNIFICANT)
-        alone = _ALONE if any(each.is_significant_alone for each in changes.unclear) else ""
+        alone = _ALONE if any(metric.is_significant_alone for metric in changes.unclear) else ""
         sheet.fold_table("Not significant", _CHANGED, changes.unclear, _changed, note=alone)
         sheet.fold_items("Not compared", changes.notes, _item)
     cost = [row for suite in run.suites for row in _cost(suite, pair)]
@@ -250,13 +250,13 @@ def _start_first(worse: Sequence[CaseLine], run: RunReport, headline: Headline |
 
 def _add_worse(sheet: "_Sheet", title: str, worse: Sequence[CaseLine], links: SourceLinks) -> Sequence[CaseLine]:
     """Add the cases that fit, the names of failing ones that do not, and the next command; return the others."""
-    most = max(_MOST_LISTED, sum(each.case.outcome in BAD for each in worse))
+    most = max(_MOST_LISTED, sum(line.case.outcome in BAD for line in worse))
     others = sheet.items(title, worse, lambda each: each.written(links), sheet.left - _BELOW, most)
     if failing := [other for other in others if other.case.outcome in BAD]:
-        named = [each.named for each in failing[:_NAMED]]
+        named = [line.named for line in failing[:_NAMED]]
         more = [f"{len(failing) - _NAMED} more"] if len(failing) > _NAMED else []
         sheet.add(f"Below: {'; '.join([*named, *more])}.")
-    if node := next((each.node for each in worse if each.case.outcome in BAD), ""):
+    if node := next((line.node for line in worse if line.case.outcome in BAD), ""):
         sheet.add(_code_block(f"pytest --llmeval {shlex.quote(node)}"))
     return others
 
@@ -303,7 +303,7 @@ class _Sheet:
         fitting = _fitting(items, lambda each: _row(row(each)), lines, least)
         if fitting:
             self.add(f"### {title}")
-            body = self.listed([_row(row(each)) for each in fitting], "row")
+            body = self.listed([_row(row(item)) for item in fitting], "row")
             self.add("\n".join([_row(headers), _row(["---"] * len(headers)), *body]))
         return items[len(fitting) :]
 
@@ -337,10 +337,10 @@ class _Sheet:
     def fold_items(self, title: str, items: Sequence[_Item], item: Callable[[_Item], str]) -> None:
         """Add a folded list."""
         if not items or not isinstance(items[0], CaseLine):
-            self._fold(title, [item(each) for each in items[:MOST_ROWS]], [], len(items), "line")
+            self._fold(title, [item(entry) for entry in items[:MOST_ROWS]], [], len(items), "line")
             return
-        counts = [1 + len(each.alike) for each in items if isinstance(each, CaseLine)]
-        self._fold(title, [item(each) for each in items[:_FOLDED]], [], sum(counts), "case", counts)
+        counts = [1 + len(line.alike) for line in items if isinstance(line, CaseLine)]
+        self._fold(title, [item(line) for line in items[:_FOLDED]], [], sum(counts), "case", counts)
 
     def _fold(
         self, title: str, lines: Sequence[str], head: Sequence[str], total: int, noun: str, counts: Sequence[int] = ()
@@ -452,8 +452,10 @@ def _summary(
 ) -> str:
     parts = [f"{counted(run.total, 'case')}: {', '.join(run.outcome_counts)}"]
     if gates := _gates(run):
-        named = {each: each for each in ("passed", "failed", "undecided")} | {"not_judged": VERDICTS["not_judged"]}
-        tally = ", ".join(f"{gates.count(each)} {name}" for each, name in named.items() if each in gates)
+        named = {outcome: outcome for outcome in ("passed", "failed", "undecided")} | {
+            "not_judged": VERDICTS["not_judged"]
+        }
+        tally = ", ".join(f"{gates.count(outcome)} {name}" for outcome, name in named.items() if outcome in gates)
         parts.append(f"{counted(len(gates), 'gate')}: {tally}")
     of_run = "; ".join(parts).rstrip(": ") + "."
     if changes is None:

@@ -99,12 +99,12 @@ def _compare(options: Namespace) -> CommandResult:
         every.append(compared)
     failed = [verdict for verdict in verdicts if verdict.outcome == "failed"] if options.max_drop is not None else []
     lines += [f"FAILED  {result.gate}  ({result.reason})" for result in failed]
-    uncompared = [each.name for each in every if not each.tests and not each.vanished]
-    gone = options.max_drop is not None and any(each.vanished for each in every)
+    uncompared = [suite.name for suite in every if not suite.tests and not suite.vanished]
+    gone = options.max_drop is not None and any(suite.vanished for suite in every)
     code = 1 if failed or gone else 2 if uncompared else 0
     if code != 1:
         say((f"{name}: nothing compared" for name in uncompared), error=True)
-    rows = [{"suite": each.name, "metrics": published(each.changes), "vanished": each.vanished} for each in every]
+    rows = [{"suite": suite.name, "metrics": published(suite.changes), "vanished": suite.vanished} for suite in every]
     return CommandResult(code, {"reports": reports, "suites": rows, "failed": to_builtins(failed)}, lines)
 
 
@@ -288,7 +288,7 @@ class _Deciding:
                 self.undecided.append(f"threshold {metric}: {why}")
             else:
                 limits[metric] = limit
-        missed = [str(each) for each in unmet(limits, recorded.metrics, self._abstained(recorded))]
+        missed = [str(miss) for miss in unmet(limits, recorded.metrics, self._abstained(recorded))]
         reasons = [*_other_reasons(recorded), *missed]
         if reasons:
             self.reasons[case.id] = "; ".join(reasons)
@@ -352,7 +352,7 @@ class _Deciding:
         scores: dict[str, FloatArray] = {}
         for metric in self.recorded.metrics:
             listed = [self.by_id[case.id].metrics.get(metric) for case in self.suite.cases]
-            scores[metric] = np.array([np.nan if each is None else each for each in listed], dtype=float)
+            scores[metric] = np.array([np.nan if score is None else score for score in listed], dtype=float)
         groups = {label: self._groups(label, group_results) for label, group_results in passed.groups.items()}
         return replace(
             passed, metrics=self.recorded.metrics, groups=groups, case_scores={**passed.case_scores, **scores}
@@ -417,9 +417,9 @@ def _decide(options: Namespace) -> CommandResult:
     suite = open_noted(options.suite)
     if not recorded:
         raise LlmevalError(f"{options.report} has no results of {options.suite}")
-    decisions = [decide(each, suite) for each in recorded]
+    decisions = [decide(report, suite) for report in recorded]
     pairs = list(zip(recorded, decisions, strict=True))
-    data = [{"suite": each.suite, "path": each.path, **to_builtins(asdict(decision))} for each, decision in pairs]
+    data = [{"suite": report.suite, "path": report.path, **to_builtins(asdict(decision))} for report, decision in pairs]
     lines = [line for pair in pairs for line in _lines(*pair)]
     failed, undecided = (any(getattr(decision, name) for decision in decisions) for name in ("failed", "undecided"))
     return CommandResult(1 if failed else _UNDECIDED if undecided else 0, {"suites": data}, lines)
@@ -427,7 +427,7 @@ def _decide(options: Namespace) -> CommandResult:
 
 def _lines(recorded: SuiteReport, decision: Decision) -> Iterator[str]:
     outcomes = list(decision.cases.values())
-    counts = ", ".join(f"{outcomes.count(each)} {each.replace('_', ' ')}" for each in dict.fromkeys(outcomes))
+    counts = ", ".join(f"{outcomes.count(outcome)} {outcome.replace('_', ' ')}" for outcome in dict.fromkeys(outcomes))
     yield f"{recorded.suite} ({recorded.path}): {counted(len(outcomes), 'case')}: {counts or 'none'}"
     for place, (name, before) in enumerate(decision.changed.items()):
         if place == _MOST_LISTED:
@@ -437,4 +437,4 @@ def _lines(recorded: SuiteReport, decision: Decision) -> Iterator[str]:
         yield f"case {name}: {before} -> {decision.cases[name]}{reason}"
     for gate in decision.gates:
         yield f"gate {gate.outcome.upper()}  {gate.gate}  ({gate.reason})"
-    yield from (f"UNDECIDED  {each}" for each in decision.undecided)
+    yield from (f"UNDECIDED  {line}" for line in decision.undecided)

@@ -42,7 +42,7 @@ def table_lines(rows: Iterable[Sequence[object]], align: str, headers: Sequence[
     from tabulate import tabulate
 
     sides = {"l": "left", "r": "right"}
-    form, columns = "simple" if headers else "plain", [sides[each] for each in align]
+    form, columns = "simple" if headers else "plain", [sides[letter] for letter in align]
     return tabulate(rows, headers, tablefmt=form, disable_numparse=True, colalign=columns).split("\n")
 
 
@@ -60,7 +60,9 @@ def suite_files(folder: Path) -> Iterator[Path]:
 def named_files(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder that have names of suites, sorted."""
     for parent, below, names in os.walk(folder):
-        below[:] = sorted(each for each in below if each not in _PASSED_OVER and not each.startswith("."))
+        below[:] = sorted(
+            subfolder for subfolder in below if subfolder not in _PASSED_OVER and not subfolder.startswith(".")
+        )
         for name in sorted(names):
             if any(fnmatch(name, pattern) for pattern in SUITE_FILES):
                 yield Path(parent, name)

@@ -131,13 +131,13 @@ def _dependencies() -> Iterator[Finding]:
         )
         return
     good = 0
-    for each in map(Requirement, listed):
-        needed = each.marker is None or each.marker.evaluate({"extra": ""})
-        version = _version(each.name)
-        if version is not None and each.specifier.contains(version, prereleases=True):
+    for dependency in map(Requirement, listed):
+        needed = dependency.marker is None or dependency.marker.evaluate({"extra": ""})
+        version = _version(dependency.name)
+        if version is not None and dependency.specifier.contains(version, prereleases=True):
             good += needed
         elif version is not None or needed:
-            requirement = f"{each.name}{each.specifier}"
+            requirement = f"{dependency.name}{dependency.specifier}"
             text = f"{requirement} is needed, found {version or 'none'}"
             upgrade = [f"pip install --upgrade '{requirement}'"]
             yield Finding("failing", text, upgrade) if needed else Finding("warning", f"{text}, for an extra", upgrade)
@@ -373,9 +373,9 @@ def plan_run(files: Sequence[Path]) -> PlannedRun:
 def _judge_calls(data: Mapping[str, Any]) -> dict[str, int]:
     """Return calls of judges by the path of a suite; those that may follow count as one."""
     calls: dict[str, int] = {}
-    for each in data["plan"]:
-        judge = each["judge"]
-        calls[each["path"]] = calls.get(each["path"], 0) + judge["calls"] + judge["likely"] + (judge["more"] != 0)
+    for suite in data["plan"]:
+        judge = suite["judge"]
+        calls[suite["path"]] = calls.get(suite["path"], 0) + judge["calls"] + judge["likely"] + (judge["more"] != 0)
     return calls
 
 
@@ -489,7 +489,7 @@ def _doctor(options: Namespace) -> CommandResult:
         if finding.state != "ok" or options.verbose:
             say([f"{finding.state:<9} {finding.text}", *(f"          fix: {step}" for step in finding.fix)])
         findings.append(finding)
-    failing, warnings = (sum(each.state == state for each in findings) for state in ("failing", "warning"))
+    failing, warnings = (sum(finding.state == state for finding in findings) for state in ("failing", "warning"))
     summary = f"{failing} failing, {counted(warnings, 'warning')}" if failing or warnings else "all is well"
     listed = options.verbose or any(finding.state != "ok" for finding in findings)
     lines = ["", summary] if listed else [summary]
@@ -515,7 +515,7 @@ def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
     suites: list[LoadedSuite] = []
     loaded = [_suite(file, suites, plan) for file in files]
     yield from loaded
-    sound = all(each.state == "ok" for each in loaded)
+    sound = all(finding.state == "ok" for finding in loaded)
     if sound and not plan.works:
         yield Finding("failing", f"pytest cannot plan a run: {plan.error}", [plan.command])
     for fault in plan.target_faults:

@@ -31,7 +31,7 @@ def compare_evidence(base: Path, head: Path, changed: Iterable[str]) -> Iterator
         changed: Names of files that differ.
     """
     names = [name for name in changed if name.endswith(_SUFFIXES)]
-    before = {key: each for name in names for key, each in _recordings(base / name)}
+    before = {key: recording for name in names for key, recording in _recordings(base / name)}
     for name in names:
         for key, after in _recordings(head / name):
             old = before.get(key)

@@ -79,9 +79,9 @@ class FolderState:
         conftests = [path for path in self.code.rglob("conftest.py") if HOOK in text_of(path)]
         plugins = {
             name: [
-                display_path(each, self.code)
-                for each in sorted(conftests, key=lambda each: len(each.parts))
-                if (self.code / name).is_relative_to(each.parent)
+                display_path(conftest, self.code)
+                for conftest in sorted(conftests, key=lambda each: len(each.parts))
+                if (self.code / name).is_relative_to(conftest.parent)
             ]
             for name in self.suites
         }
@@ -163,7 +163,7 @@ def _changed_targets(
         return
     tree = SourceTree(folder, [folder, folder / "src"])
     folders = [before.suite.path.parent, *tree.folders]
-    targets = {"": before.suite.target, **{name: each.target for name, each in before.suite.systems.items()}}
+    targets = {"": before.suite.target, **{name: system.target for name, system in before.suite.systems.items()}}
     for system, target in targets.items():
         name = None if target is None else target.python
         files = tree.find(name.partition(":")[0], folders) if name else None
@@ -272,8 +272,8 @@ def _tools(path: Path, name: str) -> "Mapping[str, tuple[int, str]] | None":
         document = load_json(path, name)
         tools = enumerate(document.data["tools"])
         return {
-            str(each["name"]): (document.locate(("tools", place))[0], json.dumps(each, ensure_ascii=False))
-            for place, each in tools
+            str(tool["name"]): (document.locate(("tools", place))[0], json.dumps(tool, ensure_ascii=False))
+            for place, tool in tools
         }
     except (LlmevalError, TypeError, KeyError):
         return None
@@ -350,8 +350,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _guard(options: Namespace) -> CommandResult:
-    for each in (options.output, options.json):
-        refuse_input(each, options.allow)
+    for path in (options.output, options.json):
+        refuse_input(path, options.allow)
     folder = options.folder.resolve()
     if not folder.is_dir():
         raise LlmevalError(f"{options.folder} is no folder: name one in a git repository")
@@ -373,8 +373,8 @@ def _guard(options: Namespace) -> CommandResult:
     ]
     if options.output is not None:
         write_text(options.output, [guard_text(judged, commit)])
-    rows = [{**published(each.finding), "name": each.finding.name, "allowed": each.reason} for each in judged]
-    code = 1 if any(each.fails for each in judged) else 0
+    rows = [{**published(ruling.finding), "name": ruling.finding.name, "allowed": ruling.reason} for ruling in judged]
+    code = 1 if any(ruling.fails for ruling in judged) else 0
     return CommandResult(code, {"base": commit, "findings": rows}, _lines(judged, commit, unused))
 
 
@@ -468,9 +468,9 @@ def _allowed(path: Path, top: Path, commit: str, base: Path) -> Sequence[AllowEn
     if content is not None:
         faults = [
             document.fault(("allow", at, name), "found an empty text, expected one")
-            for at, each in enumerate(content.allow)
+            for at, entry in enumerate(content.allow)
             for name in ("finding", "reason")
-            if not getattr(each, name).strip()
+            if not getattr(entry, name).strip()
         ]
     if faults:
         raise SuiteError(faults)
@@ -507,20 +507,20 @@ def _lines(judged: Sequence[Ruling], commit: str, unused: Sequence[AllowEntry]) 
     for finding, _ in judged:
         values = " -> ".join(filter(None, (finding.before, finding.after)))
         yield f"{finding.place}  {finding.subject}: {finding.change}{f': {values}' if values else ''}"
-    for each in judged:
-        if each.reason:
-            yield f"allowed: {each.finding.name}: {each.reason}"
+    for ruling in judged:
+        if ruling.reason:
+            yield f"allowed: {ruling.finding.name}: {ruling.reason}"
     for entry in unused:
         yield f"note: nothing is found that {entry.finding!r} allows"
     yield _summary(judged, commit)
-    if forbidden := [each.finding.name for each in judged if each.fails]:
+    if forbidden := [ruling.finding.name for ruling in judged if ruling.fails]:
         example = f"{{finding: {json.dumps(forbidden[0], ensure_ascii=False)}, reason: ...}}"
         yield f"to allow one, commit a file for --allow: allow: [{example}]"
 
 
 def _summary(judged: Sequence[Ruling], commit: str) -> str:
-    failing = sum(each.fails for each in judged)
-    allowed = sum(bool(each.reason) for each in judged)
+    failing = sum(ruling.fails for ruling in judged)
+    allowed = sum(bool(ruling.reason) for ruling in judged)
     parts = [f"{counted(failing, 'finding')} not allowed", *([f"{allowed} allowed"] if allowed else [])]
     return f"against {commit[:12]}: {', '.join(parts)}" if judged else f"against {commit[:12]}: nothing asks for less"
 
@@ -532,7 +532,7 @@ def guard_text(judged: Sequence[Ruling], commit: str) -> str:
         lines += ["| place | what | change | before | now | verdict |", "|---|---|---|---|---|---|"]
         space = _SPACE
         ordered = sorted(judged, key=lambda each: not each.fails)
-        rows = [_row(each) for each in ordered[:MOST_ROWS]]
+        rows = [_row(ruling) for ruling in ordered[:MOST_ROWS]]
         fitting = [row for row in rows if (space := space - len(row)) > 0]
         more = len(judged) - len(fitting)
         lines += [*fitting, *(["", f"{more} more"] if more else [])]

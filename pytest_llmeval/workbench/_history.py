@@ -92,7 +92,7 @@ def _suite(name: str) -> Path:
         raise LlmevalError(f"found {len(matches)} suites {name!r}, expected one: {', '.join(map(str, matches))}")
     if name in noted_paths(Path.cwd()):
         return Path(name)  # the file is gone, its history is not
-    near = suggest(name, {each for names in files.values() for each in names})
+    near = suggest(name, {known_name for names in files.values() for known_name in names})
     raise LlmevalError(f"no suite {name!r} here{near}: name a suite, or its file")
 
 
@@ -131,8 +131,8 @@ def _lines(timeline: Timeline, names: Sequence[str] | None, last: int) -> Iterat
     if failed:
         yield ""
         yield "failed gates"
-        for each in failed:
-            yield from _wrapped(each)
+        for failure in failed:
+            yield from _wrapped(failure)
     others = [name for name in timeline.metrics if name not in metrics]
     if others and not names:
         yield ""
@@ -176,7 +176,7 @@ def _gates(point: Point) -> str:
 
 def _wrapped(text: str) -> list[str]:
     """Wrap a text; East Asian characters and emoji take two columns."""
-    wide = any(east_asian_width(each) in "WF" for each in text)
+    wide = any(east_asian_width(character) in "WF" for character in text)
     return textwrap.wrap(
         printable(text), _WIDTH // 2 if wide else _WIDTH, subsequent_indent="  ", break_on_hyphens=False
     ) or [""]

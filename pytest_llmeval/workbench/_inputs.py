@@ -358,7 +358,9 @@ class ProjectInputs:
         rows = {}
         for case in suite.cases:
             answers = [other.get(case.id, MISSING) for other in others]
-            predictions = [[] if each is MISSING else [plain(each)] for each in (case.prediction, *answers)]
+            predictions = [
+                [] if prediction is MISSING else [plain(prediction)] for prediction in (case.prediction, *answers)
+            ]
             parts = None if case.origin is None else plain(case.origin)
             rows[case.id] = fingerprint([*digests[case.id], predictions, parts, list(case.tags)])[7:23]
         return rows
@@ -397,9 +399,12 @@ class ProjectInputs:
     @cached_property
     def _installed(self) -> str:
         """A fingerprint of what is installed, with its entry points."""
-        installed = {each.name: each for each in metadata.distributions()}
+        installed = {distribution.name: distribution for distribution in metadata.distributions()}
         return fingerprint(
-            sorted([name, each.version, sorted(map(str, each.entry_points))] for name, each in installed.items())
+            sorted(
+                [name, distribution.version, sorted(map(str, distribution.entry_points))]
+                for name, distribution in installed.items()
+            )
         )
 
     @cached_property
@@ -471,8 +476,8 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each)
+        for member in value.values():
+            yield from _texts(member)
     elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts(each)
+        for member in value:
+            yield from _texts(member)

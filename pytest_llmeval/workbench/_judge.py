@@ -237,7 +237,7 @@ def _report(migration: Migration) -> Iterator[str]:
 
 def _moved(migration: Migration) -> Iterator[str]:
     """Yield what becomes of each metric, and so of its snapshot."""
-    shifts = {name: shift for each in migration.shifts.values() for name, shift in each.items()}
+    shifts = {name: shift for label_shifts in migration.shifts.values() for name, shift in label_shifts.items()}
     rows = []
     for name, shift in shifts.items():
         old, new = migration.old.result.find(name), migration.new.result.find(name)

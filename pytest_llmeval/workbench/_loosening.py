@@ -245,8 +245,8 @@ def _evaluators(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
             yield Loosening(head.file, base.line("evaluators"), subject, "removed", gone=True)
         elif before.definition != after.definition or before.options != after.options:
             old, new = before.options, after.options
-            differing = [each for each in sorted({*old, *new}) if old.get(each) != new.get(each)]
-            early, late = (as_line({each: side.get(each) for each in differing}) for side in (old, new))
+            differing = [option for option in sorted({*old, *new}) if old.get(option) != new.get(option)]
+            early, late = (as_line({option: side.get(option) for option in differing}) for side in (old, new))
             yield Loosening(head.file, after.line, subject, "changed", early, late)
 
 
@@ -260,11 +260,11 @@ def _lost_checks(
     """Yield the checks that no later check is as strict as."""
     same = {dump.identity for dump in old}
     fresh = [(number, dump) for number, dump in enumerate(new) if dump.identity not in same]
-    for number, each in enumerate(old):
-        if any(_is_as_strict(each, other) for other in new):
+    for number, check in enumerate(old):
+        if any(_is_as_strict(check, other) for other in new):
             continue
-        successor = next(((place, other) for place, other in fresh if other.key == each.key), None)
-        subject, before = f"check {each.name}{whose}", as_line(each.entry, 100)
+        successor = next(((place, other) for place, other in fresh if other.key == check.key), None)
+        subject, before = f"check {check.name}{whose}", as_line(check.entry, 100)
         if successor is None:
             yield Loosening(*base_place(number), subject, "removed", before, gone=True)
         else:
@@ -278,15 +278,15 @@ def _is_as_strict(old: CheckDump, new: CheckDump) -> bool:
         return True
     if old.key != new.key or not (isinstance(old.entry, Mapping) and isinstance(new.entry, Mapping)):
         return False
-    settings = [{key: each[key] for key in each if key not in (old.key, "name")} for each in (old.entry, new.entry)]
+    settings = [{key: entry[key] for key in entry if key not in (old.key, "name")} for entry in (old.entry, new.entry)]
     if settings[0] != settings[1]:
         return False
     before, after = old.entry.get(old.key), new.entry.get(old.key)
     if old.each:
         every = after if isinstance(after, list) else [after]
         return all(
-            any(_is_tighter(old.key, each, late) for late in every)
-            for each in (before if isinstance(before, list) else [before])
+            any(_is_tighter(old.key, early, late) for late in every)
+            for early in (before if isinstance(before, list) else [before])
         )
     return _is_tighter(old.key, before, after)
 
@@ -338,7 +338,7 @@ def _case(base: SuiteDump, head: SuiteDump, name: str, now: str) -> Iterator[Loo
         yield Loosening(*new.place(part), f"{part} {whose}", change, early, late)
     lost = {label: value for label, value in old.labels.items() if new.labels.get(label) != value}
     if lost:
-        early, late = (as_line(each, 100) for each in (lost, {label: new.labels.get(label) for label in lost}))
+        early, late = (as_line(labels, 100) for labels in (lost, {label: new.labels.get(label) for label in lost}))
         yield Loosening(*new.place("labels"), f"labels {whose}", "changed", early, late)
     for tag in new.tags:
         if tag in _EXCUSES and tag not in old.tags:
@@ -384,7 +384,8 @@ def _blind_cases(base: LoadedState, head: LoadedState, registry: "Registry") -> 
     except LlmevalError:  # no answer passes: there is nothing that could be noticed
         return
     now = [
-        Mutant(new[pairs[each.case.id]], each.mutator, _answered(new[pairs[each.case.id]], each)) for each in mutants
+        Mutant(new[pairs[mutant.case.id]], mutant.mutator, _answered(new[pairs[mutant.case.id]], mutant))
+        for mutant in mutants
     ]
     before = score_mutants(score_unjudged, base.suite, mutants)
     after = score_mutants(score_unjudged, head.suite, now)

@@ -233,8 +233,8 @@ def _run(
     loaded = [LoadedCase(suite, case, key) for case in suite.cases]
     try:
         records = []
-        for number, each in enumerate(loaded, 1):
-            execution = runner.run(each, following=loaded[number:], early=early)
+        for number, loaded_case in enumerate(loaded, 1):
+            execution = runner.run(loaded_case, following=loaded[number:], early=early)
             if isinstance(execution.error, BudgetError):
                 stored = "finished verdicts are stored: run the command again with a new budget"
                 raise LlmevalError(f"{execution.error}; {stored}")
@@ -374,18 +374,18 @@ def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterat
     def signature(each: JudgingShown) -> tuple[str, str, tuple[tuple[str, str], ...]]:
         return each.evaluator, each.mode, tuple(sorted(each.question.items()))
 
-    stayed = {each.judge for each in old} & {each.judge for each in new} - {""}
+    stayed = {judging.judge for judging in old} & {judging.judge for judging in new} - {""}
     waiting: dict[object, list[JudgingShown]] = defaultdict(list)
-    for each in new:
-        if each.judge not in stayed:
-            waiting[signature(each)].append(each)
-    for each in old:
-        if each.judge in stayed:
+    for judging in new:
+        if judging.judge not in stayed:
+            waiting[signature(judging)].append(judging)
+    for judging in old:
+        if judging.judge in stayed:
             continue
-        others = waiting[signature(each)]
+        others = waiting[signature(judging)]
         other = others.pop(0) if others else None
-        if other is not None and each.score is not None and other.score is not None:
-            yield each.mode, each.score, other.score
+        if other is not None and judging.score is not None and other.score is not None:
+            yield judging.mode, judging.score, other.score
 
 
 def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement:
@@ -439,10 +439,10 @@ def _same(migration: Migration, label: str, approved: CaseStatistics) -> set[str
     """Return the cases with the approved answer."""
     then = {record.id: record for record in approved.records}
     ids = set()
-    for each in CaseStatistics.from_records(migration.old.records, [label]).records:
-        known = then.get(each.id)
-        if label in each.observations and known is not None and known.answered == each.answered != "":
-            ids.add(each.id)
+    for record in CaseStatistics.from_records(migration.old.records, [label]).records:
+        known = then.get(record.id)
+        if label in record.observations and known is not None and known.answered == record.answered != "":
+            ids.add(record.id)
     return ids
 
 

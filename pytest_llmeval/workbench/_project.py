@@ -87,7 +87,7 @@ def find_target(folder: Path, name: str) -> TargetPlace:
             if file.is_file():
                 _check(name, file, attribute.partition(".")[0])
                 return TargetPlace(name, root)
-    near = suggest(module, {each for root in _ROOTS for each in _modules(folder / root)})
+    near = suggest(module, {known_module for root in _ROOTS for known_module in _modules(folder / root)})
     raise LlmevalError(f"--target {name}: {folder} and {folder / 'src'} have no module {module!r}{near}")
 
 
@@ -194,7 +194,7 @@ class Project:
         options = pytest.get("ini_options", pytest) if isinstance(pytest, Mapping) else {}
         paths = options.get("pythonpath", ()) if isinstance(options, Mapping) else ()
         listed = paths.split() if isinstance(paths, str) else paths if isinstance(paths, list) else []
-        return PytestSettings("it has settings of pytest", [str(each).rstrip("/") for each in listed])
+        return PytestSettings("it has settings of pytest", [str(path).rstrip("/") for path in listed])
 
     def _has_section(self, name: str, section: str) -> bool:
         parser = configparser.RawConfigParser(strict=False)

@@ -132,7 +132,7 @@ def with_balanced_parts(suite: SuiteReport) -> SuiteReport:
     values = dict(suite.metrics)
     for name in suite.metrics:
         prefix, _, end = name.rpartition(_BALANCED)
-        sides = [[case.metrics.get(f"{prefix}{each}") for case in cases] for each in ("tpr", "tnr")]
+        sides = [[case.metrics.get(f"{prefix}{rate}") for case in cases] for rate in ("tpr", "tnr")]
         counts = [sum(hit is not None for hit in side) for side in sides]
         is_split = all(None in pair for pair in zip(*sides, strict=True))
         if end or _BALANCED not in name or not is_split or not all(counts):

@@ -75,7 +75,7 @@ def add_approve(parser: ArgumentParser) -> None:
 
 def _approve(options: Namespace) -> CommandResult:
 
-    suites = [each for each in read_report(options.report).suites if options.suite in (None, each.suite, each.path)]
+    suites = [suite for suite in read_report(options.report).suites if options.suite in (None, suite.suite, suite.path)]
     if not suites:
         raise LlmevalError(f"{options.report} has no suite {options.suite!r}")
     failures: dict[SuiteKey, dict[str, Sequence[str]]] = {}
@@ -86,7 +86,7 @@ def _approve(options: Namespace) -> CommandResult:
         if not path.is_file():
             raise LlmevalError(f"{path}, the suite of the report, does not exist: name pytest's --rootdir")
         key = SuiteKey(str(path), suite.path, variant=suite.variant)
-        contents[key] = {each.id: each.content for each in suite.cases if each.content}
+        contents[key] = {suite_case.id: suite_case.content for suite_case in suite.cases if suite_case.content}
         known = failures.setdefault(key, dict(FailuresFile(key).read(partial(contents.__getitem__, key))))
         known[name] = sorted(set(case.unmet))
     approved = []
@@ -96,7 +96,7 @@ def _approve(options: Namespace) -> CommandResult:
         written = display_path(file.path, options.rootdir.resolve())
         named = [name for name in options.case if name in known]
         approved += [{"file": written, "case": name, "unmet": known[name]} for name in named]
-    lines = [f"{each['file']}: {each['case']}: {', '.join(each['unmet'])}" for each in approved]
+    lines = [f"{approval['file']}: {approval['case']}: {', '.join(approval['unmet'])}" for approval in approved]
     return CommandResult(0, {"approved": approved}, lines)
 
 
@@ -110,7 +110,7 @@ def _failed(name: str, suites: Sequence[SuiteReport], report: Path) -> tuple[Sui
     if not named:
         known = [case.id for suite in suites for case in suite.cases]
         raise LlmevalError(f"{report}: unknown case {name!r}{suggest(name, known)}")
-    failed = [each for each in named if each[1].unmet]
+    failed = [pair for pair in named if pair[1].unmet]
     if not failed:
         outcome = named[0][1].outcome.replace("_", " ")
         raise LlmevalError(

@@ -99,17 +99,17 @@ def _reasons(read: ReadReplies) -> Iterator[str]:
 
 def _show_requests(options: Namespace) -> CommandResult:
     with _opened(options) as requests:
-        pending = [each for each in requests.pending() if options.model in (None, each.model)]
+        pending = [request for request in requests.pending() if options.model in (None, request.model)]
     if options.output is not None:
-        write_text(options.output, "".join(each.text for each in pending))
+        write_text(options.output, "".join(request.text for request in pending))
     by_model: dict[str, list[DeferredRequest]] = defaultdict(list)
     for request in pending:
         by_model[request.model].append(request)
-    rows = [{"model": model, **_sums(each)} for model, each in sorted(by_model.items())]
+    rows = [{"model": model, **_sums(group)} for model, group in sorted(by_model.items())]
     cells = [[str(row["model"]), str(row["verdicts"]), str(row["input_tokens"]), _usd(row["cost_usd"])] for row in rows]
     lines = table_lines(cells, "lrrr", ("model", "verdicts", "input tokens", "USD, at least")) if rows else []
     files = [display_path(path, Path.cwd()) for path in sorted(requests.folder.glob("*.jsonl"))]
-    if uncounted := sum(each.uncounted for each in pending):
+    if uncounted := sum(request.uncounted for request in pending):
         what = "(sounds, documents, addresses) without a rule for tokens: not counted"
         lines.append(f"{counted(uncounted, 'file')} {what}")
     last = f"{counted(len(pending), 'verdict')} pending" + (f" in {' and '.join(files)}" if pending else "")

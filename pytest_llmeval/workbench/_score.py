@@ -129,7 +129,7 @@ def _score(options: Namespace) -> CommandResult:
     here, path = Path.cwd(), options.suite.resolve()
     checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})
     run, pending = _record(options, path, checkout)
-    compares = any(each.suffix == ".html" for each in options.report)
+    compares = any(report.suffix == ".html" for report in options.report)
     terms = RunTerms(judge=options.judge, compares=compares, concurrency=options.concurrency)
     finished = finish_run(run, terms, checkout, SnapshotMode())
     result = run_result(finished, options, checkout.root, head=[*_not_passed(finished.report)])

@@ -154,7 +154,7 @@ def _with_interval(value: MetricValue) -> str:
 
 def _trends(suite: str, runs: Sequence[ListedRun]) -> Iterator[_Trend]:
     """Yield the metrics of a suite that have had a value in two runs or more."""
-    reports = [each for run in runs for each in run.report.suites if each.suite == suite]
+    reports = [report for run in runs for report in run.report.suites if report.suite == suite]
     for metric in dict.fromkeys(name for report in reversed(reports) for name in _followed(report)):
         values = [report.metrics[metric] for report in reports if metric in report.metrics]
         values = [value for value in values if value.value is not None]
@@ -164,8 +164,8 @@ def _trends(suite: str, runs: Sequence[ListedRun]) -> Iterator[_Trend]:
 
 def _draw_trend(metric: str, values: Sequence[MetricValue]) -> _Trend:
     middle = [float(value.value) for value in values if value.value is not None]
-    lows = [value if each.low is None else float(each.low) for each, value in zip(values, middle, strict=True)]
-    highs = [value if each.high is None else float(each.high) for each, value in zip(values, middle, strict=True)]
+    lows = [value if bounds.low is None else float(bounds.low) for bounds, value in zip(values, middle, strict=True)]
+    highs = [value if bounds.high is None else float(bounds.high) for bounds, value in zip(values, middle, strict=True)]
     lowest, highest = min(lows), max(highs)
     span = highest - lowest if highest > lowest else 1.0
 
@@ -173,8 +173,8 @@ def _draw_trend(metric: str, values: Sequence[MetricValue]) -> _Trend:
         step = (_WIDTH - 2 * _MARGIN) / (len(numbers) - 1)
         inner = _HEIGHT - 2 * _MARGIN
         return [
-            f"{_MARGIN + place * step:.1f},{_HEIGHT - _MARGIN - (each - lowest) / span * inner:.1f}"
-            for place, each in enumerate(numbers)
+            f"{_MARGIN + place * step:.1f},{_HEIGHT - _MARGIN - (figure - lowest) / span * inner:.1f}"
+            for place, figure in enumerate(numbers)
         ]
 
     band = " ".join([*points(highs), *reversed(points(lows))]) if lows != highs else ""

@@ -117,7 +117,7 @@ def source_links(repository: JobRepository, commits: Sequence[str], paths: Seque
         return SourceLinks(report=report)
     if "gitlab" in (urlsplit(url).hostname or "") and not url.endswith("/-"):
         url += "/-"
-    commit = next((each for each in (*commits, repository.commit) if _COMMIT.fullmatch(each)), "")
+    commit = next((candidate for candidate in (*commits, repository.commit) if _COMMIT.fullmatch(candidate)), "")
     return SourceLinks(url, commit, _prefix(repository.folder, paths), report)
 
 

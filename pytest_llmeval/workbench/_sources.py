@@ -147,19 +147,19 @@ class SourceTree:
             if path in seen:
                 continue
             seen.add(path)
-            for each in self.imports(path):
-                files = self._imported(each, path, [*folders, path.parent])
+            for imported in self.imports(path):
+                files = self._imported(imported, path, [*folders, path.parent])
                 if files is not None:
                     waiting += files
-                elif (name := each.module.partition(".")[0]) not in sys.stdlib_module_names:
-                    packages.add(f"{name}?" if each.optional else name)
+                elif (name := imported.module.partition(".")[0]) not in sys.stdlib_module_names:
+                    packages.add(f"{name}?" if imported.optional else name)
         return Closure(frozenset(seen), frozenset(packages))
 
     def _imported(self, imported: Import, path: Path, folders: Sequence[Path]) -> list[Path] | None:
         """Return the files of an import; ``None`` if they are not the project's."""
         if imported.level:
             package = path.parents[imported.level - 1]
-            files: list[Path] | None = [each for each in (package / "__init__.py",) if each.is_file()]
+            files: list[Path] | None = [file for file in (package / "__init__.py",) if file.is_file()]
             folders = [package]
             if imported.module:
                 files = self.find(imported.module, folders)
@@ -189,14 +189,14 @@ class SourceTree:
             return set()
         try:
             if "*" in text and not Path(text).is_absolute():
-                return {each for each in base.glob(text) if each.is_file() and self._is_ours(each)}
+                return {file for file in base.glob(text) if file.is_file() and self._is_ours(file)}
             if not os.path.exists(f"{base}/{text}"):  # noqa: PTH110 (most texts are not paths, which are slow)
                 return set()
             path = (base / text).resolve()
             if path.is_file():
                 return {path} if self._is_ours(path) else set()
             if path.is_dir() and self._is_ours(path) and path not in (self.root, base):
-                return {each for each in path.rglob("*") if each.is_file() and self._is_ours(each)}
+                return {file for file in path.rglob("*") if file.is_file() and self._is_ours(file)}
         except (OSError, ValueError, NotImplementedError, IndexError):
             pass
         return set()

@@ -68,7 +68,7 @@ def _environment(folder: Path, top: Path, home: Path) -> dict[str, str]:
     """Return the variables of a process for a state: none that holds a secret, and an empty home."""
     home.mkdir(parents=True)
     here = repository_top(Path.cwd()) or Path.cwd()
-    ours = [Path(each).resolve() for each in sys.path if each]
+    ours = [Path(entry).resolve() for entry in sys.path if entry]
     moved = [top / path.relative_to(here) for path in ours if _is_project(path, here)]
     places = dict.fromkeys([folder, folder / "src", top, top / "src", *moved])
     return {

@@ -224,11 +224,11 @@ def _evaluators(suite: LoadedSuite, entries: Any, lines: Mapping[str, int]) -> I
     for number, entry in enumerate(entries if isinstance(entries, list) else ()):
         for name in [entry] if isinstance(entry, str) else [entry.get("as"), *entry]:
             numbers.setdefault(name, number)
-    for label, each in evaluator_prints(suite).items():
+    for label, evaluator in evaluator_prints(suite).items():
         if not suite.evaluators[label].asserts:
             noun = "judging evaluator" if suite.evaluators[label].asks else "evaluator"
             line = _nearest(lines, ("evaluators", numbers.get(label, 0)))
-            yield label, EvaluatorDump(noun, (each.name, each.version), dict(each.options), line)
+            yield label, EvaluatorDump(noun, (evaluator.name, evaluator.version), dict(evaluator.options), line)
 
 
 def _unread(suite: LoadedSuite) -> Iterator[str]:
@@ -236,7 +236,7 @@ def _unread(suite: LoadedSuite) -> Iterator[str]:
     targets = {"": suite.target, **{name: system.target for name, system in suite.systems.items()}}
     for name, target in targets.items():
         workspace = None if target is None else target.workspace_spec
-        yield from (f"{name} {each}".strip() for each in (workspace.must_not_read if workspace is not None else ()))
+        yield from (f"{name} {path}".strip() for path in (workspace.must_not_read if workspace is not None else ()))
 
 
 def _cases(
@@ -249,7 +249,9 @@ def _cases(
     contents, answers = contents_of(suite), defaultdict[str, list[Any]](list)
     for case in chain(suite.cases, *(system.cases for system in suite.systems.values())):
         inner = case.prediction.get("answer") if isinstance(case.prediction, dict) else None
-        answers[case.id] += [each for each in (case.prediction, inner) if each is not MISSING and each is not None]
+        answers[case.id] += [
+            answer for answer in (case.prediction, inner) if answer is not MISSING and answer is not None
+        ]
     rows = [] if document is None else document.data.get("cases") or []
     numbers = {lines[f"cases/{number}"]: number for number in range(len(rows))}
     for case in suite.cases:

@@ -69,9 +69,9 @@ class _Asking(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: Any) -> None:
         self._within.append(node.name)
-        for each in getattr(node, "decorator_list", ()):
-            if any(isinstance(name, ast.Attribute) and name.attr in _EXCUSES for name in ast.walk(each)):
-                self._add("mark", each)
+        for decorator in getattr(node, "decorator_list", ()):
+            if any(isinstance(name, ast.Attribute) and name.attr in _EXCUSES for name in ast.walk(decorator)):
+                self._add("mark", decorator)
         self.generic_visit(node)
         self._within.pop()
 
@@ -160,9 +160,12 @@ def _acts(node: ast.AST, own: Collection[str]) -> bool:
     """
     if isinstance(node, _DEFINITIONS):
         parts = [*node.bases, *node.body] if isinstance(node, ast.ClassDef) else [node.args]
-        calls = [each if isinstance(each, ast.Call) else ast.Call(each, [], []) for each in node.decorator_list]
+        calls = [
+            decorator if isinstance(decorator, ast.Call) else ast.Call(decorator, [], [])
+            for decorator in node.decorator_list
+        ]
         named = node.name in _CALLED_BY_PYTHON or bool(getattr(node, "keywords", ()))
-        return named or any(_acts(each, own) for each in (*calls, *parts))
+        return named or any(_acts(part, own) for part in (*calls, *parts))
     if isinstance(node, ast.stmt) and not isinstance(node, ast.Pass | ast.Assign | ast.AnnAssign | ast.Expr):
         return True
     return any(
@@ -193,7 +196,7 @@ def is_about_evaluations(path: Path) -> bool:
 def _asking(path: Path) -> _Asking | None:
     """The requirements of a Python file; ``None`` if it is not about evaluations, or no Python."""
     text = text_of(path)
-    if not any(each in text for each in _OURS):
+    if not any(word in text for word in _OURS):
         return None
     try:
         tree = ast.parse(text)

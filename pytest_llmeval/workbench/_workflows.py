@@ -86,13 +86,13 @@ def _compare(
 ) -> Iterator[Loosening]:
     for step in steps:
         subject = f"step {excerpt(as_line(step.commands, _MOST), _LONGEST)}"
-        same = [each for each in later if each.commands == step.commands]
+        same = [candidate for candidate in later if candidate.commands == step.commands]
         if not same:
             line = old.locate(step.place)[0]
             yield Loosening(name, line, subject, "removed or changed", gone=True)
-        elif not any(each.conditions == step.conditions for each in same):
+        elif not any(candidate.conditions == step.conditions for candidate in same):
             line = new.locate(same[0].place)[0]
-            before, after = (excerpt(each.conditions, _MOST) for each in (step, same[0]))
+            before, after = (excerpt(side.conditions, _MOST) for side in (step, same[0]))
             yield Loosening(name, line, subject, "runs or fails otherwise", before, after)
 
 

@@ -161,12 +161,12 @@ def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], cluster_by: str
 
 def _cluster(note: ModeNote, label: str | None) -> str:
     """Return the value of a label, with its name; empty if the answer does not have it."""
-    return next((each for each in note.labels if label and each.startswith(f"{label}=")), "")
+    return next((pair for pair in note.labels if label and pair.startswith(f"{label}=")), "")
 
 
 def alike_answers(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[str]:
     """Yield the labels whose answers share modes, and by how much wider that makes the widest interval."""
-    labels = sorted({each.partition("=")[0] for note in notes for each in note.labels})
+    labels = sorted({pair.partition("=")[0] for note in notes for pair in note.labels})
     for label in labels:
         sizes = Counter(_cluster(note, label) for note in notes)
         if sum(size > 1 for value, size in sizes.items() if value) < _LEAST_CLUSTERS:
@@ -419,12 +419,12 @@ def read_groups(reply: str) -> Verdict:
         JudgeError: No object ends the reply, or a group has no name or no list of numbers.
     """
     groups = []
-    for each in closing_list(reply, "groups"):
-        name = text_under(each, "name") if isinstance(each, dict) else ""
-        numbers: Any = each.get("notes") if isinstance(each, dict) else None
+    for group in closing_list(reply, "groups"):
+        name = text_under(group, "name") if isinstance(group, dict) else ""
+        numbers: Any = group.get("notes") if isinstance(group, dict) else None
         if not name or not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
             raise unreadable(reply, "found a group without a name and numbers of notes, expected both")
-        groups.append({"name": name[:_LONGEST_NAME], "text": text_under(each, "text"), "notes": numbers})
+        groups.append({"name": name[:_LONGEST_NAME], "text": text_under(group, "text"), "notes": numbers})
     return Verdict(float(len(groups)), "", {"groups": groups})
 
 
@@ -453,7 +453,7 @@ def propose_modes(book: ModeBook, path: Path, spec: JudgeSpec, options: JudgeOpt
     Raises:
         LlmevalError: There are no notes with words, or the judge gave no groups.
     """
-    notes = [each for each in sorted(book.notes, key=lambda each: (each.subject, each.by)) if each.note.strip()]
+    notes = [note for note in sorted(book.notes, key=lambda each: (each.subject, each.by)) if note.note.strip()]
     if not notes:
         raise LlmevalError(f"{path} has no notes in words to group")
     lines = "\n".join(f"{number}. {' '.join(note.note.split())}" for number, note in enumerate(notes, 1))
@@ -512,7 +512,7 @@ def _page(report: ModeReport) -> str:
         "title": report.title,
         "headers": _HEADERS,
         "tables": tables,
-        "examples": [[mode, report.texts.get(mode, ""), some] for mode, some in report.examples.items()],
+        "examples": [[mode, report.texts.get(mode, ""), examples] for mode, examples in report.examples.items()],
         "findings": report.findings,
     }
     assets = files("pytest_llmeval.workbench.reviews") / "assets"

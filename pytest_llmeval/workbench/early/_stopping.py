@@ -119,7 +119,10 @@ def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, Ea
     claimed = list(claim_calls(deciding))
     calls = [call for record in claimed for call in record.calls if call.fresh]
     answers = [
-        each for record in deciding for each in record.target_usage if each.origin == "run" and not each.says_nothing
+        usage
+        for record in deciding
+        for usage in record.target_usage
+        if usage.origin == "run" and not usage.says_nothing
     ]
     report = StopReport(
         cases=len(deciding),
@@ -228,7 +231,7 @@ class _GatesSoFar:
             return [("", self.members)]
         names = [groups_of_case(self.labels.get(name, {}), by) for name in self.order.ids]
         known = sorted({group for groups in names for group in groups})
-        groups = {name: self.members & _mask([name in each for each in names]) for name in known}
+        groups = {name: self.members & _mask([name in case_groups for case_groups in names]) for name in known}
         return [(name, members) for name, members in groups.items() if members.sum() >= least]
 
     def _regressions(self) -> Iterator[_GateQuestion]:
@@ -255,7 +258,9 @@ class _GatesSoFar:
         seen = len(self.names)
         ran = [place[name] for name in self.names if name in place]
         current, baseline = rows.current[ran], rows.baseline[ran]
-        if gate.statistic == "value" and not all(_is_mean(table, gate.metric, each) for each in (current, baseline)):
+        if gate.statistic == "value" and not all(
+            _is_mean(table, gate.metric, run_rows) for run_rows in (current, baseline)
+        ):
             return _GateQuestion(gate, None, None)
         scores, failed = table.scores[gate.metric], table.failed[gate.metric]
         lost = failed[current] | failed[baseline] | (table.missing[current] != table.missing[baseline])
@@ -310,8 +315,8 @@ def _pair(system: _GatesSoFar, other: _GatesSoFar) -> "RunPairing":
     from pytest_llmeval.numbers import CaseStatistics, RunPairing
 
     run, baseline = (
-        CaseStatistics.exact([*each.records, *(CaseRecord(name, outcome="not_run") for name in sorted(_to_come(each)))])
-        for each in (system, other)
+        CaseStatistics.exact([*side.records, *(CaseRecord(name, outcome="not_run") for name in sorted(_to_come(side)))])
+        for side in (system, other)
     )
     suite = system.run.suite
     return RunPairing(run, baseline, suite.metrics, abstained=suite.abstained)

@@ -89,7 +89,7 @@ def _init(options: Namespace) -> CommandResult:
     where = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
     if rag is not None and not _is_good(folder / rag.path):
         return CommandResult(1, {"files": steps, "next": []}, lines)
-    commands = [f"{where}{each}" for each in _next(rag)]
+    commands = [f"{where}{command}" for command in _next(rag)]
     return CommandResult(
         0, {"files": steps, "next": commands}, [*lines, "", "Next:", *(f"  {command}" for command in commands)]
     )
@@ -148,7 +148,7 @@ def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
 
 def _ignored(project: Project) -> Iterator[_Step]:
     present = project.lines(".gitignore")
-    missing = [each for each in _IGNORED if not {each, each.rstrip("/"), f"/{each}"} & present]
+    missing = [pattern for pattern in _IGNORED if not {pattern, pattern.rstrip("/"), f"/{pattern}"} & present]
     if missing:
         yield _Step(".gitignore", project.added(".gitignore", missing), adds=True)
     else:

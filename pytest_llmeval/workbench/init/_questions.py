@@ -181,7 +181,7 @@ def _folded(name: str) -> str:
 
 def id_separator(file: QuestionFile, column: str) -> str:
     """Return the text between the ids in the cells of a column; empty if each cell is one id, or a list."""
-    texts = [each for each in file.values(column) if isinstance(each, str) and not each.lstrip().startswith("[")]
+    texts = [value for value in file.values(column) if isinstance(value, str) and not value.lstrip().startswith("[")]
     return next((mark for mark in _SEPARATORS if any(mark in text for text in texts) and _splits(texts, mark)), "")
 
 

@@ -89,7 +89,7 @@ class _Findings(NamedTuple):
     @property
     def has_several_answers(self) -> bool:
         """Whether a question has a list of right answers; claims are those of one text."""
-        return any(not isinstance(each, str) for each in self.file.values(self.columns.expected))
+        return any(not isinstance(answer, str) for answer in self.file.values(self.columns.expected))
 
     @property
     def claims(self) -> list[str]:
@@ -252,7 +252,7 @@ def _document_ids(file: QuestionFile, column: str) -> set[str]:
         values = json_in(value) if isinstance(value, str) else value
         if not isinstance(values, list):
             values = str(value).split(mark) if mark else [value]
-        ids.update(str(each).strip() for each in values)
+        ids.update(str(identifier).strip() for identifier in values)
     return ids
 
 

@@ -103,7 +103,7 @@ def _changed_suites(base: str | None) -> list[Path]:
         except LlmevalError:  # `llmeval validate` lists its faults
             return set()
 
-    return [each for each in paths if each.as_posix() in changed or not changed.isdisjoint(data_files(each))]
+    return [path for path in paths if path.as_posix() in changed or not changed.isdisjoint(data_files(path))]
 
 
 def _answers(options: Namespace, suite: Path, system: str) -> Mapping[str, Any]:

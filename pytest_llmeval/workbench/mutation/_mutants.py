@@ -68,7 +68,7 @@ def is_wrong(case: Case, prediction: Any) -> bool:
         return True
     answer = normal(prediction)
     same = (case.prediction, *expected)
-    return all(not isinstance(each, str) or normal(each) != answer for each in same)
+    return all(not isinstance(known_answer, str) or normal(known_answer) != answer for known_answer in same)
 
 
 class Mutant(NamedTuple):
@@ -166,7 +166,7 @@ class Mutation:
         labels = sorted(self._labels)
         for place, case in enumerate(self.cases):
             around = islice(chain(self.cases[place + 1 :], self.cases[:place]), _MOST_NEIGHBOURS)
-            others = [each for each in around if _expects_else(each, case)]
+            others = [neighbour for neighbour in around if _expects_else(neighbour, case)]
             for mutator in mutators:
                 seed = f"{self.seed} {self.suite.name} {case.id} {mutator.name}"
                 near = Neighbours(others, labels, self.most, self.suite.evaluators, seed)

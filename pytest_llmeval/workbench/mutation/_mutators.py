@@ -114,7 +114,11 @@ def _question_text(case: Case) -> str | None:
     if isinstance(question, Mapping):
         question = next((question[name] for name in _QUESTION if isinstance(question.get(name), str)), None)
     elif isinstance(question, list):
-        texts = [each.get("content") for each in question if isinstance(each, Mapping) and each.get("role") == "user"]
+        texts = [
+            message.get("content")
+            for message in question
+            if isinstance(message, Mapping) and message.get("role") == "user"
+        ]
         question = texts[-1] if texts else None
     return question if isinstance(question, str) and question.strip() else None
 
@@ -130,7 +134,7 @@ def _calls(case: Case) -> ChangeablePart | None:
         return None if part is None else _read_calls(part.value, part.put)
     if isinstance(prediction, Mapping):
         return _read_calls(prediction, lambda new: {**prediction, "tool_calls": new})
-    if isinstance(prediction, list) and all(isinstance(each, Mapping) and "name" in each for each in prediction):
+    if isinstance(prediction, list) and all(isinstance(call, Mapping) and "name" in call for call in prediction):
         return _read_calls(prediction, lambda new: new)
     return None
 
@@ -163,7 +167,7 @@ def _ranking(prediction: Any) -> list[str] | None:
     """Return the ids of a ranked list; ``None`` for lists of other things, whose order may not matter."""
     if not isinstance(prediction, list) or len(prediction) == 1:
         return None
-    ids = [_id_of(each) for each in prediction]
+    ids = [_id_of(result) for result in prediction]
     return [str(id_) for id_ in ids] if ids and all(id_ is not None for id_ in ids) else None
 
 
@@ -189,10 +193,12 @@ def _id_of(result: Any) -> Any:
 def _relevant_ids(expected: Any) -> frozenset[str]:
     """Return the ids of the results that a case expects: a list of ids or objects, or an object with such a list."""
     if isinstance(expected, Mapping):
-        return frozenset().union(*(_relevant_ids(each) for each in expected.values() if isinstance(each, list)))
+        return frozenset().union(
+            *(_relevant_ids(results) for results in expected.values() if isinstance(results, list))
+        )
     if not isinstance(expected, list):
         return frozenset()
-    return frozenset(str(identifier) for each in expected if (identifier := _id_of(each)) is not None)
+    return frozenset(str(identifier) for result in expected if (identifier := _id_of(result)) is not None)
 
 
 _SHORT_TEXT: Final = 6
@@ -254,7 +260,7 @@ _UNITS: Final = {
     "公斤": "克",
 }
 _UNIT: Final = re.compile(
-    rf"(?:(?<=\d)|(?<=\b))(?:{'|'.join(each for each in _UNITS if each.isascii())})\b|[€£]"
+    rf"(?:(?<=\d)|(?<=\b))(?:{'|'.join(unit for unit in _UNITS if unit.isascii())})\b|[€£]"
     rf"|(?<=[\d一二三四五六七八九十百千万两几 ])(?:{'|'.join(unit for unit in _UNITS if has_cjk(unit))})"
 )
 
@@ -268,8 +274,8 @@ _OPPOSITES: Final = dict(
     for pair in ((word, other), (other, word))
 )
 _OPPOSITE: Final = re.compile(
-    rf"\b(?:{'|'.join(sorted((each for each in _OPPOSITES if each.isascii()), key=len, reverse=True))})\b"
-    rf"|{'|'.join(each for each in _OPPOSITES if has_cjk(each))}"
+    rf"\b(?:{'|'.join(sorted((word for word in _OPPOSITES if word.isascii()), key=len, reverse=True))})\b"
+    rf"|{'|'.join(word for word in _OPPOSITES if has_cjk(word))}"
 )
 _SIGNED: Final = re.compile(r"(?<![\w.)\]-])[-+\u2212](?=\d)")
 
@@ -303,7 +309,7 @@ def _substituted(
     text: str, pattern: re.Pattern[str], known: str | None, near: Neighbours, change: Callable[[str], str]
 ) -> str | None:
     """Change one of the facts that a pattern finds, among those that are known to be right."""
-    matches = [each for each in pattern.finditer(text) if _known(each[0], known)]
+    matches = [match for match in pattern.finditer(text) if _known(match[0], known)]
     if not matches:
         return None
     chosen = matches[0] if len(matches) == 1 else near.rng.choice(matches)
@@ -323,7 +329,9 @@ def _other_answer(text: str, case: Case, near: Neighbours) -> str | None:
     """Return an answer of another case that does not happen to have what is expected here."""
     expected = [normal(reference) for reference in references(case)]
     others = _other_answers(text, near)
-    return next((other for other in others if not any(each and each in normal(other) for each in expected)), None)
+    return next(
+        (other for other in others if not any(reference and reference in normal(other) for reference in expected)), None
+    )
 
 
 def _question(_text: str, case: Case, _near: Neighbours) -> str | None:
@@ -348,7 +356,7 @@ def _without_citations(text: str) -> str:
 
 def _number(text: str, case: Case, near: Neighbours) -> str | None:
     known, plain = _ground(case), _without_citations(text)
-    matches = [each for each in _DIGITS.finditer(plain) if _known(each[0], known)]
+    matches = [match for match in _DIGITS.finditer(plain) if _known(match[0], known)]
     if matches:
         chosen = matches[0] if len(matches) == 1 else near.rng.choice(matches)
         start, end = chosen.span()
@@ -363,7 +371,7 @@ def _number(text: str, case: Case, near: Neighbours) -> str | None:
 def _date(text: str, case: Case, near: Neighbours) -> str | None:
     known = _ground(case)
     changed = (_substituted(text, pattern, known, near, change) for pattern, change in _DATES)
-    return next((each for each in changed if each is not None), None)
+    return next((variant for variant in changed if variant is not None), None)
 
 
 def _unit(text: str, case: Case, near: Neighbours) -> str | None:
@@ -390,7 +398,7 @@ def _negation(text: str, _case: Case, _near: Neighbours) -> str | None:
 
 
 def _names(text: str) -> list[re.Match[str]]:
-    return [each for each in _NAME.finditer(text) if each[0] not in _NO_NAMES]
+    return [match for match in _NAME.finditer(text) if match[0] not in _NO_NAMES]
 
 
 def _is_short(text: str) -> bool:
@@ -466,18 +474,18 @@ def _unsupported(text: str, case: Case, near: Neighbours) -> str | None:
     """Add a sentence about something else, of which neither the expected answer nor the passages say anything."""
     known = normal(f"{text} {_ground(case) or ''}")
     firsts = (first[0] for other in _other_answers(text, near) if (first := split_sentences(other)))
-    sentence = next((each for each in firsts if normal(each) not in known), None)
+    sentence = next((first for first in firsts if normal(first) not in known), None)
     return None if sentence is None else f"{text}{'' if has_cjk(text) else ' '}{sentence}"
 
 
 def _citation(text: str, case: Case, _near: Neighbours) -> str | None:
     """Let a citation point to the next passage that its text does not cite anyway."""
-    cited = [int(each[1]) for each in _CITATION.finditer(text)]
+    cited = [int(match[1]) for match in _CITATION.finditer(text)]
     if not cited:
         return None
     number = len(_passages(case)) or max(cited) + 1
     following = (place % number + 1 for place in range(cited[0], cited[0] + number))
-    other = next((each for each in following if each not in cited), number + 1)
+    other = next((passage for passage in following if passage not in cited), number + 1)
     return _CITATION.sub(lambda mark: mark[0].replace(mark[1], str(other)), text, count=1)
 
 
@@ -613,12 +621,12 @@ def _failed(call: Mapping[str, Any]) -> bool:
 
 def _call_dropped(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Leave out a call that is expected and was not made again after an error."""
-    expected = {each.name for each in ToolCall.read_expected(case.expected) or ()}
-    names = [each["name"] for each in trace if not _failed(each)]
+    expected = {call.name for call in ToolCall.read_expected(case.expected) or ()}
+    names = [call["name"] for call in trace if not _failed(call)]
     places = [
         at
-        for at, each in enumerate(trace)
-        if not _failed(each) and each["name"] in expected and names.count(each["name"]) == 1
+        for at, call in enumerate(trace)
+        if not _failed(call) and call["name"] in expected and names.count(call["name"]) == 1
     ]
     if not places:
         return None
@@ -634,7 +642,7 @@ def _calls_reordered(trace: list[Any], case: Case, near: Neighbours) -> list[Any
     """Turn calls round that are made in the expected order, where the suite says that it matters."""
     if near.option("tools", "order", None) in _FREE_ORDERS:
         return None
-    names, order = [each["name"] for each in trace], [each.name for each in ToolCall.read_expected(case.expected) or ()]
+    names, order = [call["name"] for call in trace], [call.name for call in ToolCall.read_expected(case.expected) or ()]
     return trace[::-1] if _is_subsequence(order, names) and not _is_subsequence(order, names[::-1]) else None
 
 
@@ -645,7 +653,7 @@ def _is_subsequence(expected: Sequence[str], names: Sequence[str]) -> bool:
 
 def _argument(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Change an argument that is as expected."""
-    expected = {each.name: each.arguments or {} for each in ToolCall.read_expected(case.expected) or ()}
+    expected = {call.name: call.arguments or {} for call in ToolCall.read_expected(case.expected) or ()}
     ignored = near.option("tools", "ignore_arguments", ())
     places = [
         (at, name)
@@ -653,7 +661,7 @@ def _argument(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | Non
         for name in sorted(call["arguments"])
         if name in expected.get(call["name"], {})
         and normal(str(call["arguments"][name])) == normal(str(expected[call["name"]][name]))
-        and not any(fnmatchcase(name, each) for each in ignored)
+        and not any(fnmatchcase(name, pattern) for pattern in ignored)
     ]
     if not places:
         return None
@@ -741,10 +749,10 @@ def _roles_swapped(case: Case, _near: Neighbours) -> Any:
     if part is None:
         return None
     other = {"user": "assistant", "assistant": "user"}
-    roles = [each["role"] for each in part.value if each["role"] in other]
+    roles = [message["role"] for message in part.value if message["role"] in other]
     if len(set(roles)) < 2:  # noqa: PLR2004 (both)
         return None
-    return part.put([{**each, "role": other.get(each["role"], each["role"])} for each in part.value])
+    return part.put([{**message, "role": other.get(message["role"], message["role"])} for message in part.value])
 
 
 _SHORT_ANSWER: Final = 4
@@ -826,8 +834,8 @@ def _synonym(text: str, case: Case, near: Neighbours) -> str | None:
     accepted = references(case)
     if len(accepted) < 2:  # noqa: PLR2004 (another one)
         return None
-    match = next((each for each in accepted if each and normal(each) == normal(text)), None)
-    others = [each for each in accepted if normal(each) != normal(text)]
+    match = next((reference for reference in accepted if reference and normal(reference) == normal(text)), None)
+    others = [reference for reference in accepted if normal(reference) != normal(text)]
     return near.rng.choice(others) if match is not None and others else None
 
 

@@ -79,13 +79,13 @@ class GateWatch:
         if why := self._unjudged(gate, unknown):
             return GateNotice(str(gate), None, unjudged=why)
         smallest = sorted(self._smallest(gate, mixture) for mixture in range(_MIXTURES))
-        shares = [each / len(self.names) for each in smallest]
+        shares = [count / len(self.names) for count in smallest]
         return GateNotice(
             str(gate),
             _reached(shares, 0.5),
             _reached(shares, POWER),
             not (math.isfinite(smallest[0]) or self._fails(gate, self._worst(gate))),
-            {f"{share:g}": sum(each <= share for each in shares) / _MIXTURES for share in _SHARES},
+            {f"{share:g}": sum(reached <= share for reached in shares) / _MIXTURES for share in _SHARES},
         )
 
     def _unjudged(self, gate: ScoreGate, unknown: Container[str]) -> str:
@@ -130,7 +130,9 @@ class GateWatch:
         """Return the rows of a case's mutants that the metric of a gate sees, or of all if it sees none."""
         rows_of_case = self.broken[case]
         of_cases = gate.metric == PASS_RATE
-        seen = [row for row, each in rows_of_case.items() if (each.fails if of_cases else gate.metric in each.worse)]
+        seen = [
+            row for row, mutant in rows_of_case.items() if (mutant.fails if of_cases else gate.metric in mutant.worse)
+        ]
         return seen or list(rows_of_case)
 
     def _fails(self, gate: ScoreGate, broken: Mapping[str, int]) -> bool:
@@ -294,7 +296,7 @@ class _MutationResults:
             sign = -1 if self.suite.metrics.lower_is_better(name) else 1
             column = self.table.scores[name]
             then, now = column[before], column[cases:]
-            with_mutant = np.concatenate([each[name] for each in pooled])
+            with_mutant = np.concatenate([summary[name] for summary in pooled])
             fallen = (sign * (then - now) > _TOLERANCE) | (sign * (whole[name] - with_mutant) > _TOLERANCE)
             for place in np.flatnonzero(fallen).tolist():
                 worse[place].add(name)
@@ -331,7 +333,7 @@ class _MutationResults:
         off = _OffMetrics(self._off(record).names | self.lacking) if self.is_judged else None
         if not off:
             return False
-        checks = {each.name for label, each in self._checks() for each in self.suite.metrics.declared[label]}
+        checks = {metric.name for label, _ in self._checks() for metric in self.suite.metrics.declared[label]}
         return any(name in off for name in (*self.deciding, *self.suite.limits(mutant.case), *checks))
 
     def _checks(self) -> Iterator[tuple[str, Any]]:
@@ -368,14 +370,16 @@ class _MutationResults:
             own = frozenset(name for name in self.names if self.table.owner[name] == label)
             seen = (mutant for mutant in mutants if own.isdisjoint(mutant.worse))
             if self.is_judged:
-                seen = (each for each in seen if not any(name in self._off(each.execution.record) for name in own))
+                seen = (
+                    mutant for mutant in seen if not any(name in self._off(mutant.execution.record) for name in own)
+                )
             yield label, sum(1 for _ in seen)
 
     def _rewrites(self) -> Iterator[KindOutcome]:
         rewrites = self.mutation.rewrites
         executions = score_mutants(self.score, self.suite, rewrites)
         results = zip(rewrites, executions, strict=True)
-        for outcomes in grouped((each.mutator.name, (each, result)) for each, result in results).values():
+        for outcomes in grouped((rewrite.mutator.name, (rewrite, result)) for rewrite, result in results).values():
             failed = sum(result.record.outcome not in UNFAILED for _, result in outcomes)
             yield _outcome(outcomes[0][0].mutator, len(outcomes), failed, 0, {})
 
@@ -383,7 +387,7 @@ class _MutationResults:
         """Return the thresholds that no mutant misses, of metrics that could be computed."""
         import numpy as np
 
-        missed = {each.metric for scored in self.mutants for each in scored.execution.unmet}
+        missed = {miss.metric for scored in self.mutants for miss in scored.execution.unmet}
         limited = {metric for case in self.mutation.cases for metric in self.suite.limits(case)}
         known = {
             name
@@ -412,7 +416,7 @@ class _OffMetrics(Struct, frozen=True):
     def __contains__(self, name: object) -> bool:
         if name in self.names or not isinstance(name, str):
             return name in self.names
-        return any("[" in each and name.startswith(f"{each.partition('[')[0]}[") for each in self.names)
+        return any("[" in known and name.startswith(f"{known.partition('[')[0]}[") for known in self.names)
 
     def __bool__(self) -> bool:
         return bool(self.names)
@@ -440,16 +444,16 @@ def add_survival(reported: Reported, scope: RunScope) -> Reported:
     if scope.terms.shard:
         return _with_notes(reported, ["no mutants were made: 'llmeval merge --mutate' makes those of all shards"])
     survivals, notes = [], []
-    for each, name in zip(reported.judged.suites, (suite.suite for suite in reported.report.suites), strict=True):
-        if each.key.test:
+    for judged, name in zip(reported.judged.suites, (suite.suite for suite in reported.report.suites), strict=True):
+        if judged.key.test:
             notes.append(f"{name}: no mutants, since a Python test decides what passes")
             continue
         try:
-            mutators = scope.suites.registry(Path(each.key.path)).mutators
-            mutation = Mutation(each.suite, name, mutators, _answers(each), seed, each.key.display_path)
+            mutators = scope.suites.registry(Path(judged.key.path)).mutators
+            mutation = Mutation(judged.suite, name, mutators, _answers(judged), seed, judged.key.display_path)
             survivals.append(survival_of(mutation))
         except Exception as error:  # noqa: BLE001 (a user's evaluator or mutator costs its own suite only)
-            notes.append(f"{each.key.display_path}: no mutants: {fault_of(error)}")
+            notes.append(f"{judged.key.display_path}: no mutants: {fault_of(error)}")
     return _with_notes(structs.replace(reported, report=structs.replace(reported.report, mutation=survivals)), notes)
 
 

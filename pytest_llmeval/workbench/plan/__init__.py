@@ -88,7 +88,7 @@ class PlannedCalls:
             count: How many may follow; `more` has them.
             largest: What one of them takes at most; ``None`` where that is unknown.
         """
-        tokens, usd = (None if each is None else count * each for each in (largest.tokens, largest.usd))
+        tokens, usd = (None if amount is None else count * amount for amount in (largest.tokens, largest.usd))
         return replace(self, tokens=self.tokens.up_to(tokens), usd=self.usd.up_to(usd))
 
     def without_bound(self) -> "PlannedCalls":
@@ -326,7 +326,7 @@ def _short_count(calls: PlannedCalls) -> str:
 
 
 def _amounts(spread: CostEstimate, digits: int) -> tuple[str, str]:
-    median, high = (UNKNOWN if each is None else f"{each:.{digits}f}" for each in (spread.median, spread.high))
+    median, high = (UNKNOWN if figure is None else f"{figure:.{digits}f}" for figure in (spread.median, spread.high))
     return median, high
 
 

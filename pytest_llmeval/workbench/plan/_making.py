@@ -85,7 +85,7 @@ class Forecast:
         samples = [self._past.samples(mode, juror.model, self._price(juror)) for mode in modes for juror in jurors]
         calls = [planned(1, sample, concurrency=1) for sample in samples]
         tokens, usd = ([getattr(call, unit).high for call in calls] for unit in ("tokens", "usd"))
-        return CallSample(*(max(each) if each and None not in each else None for each in (tokens, usd)))
+        return CallSample(*(max(amounts) if amounts and None not in amounts else None for amounts in (tokens, usd)))
 
     def _price(self, judge: Juror) -> "Price | None":
         """Return the price of a judge's calls, live or deferred."""
@@ -104,7 +104,7 @@ class Forecast:
         most = [self.counter.options.concurrency]
         if suite.target is not None:
             http = suite.target.http
-            most += [each for each in (suite.target.concurrency, http and http.concurrency) if each]
+            most += [limit for limit in (suite.target.concurrency, http and http.concurrency) if limit]
         samples = list(self._past_answers(key, suite)) if tally.target else []
         forecast = planned(tally.target, samples, concurrency=min(most))
         figures = {"tokens": forecast.tokens.median, "cost": forecast.usd.median, "time": forecast.seconds}

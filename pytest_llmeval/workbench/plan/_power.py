@@ -99,7 +99,7 @@ def _plan_data(planned: Planned, suite: LoadedSuite, drops: Sequence[float] | No
     data: dict[str, Any] = {"metric": planned.name, "basis": planned.basis, "detectable": None, "drops": []}
     if plan is not None and plan.spread.of_case(times):
         sizes = [drop for drop in drops or _usual(plan.allowed) if drop <= plan.room]
-        chances = ((each, plan.chance(each, cases, times), plan.cases(each, times)) for each in sizes)
+        chances = ((size, plan.chance(size, cases, times), plan.cases(size, times)) for size in sizes)
         data["drops"] = [dict(zip(("drop", "chance", "cases"), chance, strict=True)) for chance in chances]
         data["detectable"] = plan.detectable(cases, times)
     return data
@@ -154,15 +154,15 @@ def _lines(planned: Planned, suite: LoadedSuite, drops: Sequence[float] | None) 
     tried = [times] if plan.spread.within is None else sorted({*_REPEATS, times})
     rows = []
     for size in drops or _usual(plan.allowed):
-        chances = [each.chance(size, cases, times) for each in _within(plan)]
+        chances = [variant.chance(size, cases, times) for variant in _within(plan)]
         if size > plan.room:
             rows.append((limit(size), *["impossible"] * len(chances), "", *[""] * len(tried)))
             continue
-        needed = [_needed(plan.cases(size, each), planned.cluster) for each in tried]
+        needed = [_needed(plan.cases(size, repeats), planned.cluster) for repeats in tried]
         rows.append((limit(size), *map(number, chances), "#" * round(_BAR * chances[-1]), *needed))
     unit = "cases (clusters)" if planned.cluster > 1 else "cases"
-    columns = [f"{unit} x {each}" if len(tried) > 1 else unit for each in tried]
-    chances_of = [counted(each.runs, "run") if each.runs else "chance" for each in _within(plan)]
+    columns = [f"{unit} x {repeats}" if len(tried) > 1 else unit for repeats in tried]
+    chances_of = [counted(variant.runs, "run") if variant.runs else "chance" for variant in _within(plan)]
     headers = ("max_drop" if plan.safe else "drop", *chances_of, "", *columns)
     yield from table_lines([headers, *rows], f"r{'r' * len(chances_of)}l{'r' * len(tried)}")
     yield from _advice(plan, cases, times)

@@ -533,14 +533,14 @@ def _recorded(report: str, recorded: SuiteReport, metric: str) -> ScoredRun:
         if len(repeated) >= _LEAST:
             times = max(times, len(repeated))
             mean = math.fsum(repeated) / len(repeated)
-            variances.append(math.fsum((each - mean) ** 2 for each in repeated) / (len(repeated) - 1))
+            variances.append(math.fsum((repeat - mean) ** 2 for repeat in repeated) / (len(repeated) - 1))
     return ScoredRun(report, scores, times, variances)
 
 
 def _repeats(details: Mapping[str, Any], metric: str) -> Iterator[float]:
     """Yield the scores of a case's repeats."""
     try:
-        yield from (float(each) for each in details["repeats"]["spread"][metric]["scores"] if each is not None)
+        yield from (float(score) for score in details["repeats"]["spread"][metric]["scores"] if score is not None)
     except (KeyError, TypeError, ValueError):
         return
 

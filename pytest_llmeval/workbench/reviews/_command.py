@@ -193,7 +193,9 @@ class LabelFile:
         return sent
 
     def _write(self, sent: _SentLabels) -> None:
-        new = {label.subject: label for each in sent.labels for label in [self._label(sent.annotator, each)]}
+        new = {
+            label.subject: label for sent_label in sent.labels for label in [self._label(sent.annotator, sent_label)]
+        }
 
         def make() -> str:
             others = [label for label in self.labels() if label.subject not in new]
@@ -254,7 +256,7 @@ class NoteFile(LabelFile):
             self.review.note(label.item, sent.annotator, label.at, label.modes, label.note, self.run) for label in noted
         ]
         with _refusing(SuiteError, ValueError):
-            add_lines(self.notes, [read_line(to_builtins(each)) for each in (*lines, *sent.events)])
+            add_lines(self.notes, [read_line(to_builtins(line)) for line in (*lines, *sent.events)])
         super()._write(sent)
 
 
@@ -440,7 +442,7 @@ def labels_said(labels: Sequence[HumanLabel], items: Sequence[ReviewItem], repor
 def _people(labels: Sequence[HumanLabel]) -> Iterator[str]:
     for annotator in dict.fromkeys(label.annotator for label in labels):
         own = [label.share for label in labels if label.annotator == annotator]
-        shares = [each for each in own if each is not None]
+        shares = [share for share in own if share is not None]
         mean = f", mean {number(math.fsum(shares) / len(shares))}" if shares else ""
         skipped = f", {len(own) - len(shares)} skipped" if len(own) > len(shares) else ""
         yield f"{annotator}: {counted(len(shares), 'label')}{skipped}{mean}"
@@ -448,9 +450,11 @@ def _people(labels: Sequence[HumanLabel]) -> Iterator[str]:
 
 def _pairs(labelled: Sequence[_Labelled]) -> Iterator[str]:
     """Yield how far two people agree on the answers that both labelled."""
-    people = dict.fromkeys(name for each in labelled for name in each.shares)
+    people = dict.fromkeys(name for answer in labelled for name in answer.shares)
     for left, right in combinations(people, 2):
-        both = [(each.shares[left], each.shares[right]) for each in labelled if {left, right} <= each.shares.keys()]
+        both = [
+            (answer.shares[left], answer.shares[right]) for answer in labelled if {left, right} <= answer.shares.keys()
+        ]
         if not both:
             continue
         same = sum(here == there for here, there in both)
@@ -461,23 +465,23 @@ def _pairs(labelled: Sequence[_Labelled]) -> Iterator[str]:
 
 def _right(labelled: Sequence[_Labelled]) -> Iterator[str]:
     """Yield the answers that are right to people, and not to the suite."""
-    for each in labelled:
-        failed = list(dict.fromkeys(name for name, outcome in each.item.outcomes if outcome in FAILED))
-        if each.is_right and failed:
-            expected = list(dict.fromkeys(filter(None, [each.item.reference, each.item.answer])))
-            yield f"{listed(failed)}: failed, and right to {_everyone(each)}; an expected answer, if you agree:"
+    for answer in labelled:
+        failed = list(dict.fromkeys(name for name, outcome in answer.item.outcomes if outcome in FAILED))
+        if answer.is_right and failed:
+            expected = list(dict.fromkeys(filter(None, [answer.item.reference, answer.item.answer])))
+            yield f"{listed(failed)}: failed, and right to {_everyone(answer)}; an expected answer, if you agree:"
             yield f"    expected: {json.dumps(expected, ensure_ascii=False)}"
 
 
 def _wrong(labelled: Sequence[_Labelled], report: Path) -> Iterator[str]:
     """Yield the answers that are wrong to people: the suite misses some, others may become known failures."""
-    for each in labelled:
-        for name, outcome in each.item.outcomes if each.is_wrong else ():
+    for answer in labelled:
+        for name, outcome in answer.item.outcomes if answer.is_wrong else ():
             if outcome == "passed":
-                yield f"{name}: passed, and wrong to {_everyone(each)}"
+                yield f"{name}: passed, and wrong to {_everyone(answer)}"
             elif outcome == "failed":
                 command = shlex.join(["llmeval", "approve", str(report), "--case", name])
-                yield f"{name}: failed, and wrong to {_everyone(each)}; as a known failure: {command}"
+                yield f"{name}: failed, and wrong to {_everyone(answer)}; as a known failure: {command}"
 
 
 def _everyone(each: _Labelled) -> str:

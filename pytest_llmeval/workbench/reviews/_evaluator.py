@@ -100,7 +100,7 @@ def noted_answers(mode: str, book: ModeBook, suites: Sequence[SuiteReport]) -> l
         if by_person := human.get(item.prints):
             labels = [by_person[name] for name in sorted(by_person)]
             texts = tuple(text for _, text in labels if text)
-            noted.append(NotedAnswer(item, predictions.get(item.cases[0]), tuple(each for each, _ in labels), texts))
+            noted.append(NotedAnswer(item, predictions.get(item.cases[0]), tuple(label for label, _ in labels), texts))
     if not noted:
         raise LlmevalError(f"the report has none of {counted(len(human), 'noted answer')}: name that of their run")
     return noted
@@ -111,9 +111,13 @@ def _evaluator(options: Namespace) -> CommandResult:
     files = options.notes or [Path(MODES_FILE)]
     book = read_modes(files)
     name = book.name_of(options.mode)
-    suites = [each for each in read_report(options.report).suites if options.suite in (None, each.base_name, each.path)]
-    if len({each.path for each in suites}) != 1:
-        known = sorted({each.base_name for each in suites})
+    suites = [
+        report
+        for report in read_report(options.report).suites
+        if options.suite in (None, report.base_name, report.path)
+    ]
+    if len({report.path for report in suites}) != 1:
+        known = sorted({report.base_name for report in suites})
         raise LlmevalError(f"{options.report}: found {counted(len(known), 'suite')}, expected one: name it by --suite")
     noted = noted_answers(name, book, suites)
     stem = re.sub(r"\W+", "-", name.lower()).strip("-") or "mode"
@@ -158,15 +162,15 @@ def _check_unseen(prompt: Path, noted: Sequence[NotedAnswer]) -> None:
         raise LlmevalError(
             f"{prompt}: the prompt to test cannot be read ({error}): run without --final first"
         ) from None
-    for each in noted:
-        answer = _plain(each.item.answer)
+    for noted_answer in noted:
+        answer = _plain(noted_answer.item.answer)
         if (
-            each.split == "test"
+            noted_answer.split == "test"
             and len(answer) >= _SHORTEST
             and (answer in text or _plain(_as_data(answer)[1:-1]) in text)
         ):
             raise LlmevalError(
-                f"{prompt}: found the answer to case {each.item.cases[0]!r}, expected none of the test split"
+                f"{prompt}: found the answer to case {noted_answer.item.cases[0]!r}, expected none of the test split"
             )
 
 

@@ -247,9 +247,9 @@ def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) ->
     for suite, known in zip(suites, limits, strict=True):
         for case in suite.cases:
             near = _near(case, known)
-            for each in _of_case(case, label, (low, high)) if case.answers else ():
+            for case_item in _of_case(case, label, (low, high)) if case.answers else ():
                 item = replace(
-                    each,
+                    case_item,
                     near=near,
                     outcomes=((case.id, case.outcome),),
                     systems=tuple(filter(None, [suite.variant])),
@@ -387,7 +387,7 @@ def _limits(suite: SuiteReport) -> dict[str, list[float]]:
 
 def _near(case: CaseReport, limits: Mapping[str, Sequence[float]]) -> float:
     """The nearness of a case's scores to limits, from 0 to 1."""
-    known = [(case.metrics.get(name), limit) for name, some in limits.items() for limit in some]
+    known = [(case.metrics.get(name), limit) for name, metric_limits in limits.items() for limit in metric_limits]
     return max([0.0, *(1 - abs(score - limit) / _NEAR for score, limit in known if score is not None)])
 
 

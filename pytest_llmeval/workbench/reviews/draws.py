@@ -35,7 +35,7 @@ def inclusion_probabilities(worth: Sequence[float], size: int) -> list[float]:
     if size >= count:
         return [1.0] * count
     total = sum(worth)
-    shares = [BASE / count + (1 - BASE) * each / total if total else 1 / count for each in worth]
+    shares = [BASE / count + (1 - BASE) * value / total if total else 1 / count for value in worth]
     certain: set[int] = set()
     while True:
         remainder = sum(share for place, share in enumerate(shares) if place not in certain)

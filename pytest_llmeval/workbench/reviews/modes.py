@@ -169,7 +169,7 @@ class ModeBook:
     def __init__(self, lines: Iterable[ModeLine] = ()) -> None:
         in_order = {mode_line(line): line for line in lines}
         self.lines: Sequence[ModeLine] = [
-            each for _, each in sorted(in_order.items(), key=lambda item: (item[1].at, item[0]))
+            line for _, line in sorted(in_order.items(), key=lambda item: (item[1].at, item[0]))
         ]
         self._known: dict[str, str] = {}
         self._joined: dict[str, str] = {}
@@ -180,7 +180,7 @@ class ModeBook:
     @cached_property
     def names(self) -> Sequence[str]:
         """The names of the modes, those that were made first before others."""
-        return list(dict.fromkeys(self._names[self._root(each)] for each in self._names))
+        return list(dict.fromkeys(self._names[self._root(name)] for name in self._names))
 
     @cached_property
     def notes(self) -> Sequence[ModeNote]:
@@ -193,13 +193,13 @@ class ModeBook:
     def proposals(self) -> Sequence[ModeProposed]:
         """What judges proposed and nobody has made yet."""
         proposed = {line.mode: line for line in self.lines if isinstance(line, ModeProposed)}
-        return [each for name, each in proposed.items() if name not in self._known]
+        return [proposal for name, proposal in proposed.items() if name not in self._known]
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """Name of each mode to what belongs to it, where somebody said so."""
         created = (line for line in self.lines if isinstance(line, ModeCreated) and line.text)
-        return {self.name_of(each.mode): each.text for each in created}
+        return {self.name_of(line.mode): line.text for line in created}
 
     def name_of(self, name: str) -> str:
         """The present name of a mode.
@@ -230,8 +230,8 @@ class ModeBook:
     def _read(self, line: ModeLine) -> None:
         match line:
             case ModeNote():
-                for each in line.modes:
-                    self._mode(each)
+                for name in line.modes:
+                    self._mode(name)
             case ModeCreated():
                 self._mode(line.mode)
             case ModeSplit():
@@ -310,7 +310,7 @@ def add_lines(path: Path, lines: Iterable[ModeLine]) -> None:
         before = path.read_text(encoding="utf-8")
         before += "" if before.endswith("\n") or not before else "\n"
         known = {*before.splitlines(keepends=True)}
-        return before + "".join(each for each in new if each not in known)
+        return before + "".join(line for line in new if line not in known)
 
     rewrite(path, make)
 
@@ -327,7 +327,7 @@ def read_line(row: Any) -> ModeLine:
         raise ValueError(f"cannot be read ({error}), expected a line that the review page writes") from None
     if not _TIME.fullmatch(line.at):
         raise ValueError(f"at: found {line.at!r}, expected a time such as 2026-11-26T10:41:07.123Z")
-    names = [("modes", each) for each in getattr(line, "modes", ())]
+    names = [("modes", mode) for mode in getattr(line, "modes", ())]
     names += [(name, getattr(line, name, "any")) for name in ("by", "mode", "name", "into")]
     for key, name in names:
         if not name.strip():
