@@ -74,12 +74,15 @@ def register(registry: "Registry") -> None:
 
 
 def _has_order(collected: "Collected", _scope: "RunScope") -> bool:
+    """Whether a suite of the run has a case order, so that early stopping has something to decide."""
     return any(suite.suite.order is not None for suite in collected.suites)
 
 
 def _keeps(_reported: "Reported", scope: "RunScope") -> bool:
+    """Whether a run approves scores or keeps its results, and so needs the inputs of its suites on record."""
     return scope.keeper.mode.update or scope.keeper.mode.new_only or scope.terms.is_kept
 
 
 def _mutates(_reported: "Reported", scope: "RunScope") -> bool:
+    """Whether ``--llmeval-mutate`` asks for mutants of the answers of a run."""
     return scope.terms.mutate is not None

@@ -44,7 +44,7 @@ _NAMED: Final = 2
 
 
 class StoredInputs(Struct, frozen=True):
-    """The file of inputs beside approved scores.
+    """The file of inputs beside approved scores, by which runs of affected cases see what changed.
 
     Attributes:
         statistics: Fingerprint of the approved statistics.
@@ -131,16 +131,16 @@ class Repository:
 
 
 def _short(commit: str) -> str:
-    """Return the name of a commit as reports show it."""
+    """The abbreviated name of a commit, as reports of affected cases show it."""
     return commit[:_SHORT]
 
 
 class _ShallowError(LlmevalError):
-    """The history of a clone is too short."""
+    """The error that a clone's history is too short to find the commit that affected cases are compared with."""
 
 
 def _depth() -> str:
-    """The depth that a clone needs, in words."""
+    """The depth of history that a CI clone needs for a run of affected cases, in words."""
     try:
         event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
         commits = int(event["pull_request"]["commits"])
@@ -153,7 +153,7 @@ def _depth() -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """The output of git; ``None`` where it has no answer, so that all cases run."""
+    """The output of a git command in a project; ``None`` if git fails, so that all cases run."""
     try:
         return run_git(folder, *arguments)
     except GitError:
@@ -161,7 +161,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 class InputComparison(NamedTuple):
-    """What a suite, or one of its systems, is compared with.
+    """The inputs of a suite or system compared with those of its approved run, to choose affected cases.
 
     Attributes:
         stored: Inputs of the approved run; ``None`` where it cannot be carried over.
@@ -180,7 +180,7 @@ class InputComparison(NamedTuple):
 
 @dataclass
 class AffectedCases:
-    """Implements `pytest_llmeval.run._stages.CaseChooser`.
+    """The choice of cases for ``--llmeval-affected``; implements `pytest_llmeval.run._stages.CaseChooser`.
 
     Attributes:
         suites: Of the run.
@@ -366,16 +366,18 @@ class AffectedCases:
 
 
 def _is_file(name: str) -> bool:
+    """Whether the name of a suite's input is that of a file, and not of a package, of Python or of a setting."""
     return " " not in name and name not in ("Python", "pytest-llmeval-suite")
 
 
 def _can_be_carried(record: CaseRecord) -> bool:
+    """Whether the approved result of a case can be reused without a new run: it is judged and has no errors."""
     clean = not record.errors and not any(observation.errored for observation in record.observations.values())
     return record.outcome in _CARRIED and clean and bool(record.observations)
 
 
 def read_inputs(path: Path) -> StoredInputs:
-    """Read the inputs of an approved run.
+    """Read the inputs file beside approved scores.
 
     Raises:
         OSError: The file cannot be read.
@@ -390,6 +392,7 @@ def read_inputs(path: Path) -> StoredInputs:
 
 
 def _project(suites: Suites) -> tuple[ProjectInputs, Repository | None]:
+    """Return the project inputs of the suites of a run, and its git repository if it is in one."""
     repository, root = Repository.around(suites.root), suites.root.resolve()
     record = watched()
     top = root if repository is None else repository.top
@@ -399,7 +402,7 @@ def _project(suites: Suites) -> tuple[ProjectInputs, Repository | None]:
 
 
 def choose_affected(suites: Suites, terms: ChoiceTerms) -> AffectedCases:
-    """The choice of cases for a run of affected cases.
+    """Choose the cases for a run of affected cases.
 
     Raises:
         LlmevalError: The commit to compare with does not exist.
@@ -423,7 +426,7 @@ def choose_affected(suites: Suites, terms: ChoiceTerms) -> AffectedCases:
 
 
 def keep_inputs(reported: Reported, scope: RunScope) -> Reported:
-    """Keep the inputs of suites whose results runs of affected cases may carry over, if the record of them is whole.
+    """Keep the inputs of suites whose results runs of affected cases may reuse, if their record is complete.
 
     Those that a run approves have a file beside their scores. Those of a run whose results are kept stand with them.
     """
@@ -448,11 +451,13 @@ def keep_inputs(reported: Reported, scope: RunScope) -> Reported:
 
 
 def _inputs_text(judged: JudgedSuite, project: ProjectInputs, scope: RunScope, used: Iterable[str]) -> str:
+    """The text of the inputs file beside approved scores: the inputs of a suite as JSON."""
     stored = _stored_inputs(judged, project, scope, used)
     return json.dumps(msgspec.to_builtins(stored), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
 def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope, used: Iterable[str]) -> StoredInputs:
+    """The inputs of a suite that a run has judged, as its inputs file keeps them."""
     from pytest_llmeval.run import Checkout
 
     inputs = project.inputs(judged.suite, judged.collected.judges, used)
@@ -495,7 +500,7 @@ def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope,
 
 
 def _confirms(new: StoredInputs, old: StoredInputs) -> bool:
-    """Whether a run found the scores and the inputs of an earlier one, of which it may have used fewer."""
+    """Whether a run found the scores of an earlier run and no inputs beyond its own, so that the earlier file stays."""
     same = (new.statistics, new.cases) == (old.statistics, old.cases)
     return same and new.inputs.items() <= old.inputs.items() and {*new.used} <= {*old.used}
 
@@ -508,7 +513,7 @@ _EXITS: Final = (0, 5)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval affected``."""
     parser.description = (
         "List the cases that 'pytest --llmeval-affected=REF' would run, and why; nothing is called. pytest collects "
         "them. The exit code is 0 whether or not any case is affected, and 2 if that cannot be said."
@@ -522,6 +527,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _affected(options: Namespace) -> CommandResult:
+    """Run ``llmeval affected``: list the cases that a change affects, or with ``--why`` the cause for one case."""
     data = _collected(options)
     if options.why:
         lines = [line for suite in data["suites"] for line in _why(suite, options.why, data["since"])]
@@ -536,7 +542,7 @@ def _affected(options: Namespace) -> CommandResult:
 
 
 def _collected(options: Namespace) -> dict[str, Any]:
-    """Have pytest collect the suites, and return what it chose."""
+    """Run pytest's collection, and return the affected cases that it chose."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "affected.json")
         arguments = ["--llmeval", f"--llmeval-affected={options.ref}", "--collect-only", "-q", *options.paths]
@@ -551,11 +557,12 @@ def _collected(options: Namespace) -> dict[str, Any]:
 
 
 def _name(suite: Mapping[str, Any]) -> str:
+    """The name of a suite in the lines of ``llmeval affected``: its file or test, with the variant."""
     return f"{suite['test'] or suite['path']}" + (f"[{suite['variant']}]" if suite["variant"] else "")
 
 
 def _why(suite: Mapping[str, Any], case: str, since: str) -> Iterator[str]:
-    """Yield why a case of a suite runs, or that it does not."""
+    """Yield the lines of ``llmeval affected --why``: the cause for which a case runs, or that its result is reused."""
     for name, cause in suite["why"].items():
         nodeid = f"{suite['path']}::{name}" + (f"[{suite['variant']}]" if suite["variant"] else "")
         if case in (name, nodeid):
@@ -566,7 +573,7 @@ def _why(suite: Mapping[str, Any], case: str, since: str) -> Iterator[str]:
 
 
 def pytest_collection_finish(session: Any) -> None:
-    """Write what a run of affected cases would do; a hook of the pytest that the command starts."""
+    """Write the affected cases; a hook in the pytest process that ``llmeval affected`` starts."""
     from pytest_llmeval.plugin import LOADER, case_of
 
     chooser = session.config.stash[LOADER].chooser

@@ -48,13 +48,14 @@ _GAP = "  "
 
 
 def add_schema(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval schema``."""
     parser.description = "Print the JSON Schema of suite files, or that of the rows of a source."
     parser.add_argument("source", nargs="?", metavar="SOURCE", help="a source with a published form, such as results")
     parser.set_defaults(run=_print_schema)
 
 
 def _print_schema(options: Namespace) -> CommandResult:
+    """Run ``llmeval schema``: print the JSON schema of suite files, or of the rows of a source."""
     registry = default_registry()
     schema = suite_schema(registry) if options.source is None else registry.source(options.source).row_schema()
     if schema is None:
@@ -63,7 +64,7 @@ def _print_schema(options: Namespace) -> CommandResult:
 
 
 def add_evaluators(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval evaluators``."""
     parser.description = (
         "List evaluators with their metrics, checks, and sources. With a NAME, the metrics of that evaluator, a line "
         "each, with direction and signature: how they are computed by default."
@@ -78,6 +79,7 @@ def add_evaluators(parser: ArgumentParser) -> None:
 
 
 def _list_evaluators(options: Namespace) -> CommandResult:
+    """Run ``llmeval evaluators``: list the registered evaluators, or one of them with its metrics."""
     registry = default_registry()
     start = f"{options.name}."
     names = [name for name in registry if options.name in (None, name) or name.startswith(start)]
@@ -93,7 +95,7 @@ def _list_evaluators(options: Namespace) -> CommandResult:
 
 
 def _metric_data(metrics: list[Metric] | str) -> Any:
-    """Return metrics as data, or why there are none."""
+    """The metrics of an evaluator as JSON data, or the reason why they cannot be listed."""
     if isinstance(metrics, str):
         return metrics
     return [{key: getattr(metric, key) for key in ("name", "higher_is_better", "signature")} for metric in metrics]
@@ -103,7 +105,7 @@ _COMMON = ("text", "judge", "claims", "classification", "semantic", "fields", "t
 
 
 def _overview(registry: Registry) -> Iterator[str]:
-    """Yield the evaluators, those that most suites use first, then the checks and the sources."""
+    """Yield the lines of ``llmeval evaluators``: evaluators, the most used first, then checks and sources."""
     for name in sorted(registry, key=lambda name: _COMMON.index(name) if name in _COMMON else len(_COMMON)):
         yield name
         metrics = _metrics(registry, name)
@@ -119,6 +121,7 @@ def _overview(registry: Registry) -> Iterator[str]:
 
 
 def _details(registry: Registry, name: str) -> Iterator[str]:
+    """Yield the lines of ``llmeval evaluators NAME``: an evaluator and its metrics with their directions."""
     yield name
     metrics = _metrics(registry, name)
     if isinstance(metrics, str):
@@ -134,7 +137,7 @@ def _details(registry: Registry, name: str) -> Iterator[str]:
 
 
 def _metrics(registry: Registry, name: str) -> list[Metric] | str:
-    """Return the metrics of an evaluator with its default options, chosen ones included, or why there are none."""
+    """The metrics of an evaluator with default options, or the reason why they cannot be listed."""
     try:
         return list(widest(registry.get(name), {}).describe())
     except ValidationError as error:
@@ -147,17 +150,19 @@ def _metrics(registry: Registry, name: str) -> list[Metric] | str:
 
 
 def _with_direction(metric: Metric) -> str:
+    """The name of a metric in the overview of evaluators, marked with ``(-)`` if lower is better."""
     return metric.name if metric.higher_is_better else f"{metric.name} (-)"
 
 
 def _indented(text: str) -> Iterable[str]:
+    """Wrap a text below the name of an evaluator in the list of ``llmeval evaluators``."""
     return wrap(
         text, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
     )
 
 
 def _parts(signature: str, width: int) -> list[str]:
-    """Break a signature after separators into parts that fit, if possible."""
+    """Break the signature of a metric after separators into parts that fit a column."""
     parts = [""]
     for piece in re.findall(r"[^|,]*[|,]?", signature):
         if parts[-1] and len(parts[-1]) + len(piece) > width:
@@ -185,6 +190,7 @@ def fault_codes() -> Mapping[str, Mapping[str, str]]:
 
 
 def _explain(options: Namespace) -> CommandResult:
+    """Run ``llmeval explain``: print title, meaning and remedy of a fault code, or list all codes."""
     codes, code = fault_codes(), (options.code or "").upper()
     if code and code not in codes:
         if " " not in options.code:
@@ -211,6 +217,7 @@ def add_validate(parser: ArgumentParser) -> None:
 
 
 def _validate(options: Namespace) -> CommandResult:
+    """Run ``llmeval validate``: print the faults, warnings and notes of suite files."""
     suites: list[dict[str, Any]] = []
     lines: list[object] = []
     paths = dict.fromkeys(path for place in options.suites for path in _files(place))
@@ -240,7 +247,7 @@ def _validate(options: Namespace) -> CommandResult:
 
 
 def _remarks(suite: LoadedSuite) -> Iterator[str]:
-    """Yield warnings and notes about a suite."""
+    """Yield the warnings and notes of ``llmeval validate`` about a suite."""
     if not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
         yield f"warning: {suite.cannot_fail}"
     yield from (f"note: {remark}" for remark in (*suite.notes, *_never_decided(suite)))
@@ -251,7 +258,7 @@ def _remarks(suite: LoadedSuite) -> Iterator[str]:
 
 
 def _never_decided(suite: LoadedSuite) -> Iterator[str]:
-    """Yield the gates on drops that cannot decide with the cases that there are."""
+    """Yield a suite's gates on drops that its number of cases can never decide."""
 
     def units(label: str | None) -> int:
         return len({case.labels.get(label, f"case {case.id}") if label else case.id for case in suite.cases})
@@ -260,7 +267,7 @@ def _never_decided(suite: LoadedSuite) -> Iterator[str]:
 
 
 def _retired(suite: LoadedSuite) -> Iterator[str]:
-    """Yield place and name of each model that is retired."""
+    """Yield the models of a suite that are retired, each with the key that names it."""
     models = [
         (f"systems.{name}", system.model.spec) for name, system in suite.systems.items() if system.model is not None
     ]
@@ -270,7 +277,7 @@ def _retired(suite: LoadedSuite) -> Iterator[str]:
 
 
 def _files(place: Path) -> Iterator[Path]:
-    """Yield a file, or the suite files below a folder.
+    """Yield a suite file, or the suite files below a folder, for ``llmeval validate``.
 
     Raises:
         LlmevalError: The folder has none.
@@ -304,6 +311,7 @@ def add_inputs(parser: ArgumentParser) -> None:
 
 
 def _inputs(options: Namespace) -> CommandResult:
+    """Run ``llmeval inputs``: print the ids and inputs of the cases of a suite, for another program to answer."""
     suite = open_noted(options.suite)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
@@ -316,7 +324,7 @@ def _inputs(options: Namespace) -> CommandResult:
 
 
 def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int]) -> Iterator[str]:
-    """Yield the gates to which no drop is significant, however large, with the reason; those by groups aside.
+    """Yield gates on drops for which no drop is significant with so few cases, with the reason.
 
     Args:
         gates: Of a suite.
@@ -330,7 +338,7 @@ _REGISTERS: Final = "pytest_llmeval_register"
 
 
 def _registering_conftest(path: Path) -> Path | None:
-    """Return the nearest conftest.py above a suite file that registers something; ``None`` if none does."""
+    """The nearest conftest.py above a suite file that registers evaluators or other names; ``None`` if none does."""
     for folder in path.resolve().parents:
         conftest = folder / "conftest.py"
         with suppress(OSError):

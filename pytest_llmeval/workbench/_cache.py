@@ -25,7 +25,7 @@ _HEX = frozenset("0123456789abcdef")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the actions."""
+    """Add the actions of ``llmeval cache``."""
     actions = parser.add_subparsers(dest="action", required=True)
     shared = ArgumentParser(add_help=False)
     add_options(shared, "cache")
@@ -50,6 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_import(parser: ArgumentParser) -> None:
+    """Add the arguments of ``llmeval cache import``."""
     parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument("--suite", type=Path, metavar="FILE", help="the suite of the scored cases")
     parser.add_argument(
@@ -60,7 +61,7 @@ def _add_import(parser: ArgumentParser) -> None:
 
 @contextmanager
 def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[ReplyStore]":
-    """Open the cache; create a missing one only with `absent`."""
+    """Open the verdict cache of a command; create a missing one only with `absent`."""
     if not absent and not options.cache.exists():
         raise LlmevalError(f"no judge cache at {options.cache}: name it with --cache")
     with closing(options.cache.open()) as replies:
@@ -68,6 +69,7 @@ def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[ReplyStore
 
 
 def _stats(options: Namespace) -> CommandResult:
+    """Run ``llmeval cache stats``: count the stored verdicts by judge mode and model."""
     groups: dict[tuple[str, str], list[StoredJudgement]] = defaultdict(list)
     with _opened(options) as cache:
         for entry in cache.entries():
@@ -86,7 +88,7 @@ def _stats(options: Namespace) -> CommandResult:
 
 
 def _sums(entries: list[StoredJudgement]) -> dict[str, Any]:
-    """Count verdicts, bytes, tokens and cost; what no reply says is ``None``."""
+    """Count stored verdicts with their bytes, tokens and cost; ``None`` for what no reply reports."""
     tokens = [(entry.usage.input_tokens, entry.usage.output_tokens) for entry in entries]
     costs = [entry.cost_usd for entry in entries if entry.cost_usd is not None]
     size = sum(len(entry.reply.encode("utf-8", "surrogatepass")) for entry in entries)
@@ -103,11 +105,13 @@ def _sums(entries: list[StoredJudgement]) -> dict[str, Any]:
 
 
 def _cells(sums: Mapping[str, Any]) -> list[str]:
+    """The table cells of ``llmeval cache stats``: counts and cost of stored verdicts, ``n/a`` if unknown."""
     *counts, cost = sums.values()
     return ["n/a" if count is None else str(count) for count in counts] + ["n/a" if cost is None else f"{cost:.6f}"]
 
 
 def _prune(options: Namespace) -> CommandResult:
+    """Run ``llmeval cache prune``: delete stored verdicts by age or by judge model."""
     if options.older_than is None and options.model is None:
         options.refuse("choose what to delete: --older-than DAYS, --model PROVIDER:NAME, or both")
     older = None if options.older_than is None else options.older_than * _DAY_S
@@ -117,6 +121,7 @@ def _prune(options: Namespace) -> CommandResult:
 
 
 def _verify(options: Namespace) -> CommandResult:
+    """Run ``llmeval cache verify``: report damaged entries of the verdict cache."""
     with _opened(options) as cache:
         faults = cache.verify()
         good = sum(1 for _ in cache.entries())
@@ -129,6 +134,7 @@ def _verify(options: Namespace) -> CommandResult:
 
 
 def _export(options: Namespace) -> CommandResult:
+    """Run ``llmeval cache export``: write the stored verdicts to a recordings file (JSONL)."""
     if options.file.is_dir():
         raise LlmevalError(f"{options.file}  found a directory, expected a file to write")
     if options.file.exists() and options.cache.exists() and options.file.samefile(options.cache.path):
@@ -141,6 +147,7 @@ def _export(options: Namespace) -> CommandResult:
 
 
 def _import(options: Namespace) -> CommandResult:
+    """Run ``llmeval cache import``: add verdicts of a recordings file, or scores made elsewhere, to the cache."""
     if not options.file.exists():
         raise LlmevalError(f"{options.file} does not exist: name a file with verdicts or scores")
     if options.file.suffix == ".jsonl":
@@ -154,6 +161,7 @@ def _import(options: Namespace) -> CommandResult:
 
 
 def _import_scores(options: Namespace) -> CommandResult:
+    """Run ``llmeval cache import`` for a JSON file of scores, by case of a suite."""
     questions = _questions(options, options.suite)
     if len(questions.models) > 1:
         options.refuse(f"found a panel of judges, expected --model with one of them: {', '.join(questions.models)}")
@@ -168,7 +176,7 @@ def _import_scores(options: Namespace) -> CommandResult:
 
 
 def _questions(options: Namespace, path: Path) -> "SuiteQuestions":
-    """Return the questions of a suite; a cache that does not exist is not made for them."""
+    """The judge questions of a suite; a cache that does not exist is not created for them."""
     if not options.cache.exists():
         return suite_questions(path, options.model)
     with _opened(options) as cache:
@@ -176,7 +184,7 @@ def _questions(options: Namespace, path: Path) -> "SuiteQuestions":
 
 
 def _keep(options: Namespace, entries: list[StoredJudgement]) -> tuple[dict[str, Any], str]:
-    """Add verdicts, and return counts and a line; existing ones are kept, since they may come from a real judge."""
+    """Add verdicts to the cache without replacing stored ones, and return counts and a line."""
     with _opened(options, absent=True) as cache:
         new = [entry for entry in entries if cache.get(entry.key) is None]
         cache.put(new)
@@ -186,6 +194,7 @@ def _keep(options: Namespace, entries: list[StoredJudgement]) -> tuple[dict[str,
 
 
 def _explain(options: Namespace) -> CommandResult:
+    """Run ``llmeval cache explain``: show the stored verdicts of a suite, a recordings file or a key."""
     path = Path(options.what)
     if path.suffix == ".jsonl" and path.is_file():
         return _show(sorted(Judgements.read(path).entries.values(), key=lambda entry: (entry.case, entry.key)))
@@ -201,6 +210,7 @@ def _explain(options: Namespace) -> CommandResult:
 
 
 def _show(entries: Sequence[StoredJudgement]) -> CommandResult:
+    """The components of the keys of stored verdicts, as tables and as data."""
     from tabulate import tabulate
 
     lines: list[str] = []
@@ -219,6 +229,7 @@ def _show(entries: Sequence[StoredJudgement]) -> CommandResult:
 
 
 def _explain_suite(options: Namespace, path: Path) -> CommandResult:
+    """The judge questions of a suite with the store that has each verdict, if any."""
     from tabulate import tabulate
 
     questions = _questions(options, path)
@@ -271,13 +282,14 @@ def _explain_suite(options: Namespace, path: Path) -> CommandResult:
 
 
 def _place(case: str, system: str) -> str:
+    """The name of a case in ``llmeval cache explain``, with its system if the suite has several."""
     return f"{case}[{system}]" if system else case
 
 
 def suite_questions(
     path: Path, model: str | None = None, stored: Callable[[str], StoredJudgement | None] = lambda _: None
 ) -> SuiteQuestions:
-    """Read a suite file and work out what it asks.
+    """Read a suite file and list the questions that its evaluators put to a judge.
 
     Args:
         path: The suite file; its evaluators are shipped with this package or with an installed one.
@@ -293,7 +305,7 @@ def suite_questions(
 
 @dataclass
 class Imported:
-    """Judgements made of scores, with the scores that could not be used.
+    """Judgements made from imported scores, with the scores that could not be used.
 
     Attributes:
         entries: Judgements of the questions that have a score.
@@ -356,12 +368,14 @@ def import_scores(known: SuiteQuestions, scores: Mapping[str, float], source: st
 
 
 def _unmatched(name: str, ids: list[str]) -> str:
+    """The message about an imported score whose id fits no case of the suite, or several."""
     if ids:
         return f"{name}: found {len(ids)} cases of this question_id, expected one"
     return f"{name}: no case has this id or label question_id"
 
 
 def _add(imported: Imported, question: SuiteQuestion, share: float, reasoning: str) -> None:
+    """Add an imported score to the judgements, as the verdict on a judge question."""
     own = question.question
     mode = own.question.mode
     low, high = mode.scale
@@ -376,7 +390,7 @@ def _add(imported: Imported, question: SuiteQuestion, share: float, reasoning: s
 
 
 def _reply(mode: Mode, score: float, reasoning: str) -> str | None:
-    """Return a reply that a mode reads as a score; ``None`` if there is none."""
+    """Return the reply of a judge that its mode reads as an imported score; ``None`` if no reply gives the score."""
     whole = int(score) if score.is_integer() else score
     for reply in (json.dumps({"reasoning": reasoning, "score": whole}), "yes", "no"):
         try:

@@ -26,7 +26,7 @@ from pytest_llmeval.workbench._source_links import SourceLinks
 
 
 class Change(NamedTuple):
-    """A metric of a suite in both runs; `name` is that of the value that was compared."""
+    """The change of a suite's metric between two runs; `name` is that of the compared value."""
 
     suite: SuiteReport
     name: str
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 class CaseFates(NamedTuple):
-    """The cases of a run that fail, are excused, or pass again.
+    """The cases of a run that fail, are excused or pass again, compared with the baseline of a pull request.
 
     Attributes:
         new: Fail, and did not in the baseline; without a baseline, all that fail.
@@ -57,7 +57,7 @@ class CaseFates(NamedTuple):
 
 @dataclass(frozen=True)
 class ReportComparison:
-    """A run compared with its baseline.
+    """A run compared with its baseline, as the pull-request comment shows it.
 
     Attributes:
         declined: Metrics that declined, by the verdicts of the comparison.
@@ -128,6 +128,7 @@ def compare_runs(reports: ReportPair) -> ReportComparison:
 
 
 def _left_out(pair: PairedScores) -> Iterator[str]:
+    """Yield reasons why a comparison of two reports of a suite does not cover all of its cases."""
     if pair.by_content:
         yield f"{counted(pair.by_content, 'case')} matched by content"
     for ids, where in zip(pair.alone, ("this run", "the baseline"), strict=True):
@@ -148,7 +149,7 @@ def approved_comparison(run: RunReport) -> ReportComparison | None:
 
 
 def _sort(comparison: ReportComparison, suite: SuiteReport, changes: Changes) -> None:
-    """Sort the metrics of a suite by the verdicts on their changes."""
+    """Sort the changed metrics of a suite into declined, improved and unclear ones."""
     kinds: tuple[tuple[list[Change], tuple[ChangeVerdict, ...]], ...] = (
         (comparison.declined, ("declined",)),
         (comparison.improved, ("improved",)),
@@ -159,6 +160,7 @@ def _sort(comparison: ReportComparison, suite: SuiteReport, changes: Changes) ->
 
 
 def _regressed(pair: PairedScores) -> Iterator["CaseLine"]:
+    """Yield the cases of a suite that got worse since the baseline, as lines of the pull-request comment."""
     before = {case.id: case for case in pair.there.cases}
     gated = set(pair.here.gated)
     fallen = {case for gate in pair.here.gates for case in gate.fallen}
@@ -197,6 +199,8 @@ _ALIKE = 0.4
 
 
 class _Word(NamedTuple):
+    """A word of an answer, as the word-by-word comparison of two answers splits it."""
+
     text: str
     spaced: bool
     """Whether a space stands before it."""
@@ -226,10 +230,12 @@ def question_and_answers(now: CaseReport, before: CaseReport | None = None) -> I
 
 
 def _beginning(line: str) -> str:
+    """The start of a question or an answer, escaped for the Markdown of the pull-request comment."""
     return text(excerpt(line, _LONGEST, count=True), cell=False)
 
 
 def _compared(old: str, new: str, names: tuple[str, str] = ("before", "now")) -> Iterator[str]:
+    """Yield Markdown that marks the words in which two answers to a case differ."""
     left, right = _words(old), _words(new)
     matcher = SequenceMatcher(None, [word.text for word in left], [word.text for word in right], autojunk=False)
     if max(len(left), len(right)) > _COMPARED or matcher.ratio() < _ALIKE:
@@ -255,19 +261,20 @@ def _compared(old: str, new: str, names: tuple[str, str] = ("before", "now")) ->
 
 
 def _diff_block(old: str, new: str) -> str:
-    """Return two answers as a block of code, in which code hosts link nothing."""
+    """A Markdown code block with the difference of two answers, in which code hosts link nothing."""
     lines = [f"{sign} {excerpt(line, _LONGEST, count=True)}" for sign, line in (("-", old), ("+", new))]
     inert = "\n".join(lines).replace("<!--", "<\\!--")
     return fenced(inert, "diff")
 
 
 def fenced(code: str, language: str) -> str:
-    """Return a block of code with a fence that the code does not close."""
+    """A Markdown code block with a fence that the code does not close."""
     fence = "`" * max(3, max(map(len, re.findall("`+", code)), default=0) + 1)
     return f"{fence}{language}\n{code}\n{fence}"
 
 
 def _words(value: str) -> list[_Word]:
+    """Split an answer into words for the word-by-word comparison in the pull-request comment."""
     return [
         _Word(match.group(), match.start() > 0 and value[match.start() - 1].isspace())
         for match in _WORDS.finditer(value)
@@ -275,7 +282,7 @@ def _words(value: str) -> list[_Word]:
 
 
 def _shortened(words: Sequence[_Word], *, first: bool, last: bool) -> Sequence[_Word]:
-    """The words of an answer next to a difference from the other one."""
+    """The words of an answer next to a difference from the other answer, with long runs cut."""
     start, end = (0 if first else _AROUND), (0 if last else _AROUND)
     if len(words) <= start + end + 1:
         return words
@@ -285,11 +292,12 @@ def _shortened(words: Sequence[_Word], *, first: bool, last: bool) -> Sequence[_
 
 
 def _joined(words: Sequence[_Word]) -> str:
+    """Join the words of an answer with the spaces that they had."""
     return "".join(f"{' ' if place and word.spaced else ''}{word.text}" for place, word in enumerate(words))
 
 
 def _marked(tag: str, words: str, *, spaced: bool) -> str:
-    """Return escaped words; text that a code host would link is code, so words that are marked stand by themselves."""
+    """Escaped words of an answer, marked as inserted or deleted; words that a code host would link become code."""
     piece = f"<{tag}>{text(words, cell=False)}</{tag}>" if tag else text(words, cell=False)
     return f"{' ' if spaced else ''}{piece}"
 
@@ -362,7 +370,7 @@ class CaseLine(NamedTuple):
 
 
 def grouped_cases(lines: Iterable[CaseLine], failing: int) -> list[CaseLine]:
-    """Return cases with those that fail alike in one line, the most frequent failures first.
+    """Group the failing cases of a pull-request comment that fail alike, the most frequent failures first.
 
     Args:
         lines: A line for each case.
@@ -374,5 +382,5 @@ def grouped_cases(lines: Iterable[CaseLine], failing: int) -> list[CaseLine]:
 
 
 def failing_case(suite: SuiteReport, case: CaseReport) -> CaseLine:
-    """Return a case as an item that names its outcome."""
+    """A failing case as an item of a pull-request comment that names its outcome."""
     return CaseLine(suite, case, case.outcome.replace("_", " "))

@@ -49,7 +49,7 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class ItemDump(Struct, frozen=True, order=True):
-    """A test that pytest collected.
+    """A test that pytest collected in one state of a project, as data for ``llmeval guard``.
 
     Attributes:
         file: Relative to the folder that is compared.
@@ -69,7 +69,7 @@ class ItemDump(Struct, frozen=True, order=True):
 
 
 class StateDump(Struct, frozen=True):
-    """What pytest collects in one state.
+    """The tests, suites and code that pytest collects in one state of a project, as data for ``llmeval guard``.
 
     Attributes:
         enabled: Whether plain ``pytest`` runs suites.
@@ -97,7 +97,7 @@ class StateDump(Struct, frozen=True):
 
 
 def begin() -> "StateCollector":
-    """Return the hooks of a pytest that is about to start; nothing of the project has been imported yet."""
+    """Return the guard's hooks for a pytest that is about to start; no code of the project has been imported yet."""
     file = Path(os.environ.pop(COLLECTED_FILE))
     seal_file = file.with_name(SEAL_FILE)
     seal = seal_file.read_text(encoding="utf-8")
@@ -113,7 +113,7 @@ def begin() -> "StateCollector":
 
 
 class StateCollector:
-    """The hooks of pytest that write what it collects.
+    """The pytest hooks that write the collected tests and suites of one state for ``llmeval guard``.
 
     Attributes:
         failed: Files and folders that cannot be collected.
@@ -134,6 +134,7 @@ class StateCollector:
 
 
 def _state(session: Any, failed: list[str]) -> StateDump:
+    """The tests, suites and fingerprints of code of a collected pytest session, for ``llmeval guard``."""
     from pytest_llmeval.plugin import case_of
 
     folder, items = Path.cwd(), []
@@ -179,7 +180,7 @@ def _state(session: Any, failed: list[str]) -> StateDump:
 
 
 def _options(config: Any) -> Iterator[tuple[str, str]]:
-    """Yield the options and settings that decide what is run and judged, as text."""
+    """Yield the pytest options and settings that decide which tests run and how they are judged."""
     for name, option in OPTIONS.items():
         if name not in _PRESENTATION:
             value = config.getoption(option.pytest_attribute, None)
@@ -190,12 +191,12 @@ def _options(config: Any) -> Iterator[tuple[str, str]]:
 
 
 def list_demands(options: Iterable[str]) -> list[str]:
-    """The options that do more than show something."""
+    """The pytest options that ask something of answers, and do more than show results."""
     return [option for option in options if not option.startswith(_SHOWING)]
 
 
 def _replacements(session: Any) -> Iterator[str]:
-    """Yield the functions of pytest and of this package in whose place there is other code."""
+    """Yield functions of pytest and of this package that a project has replaced by other code."""
     judges = {kind.__module__.partition(".")[0] for kind in (StateCollector, type(session), type(session.config.hook))}
     for module in [loaded for name, loaded in list(sys.modules.items()) if name.partition(".")[0] in judges]:
         owners: list[Any] = [module, *(kind for kind in vars(module).values() if isinstance(kind, type))]
@@ -210,14 +211,14 @@ def _replacements(session: Any) -> Iterator[str]:
 
 
 def _file_of(plugin: Any, folder: Path) -> str:
-    """Return the file of a plugin, relative to a folder; empty if it is elsewhere."""
+    """The file of a pytest plugin or module relative to a folder; empty if it is elsewhere."""
     file = Path(getattr(plugin, "__file__", None) or os.devnull).resolve()
     inside = file.is_relative_to(folder.resolve()) and "site-packages" not in file.parts
     return display_path(file, folder.resolve()) if inside else ""
 
 
 def _code(suite: LoadedSuite, item: Any, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the code of a project by which a suite judges: what it is, and its fingerprint."""
+    """Yield the project's code by which a suite judges, such as evaluators and targets, with fingerprints."""
     for label, evaluator in suite.evaluators.items():
         if digest := code_digest([type(evaluator), evaluator], folder):
             yield f"code of evaluator {label}", digest
@@ -238,7 +239,7 @@ def _code(suite: LoadedSuite, item: Any, folder: Path) -> Iterator[tuple[str, st
 
 
 def _text(value: Any) -> str:
-    """Return a value as text that is the same in every process."""
+    """A text of a value that is the same in every process, for the fingerprint of code."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return _ADDRESS.sub("", text)
 
@@ -270,7 +271,7 @@ def code_digest(values: Sequence[Any], folder: Path) -> str:
 
 
 def _held_by(value: Any, folder: Path) -> Iterator[Any]:
-    """Yield what an object has that may have code of the project."""
+    """Yield the parts of an object that may be code of the project, such as methods and closures."""
     if isinstance(value, type):
         yield from value.__mro__[1:-1]
         yield from (getattr(member, "__func__", member) for member in vars(value).values())
@@ -288,7 +289,7 @@ def _held_by(value: Any, folder: Path) -> Iterator[Any]:
 
 
 def _place(value: Any, folder: Path) -> str:
-    """Return file and name of a function or class in a folder; empty for those of libraries."""
+    """The file and name of a function or class of a folder; empty for library code."""
     try:
         file = Path(getsourcefile(value) or "").resolve()
     except (TypeError, OSError):
@@ -298,6 +299,7 @@ def _place(value: Any, folder: Path) -> str:
 
 
 def _parsed(value: Any) -> ast.Module | None:
+    """The syntax tree of the source of a function or class; ``None`` if it has no readable source."""
     try:
         return ast.parse(textwrap.dedent(getsource(value)))
     except (OSError, TypeError, SyntaxError, ValueError):
@@ -305,7 +307,7 @@ def _parsed(value: Any) -> ast.Module | None:
 
 
 def _tree(value: Any, *, named: bool = True) -> str:
-    """Return the code of a function or class, without comments and layout, and with its name if that matters."""
+    """The code of a function or class without comments and layout, for its fingerprint."""
     tree = _parsed(value)
     if tree is not None:
         for node in tree.body[:1] if not named else ():
@@ -316,7 +318,7 @@ def _tree(value: Any, *, named: bool = True) -> str:
 
 
 def _used(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of what a function or class uses of its module, and of modules that it names."""
+    """Yield the globals that a function or class uses, by name, for the fingerprint of its code."""
     scope = dict(vars(sys.modules[value.__module__])) if value.__module__ in sys.modules else {}
     scope = getattr(value, "__globals__", scope)
     for node in ast.walk(_parsed(value) or ast.Module([], [])):

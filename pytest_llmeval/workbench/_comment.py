@@ -59,7 +59,7 @@ from pytest_llmeval.workbench._source_links import (
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval comment``."""
     parser.description = (
         "Write a JSON report as Markdown for a comment on a pull request: verdict, gates, significant drops, the cases "
         "that got worse with question and answers; all else is collapsed. No token is needed. The exit code is 2 if a "
@@ -89,6 +89,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _comment(options: Namespace) -> CommandResult:
+    """Run ``llmeval comment``: write a report as Markdown for a pull request."""
     code = 0
     baseline, absent = None, ""
     refuse_input(options.output, options.report, options.baseline, options.guard)
@@ -118,6 +119,7 @@ def _comment(options: Namespace) -> CommandResult:
 
 
 def _write(code: int, comment: str, path: Path | None) -> CommandResult:
+    """Write the pull-request comment to a file, or print it, and return the exit code of ``llmeval comment``."""
     if path is not None:
         write_text(path, [comment])
     data = {"comment": comment, "written": [] if path is None else [str(path)]}
@@ -156,7 +158,7 @@ _JUDGED = ("verdict", "suite", "gate", "reason")
 
 
 def failure_text(faults: Sequence[object]) -> str:
-    """Return the comment on a run whose report cannot be used."""
+    """The pull-request comment on a run whose report cannot be used."""
     listed = _Sheet().listed([_item(str(fault)) for fault in faults], "fault")
     return "\n".join([MARKER, "## Evaluation: **no report**", "", *listed]) + "\n"
 
@@ -168,7 +170,7 @@ def comment_text(
     links: SourceLinks = NO_LINKS,
     guard: str = "",
 ) -> str:
-    """Return the comment on a run.
+    """The pull-request comment on a run, as Markdown.
 
     Args:
         run: The run.
@@ -241,7 +243,7 @@ _COST = ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD")
 
 
 def _start_first(worse: Sequence[CaseLine], run: RunReport, headline: Headline | None) -> Sequence[CaseLine]:
-    """Return the cases with those first that fail like the one that the headline begins with."""
+    """Sort the worse cases of a comment so that those that fail like the headline's case come first."""
     if headline is None or not headline.case:
         return worse
     name, case = run.suites[headline.place].suite, headline.case
@@ -249,7 +251,7 @@ def _start_first(worse: Sequence[CaseLine], run: RunReport, headline: Headline |
 
 
 def _add_worse(sheet: "_Sheet", title: str, worse: Sequence[CaseLine], links: SourceLinks) -> Sequence[CaseLine]:
-    """Add the cases that fit, the names of failing ones that do not, and the next command; return the others."""
+    """Add the worse cases that fit into a comment, the names of other failing ones, and the next command."""
     most = max(_MOST_LISTED, sum(line.case.outcome in BAD for line in worse))
     others = sheet.items(title, worse, lambda each: each.written(links), sheet.left - _BELOW, most)
     if failing := [other for other in others if other.case.outcome in BAD]:
@@ -262,14 +264,14 @@ def _add_worse(sheet: "_Sheet", title: str, worse: Sequence[CaseLine], links: So
 
 
 def _code_block(line: str) -> str:
-    """Return a line as a block of code that code hosts offer to copy; a line that no block can hold, as text."""
+    """A command of a comment as a code block that code hosts offer to copy, or as text."""
     if not line.isprintable() or "<!--" in line:
         return text(line, cell=False)
     return fenced(line, "sh")
 
 
 class _Sheet:
-    """A comment as it is written: how many lines stand before the fold, and how many characters are left."""
+    """A builder of the pull-request comment with a line and a character budget."""
 
     def __init__(self) -> None:
         self._blocks: list[str] = []
@@ -374,13 +376,13 @@ class _Sheet:
 
 
 def _height(block: str) -> int:
-    """The number of lines that a block takes, about."""
+    """The approximate number of lines that a Markdown block of a comment takes."""
     pieces = [piece for line in _TARGET.sub("]", block).split("\n") for piece in line.split("<br>")]
     return sum(max(1, math.ceil(len(piece) / _WIDTH)) for piece in pieces)
 
 
 def _fitting(items: Sequence[_Item], written: Callable[[_Item], str], lines: int, least: int = 1) -> Sequence[_Item]:
-    """Return the first items that so many lines hold, and `least`."""
+    """The first items of a comment's list that fit into its lines, at least `least`."""
     used = 0
     for place, item in enumerate(items):
         used += _height(written(item))
@@ -390,27 +392,29 @@ def _fitting(items: Sequence[_Item], written: Callable[[_Item], str], lines: int
 
 
 def _row(cells: Sequence[str]) -> str:
+    """A Markdown table row of the pull-request comment."""
     return f"| {' | '.join(cells)} |"
 
 
 def _item(line: str) -> str:
+    """A list item of the pull-request comment, with its text escaped."""
     return f"- {text(line, cell=False)}"
 
 
 def _past_limits(run: RunReport) -> list[str]:
-    """Return a sentence for each gate that passed past its limit, unless the reasons of the verdict have it."""
+    """A sentence for each gate that passed although its value is past the limit, unless the verdict says so."""
     if run.conclusion is not None and run.conclusion.verdict != "passed":
         return []
     return [f"{suite.suite}: {limit}" for suite in run.suites for limit in suite.past_limits]
 
 
 def _before(run: RunReport, earlier: _Earlier) -> list[Mapping[str, CaseReport]]:
-    """Return the cases of each suite in the baseline, else the approved ones, by id."""
+    """The cases of each suite in the baseline, or else the approved ones, by id."""
     return [earlier.get(id(suite)) or own for suite, own in zip(run.suites, run.approved_cases(), strict=True)]
 
 
 def _heading(run: RunReport, changes: ReportComparison | None, headline: Headline | None) -> str:
-    """Return the verdict on the run, with what decides it and the case to begin with."""
+    """The headline of a pull-request comment: the verdict on the run, its reason and the case to begin with."""
     outcome = _outcome(run)
     past = len(_past_limits(run))
     if outcome == "passed" and past:
@@ -438,18 +442,20 @@ def _failures(run: RunReport, fates: CaseFates, *, compared: bool) -> str:
 
 
 def _outcome(run: RunReport) -> str:
-    """Return the verdict on the run, in bold unless it passed."""
+    """The verdict on a run in Markdown, in bold unless it passed."""
     outcome = run.verdict_text
     return outcome if outcome == "passed" else f"**{outcome}**"
 
 
 def _gates(run: RunReport) -> list[str]:
+    """The outcomes of all gates of a run, across its suites."""
     return [gate.outcome for suite in run.suites for gate in suite.gates]
 
 
 def _summary(
     run: RunReport, comparison: ReportComparison | None, changes: ReportComparison | None, fates: CaseFates
 ) -> str:
+    """The sentence of the pull-request comment that counts cases, gates and changes since the baseline."""
     parts = [f"{counted(run.total, 'case')}: {', '.join(run.outcome_counts)}"]
     if gates := _gates(run):
         named = {outcome: outcome for outcome in ("passed", "failed", "undecided")} | {
@@ -483,7 +489,7 @@ def _summary(
 
 
 def _fall(change: Change) -> float:
-    """The fall of a metric, as a share of its range; 0 where it has none."""
+    """The decline of a metric as a share of its range, by which a comment calls a change large."""
     metric = split_statistic(change.name)[1]
     low, high = change.suite.ranges.get(metric, (0.0, 0.0))
     difference = change.change.difference or 0.0
@@ -492,7 +498,7 @@ def _fall(change: Change) -> float:
 
 
 def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
-    """Yield what judges and targets cost and how long the run took, each next to that of the baseline."""
+    """Yield the cost of judges and targets and the duration of a run, each next to those of the baseline."""
     runs = [run] if baseline is None else [run, baseline]
     calls = sum(suite.usage.calls for suite in run.suites if suite.usage is not None)
     judge, target = ([_money(report, name) for report in runs] for name in ("judge_cost_usd", "target_cost_usd"))
@@ -505,7 +511,7 @@ def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
 
 
 def _money(run: RunReport, name: str) -> str | None:
-    """The cost of all suites; ``None`` if none is known."""
+    """The cost of a run over all suites; ``None`` if none is known."""
     used = [suite.usage for suite in run.suites if suite.usage is not None]
     if name == "target_cost_usd":
         used = [report for report in used if report.target_cost_usd is not None]
@@ -516,12 +522,13 @@ def _money(run: RunReport, name: str) -> str | None:
 
 
 def _beside(values: Sequence[str | None]) -> str:
+    """A cost or duration of a run in the pull-request comment, with that of the baseline in brackets."""
     now, *before = values
     return f"{now}{f' (baseline: {before[0]})' if before and before[0] is not None else ''}"
 
 
 def _origin(run: RunReport, baseline: RunReport | None, absent: str, links: SourceLinks) -> str:
-    """Return times and commits of run and baseline, and the age of the baseline."""
+    """The line of a comment with time and commit of a run, and the age of its baseline."""
     parts = [f"[Report]({links.report})."] if links.report else []
     parts.append(f"Run {_start(run, links)}.")
     if baseline is not None:
@@ -532,12 +539,14 @@ def _origin(run: RunReport, baseline: RunReport | None, absent: str, links: Sour
 
 
 def _start(run: RunReport, links: SourceLinks) -> str:
+    """The time and linked commit of a run, in the origin line of the pull-request comment."""
     time, commit = moment_of(run.run.started_at), run.run.commit
     start = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
     return f"{start}, commit {links.revision(text(commit[:12]), commit)}" if commit else start
 
 
 def _age(run: RunReport, baseline: RunReport) -> str:
+    """The time between a run and its baseline in words; empty if a report has no start time."""
     now, then = moment_of(run.run.started_at), moment_of(baseline.run.started_at)
     if now is None or then is None:
         return ""
@@ -549,7 +558,7 @@ def _age(run: RunReport, baseline: RunReport) -> str:
 
 
 class _Verdict(NamedTuple):
-    """The verdict on a gate or an approved score; its reason, which takes a look at all cases, is written for a row."""
+    """The verdict on a gate or an approved score, as a row of a comment."""
 
     suite: SuiteReport
     judged: GateResult | SnapshotVerdict
@@ -567,7 +576,7 @@ class _Verdict(NamedTuple):
 
 
 def _verdicts(suites: Iterable[SuiteReport], earlier: _Earlier) -> Iterator[_Verdict]:
-    """Yield the verdicts on gates, and on scores that differ from the approved ones and did not pass."""
+    """Yield the verdicts of a comment's gate table: gates, and approved scores that did not pass."""
     for suite in suites:
         before = earlier.get(id(suite), {})
         yield from (_Verdict(suite, gate, before) for gate in suite.gates)
@@ -578,6 +587,7 @@ def _verdicts(suites: Iterable[SuiteReport], earlier: _Earlier) -> Iterator[_Ver
 
 
 def _changed(change: Change) -> tuple[str, ...]:
+    """The table cells of a metric that changed since the baseline, for the pull-request comment."""
     difference = change.change
     values = (
         number(difference.baseline),
@@ -589,6 +599,7 @@ def _changed(change: Change) -> tuple[str, ...]:
 
 
 def _cost(suite: SuiteReport, pair: ReportPair) -> Iterator[tuple[str, ...]]:
+    """Yield the table cells of the cost of a suite's judges and target, with the cost in the baseline."""
     usage = suite.usage
     if usage is None or not (usage.verdicts or usage.target_cost_usd is not None):
         return

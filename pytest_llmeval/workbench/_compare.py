@@ -71,7 +71,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _compare(options: Namespace) -> CommandResult:
-
+    """Run ``llmeval compare``: compare the metrics of two JSON reports, suite by suite."""
     if (options.baseline is None) == (options.second is None):
         named = "one" if options.baseline is None else "three"
         raise LlmevalError(f"found {named} reports, expected two: llmeval compare --baseline OLD NEW")
@@ -109,7 +109,7 @@ def _compare(options: Namespace) -> CommandResult:
 
 
 class _ComparedSuite(NamedTuple):
-    """The comparison of a suite.
+    """The comparison of a suite in two JSON reports, as ``llmeval compare`` prints it.
 
     Attributes:
         name: Suite and file.
@@ -127,7 +127,7 @@ class _ComparedSuite(NamedTuple):
 
 
 def _suite(here: SuiteReport, there: SuiteReport, reports: tuple[str, str], options: Namespace) -> _ComparedSuite:
-    """Compare the cases of a suite that ran in both reports."""
+    """Compare the cases of a suite that ran in both reports of ``llmeval compare``."""
     title = f"{here.suite} ({here.path})"
     if (here.path, here.suite) != (there.path, there.suite):
         title += f" against {there.suite} ({there.path})"
@@ -167,7 +167,7 @@ def _suite(here: SuiteReport, there: SuiteReport, reports: tuple[str, str], opti
 
 
 def _groups(pair: PairedScores, names: Sequence[str], options: Namespace) -> Iterator[str]:
-    """Yield the tables of the groups of a label."""
+    """Yield the comparison tables of the groups of a case label."""
     means, clusters = pair.means(names), pair.cluster_by
     for name, rows in pair.pairing.groups(options.by).items():
         by_metric = metric_changes(
@@ -193,6 +193,7 @@ def _most_changed(here: SuiteReport, there: SuiteReport, metrics: Sequence[str],
 
 
 def _table(by_metric: Mapping[str, MetricChange], options: Namespace) -> Iterator[str]:
+    """Yield the table of ``llmeval compare``: each metric with both values, difference, interval and verdict."""
     rows = [
         (
             change.name_of(name),
@@ -217,6 +218,7 @@ def _table(by_metric: Mapping[str, MetricChange], options: Namespace) -> Iterato
 
 
 def _listed(names: Sequence[str], by_metric: Mapping[str, MetricChange]) -> str:
+    """The names of metrics that a line of ``llmeval compare`` is about, or "all metrics"."""
     return "all metrics" if len(names) == len(by_metric) else ", ".join(names)
 
 
@@ -255,7 +257,7 @@ def decide(recorded: SuiteReport, suite: LoadedSuite) -> Decision:
 
 
 class _Deciding:
-    """One suite of a report and its current file."""
+    """The decision of a current suite file about its cases in a report, for ``llmeval decide``."""
 
     def __init__(self, recorded: SuiteReport, suite: LoadedSuite) -> None:
         self.recorded, self.suite = recorded, suite
@@ -375,6 +377,7 @@ def _other_reasons(case: CaseReport) -> list[str]:
 
 
 def _other_cases(recorded: SuiteReport, suite: LoadedSuite) -> str:
+    """The message about cases that only the report or only the suite file has; empty if there are none."""
     here, there = {case.id for case in suite.cases}, {case.id for case in recorded.cases}
     parts = []
     if here - there:
@@ -412,7 +415,7 @@ def add_decide(parser: ArgumentParser) -> None:
 
 
 def _decide(options: Namespace) -> CommandResult:
-
+    """Run ``llmeval decide``: apply the gates and thresholds of a suite file to the scores of a report."""
     recorded = results_of(read_report(options.report).suites, options.suite)
     suite = open_noted(options.suite)
     if not recorded:
@@ -426,6 +429,7 @@ def _decide(options: Namespace) -> CommandResult:
 
 
 def _lines(recorded: SuiteReport, decision: Decision) -> Iterator[str]:
+    """Yield the lines of ``llmeval decide``: changed outcomes of cases, gates, and what is undecided."""
     outcomes = list(decision.cases.values())
     counts = ", ".join(f"{outcomes.count(outcome)} {outcome.replace('_', ' ')}" for outcome in dict.fromkeys(outcomes))
     yield f"{recorded.suite} ({recorded.path}): {counted(len(outcomes), 'case')}: {counts or 'none'}"

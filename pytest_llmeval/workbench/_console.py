@@ -11,7 +11,7 @@ from pytest_llmeval.suites import SUITE_FILES, LoadedSuite
 
 
 def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:
-    """Yield a note if faults of a suite file may come from names that a conftest registers."""
+    """Yield a note if the faults of a suite file may come from names that a conftest registers."""
     named = any(fault.path.startswith("evaluators[") or fault.path == "source.format" for fault in faults)
     if named and any((folder / "conftest.py").is_file() for folder in path.resolve().parents):
         yield (
@@ -21,7 +21,7 @@ def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:
 
 
 def refuse_input(output: Path | None, *inputs: Path | None) -> None:
-    """Refuse to write over what is read.
+    """Refuse an output file of a command that is one of its input files.
 
     Raises:
         LlmevalError: The output is one of the inputs.
@@ -32,7 +32,7 @@ def refuse_input(output: Path | None, *inputs: Path | None) -> None:
 
 
 def table_lines(rows: Iterable[Sequence[object]], align: str, headers: Sequence[str] = ()) -> list[str]:
-    """Return a table as lines, with a rule below its headers, if any.
+    """The lines of a text table on the terminal, with a rule below its headers, if any.
 
     Args:
         rows: The cells.
@@ -58,7 +58,7 @@ def suite_files(folder: Path) -> Iterator[Path]:
 
 
 def named_files(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder that have names of suites, sorted."""
+    """Yield the files below a folder that are named like suite files, sorted."""
     for parent, below, names in os.walk(folder):
         below[:] = sorted(
             subfolder for subfolder in below if subfolder not in _PASSED_OVER and not subfolder.startswith(".")

@@ -68,7 +68,7 @@ class Finding(NamedTuple):
 
 
 class PlannedRun(NamedTuple):
-    """The result of planning a run with pytest.
+    """The result of ``llmeval doctor`` planning a run with pytest.
 
     Attributes:
         works: Whether there is a plan.
@@ -112,6 +112,7 @@ def environment_findings() -> Iterator[Finding]:
 
 
 def _version(name: str) -> str | None:
+    """The version of an installed distribution; ``None`` if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -167,7 +168,7 @@ _QUESTION = "Reply with the word ok."
 
 
 class _Model(NamedTuple):
-    """A model that a suite names.
+    """A model that a suite names, for the findings of ``llmeval doctor``.
 
     Attributes:
         role: What the suite uses it for.
@@ -207,6 +208,7 @@ def model_findings(suites: Sequence[LoadedSuite], plan: PlannedRun, *, ask: bool
 
 
 def _models(suite: LoadedSuite, plan: PlannedRun) -> Iterator[_Model]:
+    """Yield the models that a suite names: its judges, embeddings and systems, each with its role."""
     is_asked = None
     if plan.judge_calls is not None:
         parts = suite.path.parts
@@ -224,7 +226,7 @@ def _models(suite: LoadedSuite, plan: PlannedRun) -> Iterator[_Model]:
 
 
 def _target_findings(suite: LoadedSuite) -> Iterator[Finding]:
-    """Yield what keeps targets over HTTP and commands from being reached; nothing is sent and no program started."""
+    """Yield why targets over HTTP and commands of a suite are unreachable; no request is sent, no program started."""
     targets = {f"[{name}]": system.target for name, system in suite.systems.items()} or {"": suite.target}
     for variant, target in targets.items():
         subject = f"target of {suite.path.name}{variant}"
@@ -243,7 +245,7 @@ def _target_findings(suite: LoadedSuite) -> Iterator[Finding]:
 
 
 def _unreachable(url: str) -> str | None:
-    """Say why no connection can be made to an address; ``None`` if it can, or if a proxy makes it."""
+    """The reason why a target's address accepts no connection; ``None`` if it does, or if a proxy connects."""
     try:
         parts = urlsplit(url)
         if parts.hostname is None or proxy_for(url) is not None:
@@ -285,7 +287,7 @@ def pytest_collection_finish(session: Any) -> None:
 
 
 def _model(model: _Model, *, ask: bool) -> Iterator[Finding]:
-
+    """Yield the findings of ``llmeval doctor`` about a model: its key, and with ``--ask`` one short call."""
     if model.spec.provider == "fixture":
         yield _fixture(model)
         return
@@ -315,7 +317,7 @@ def _model(model: _Model, *, ask: bool) -> Iterator[Finding]:
 
 
 def _fixture(model: _Model) -> Finding:
-    """Look for the fixture that provides a judge in the conftests above the suite, without importing them."""
+    """The finding about a judge from a pytest fixture: whether a conftest above the suite defines it."""
     for folder in model.file.resolve().parents:
         conftest = folder / "conftest.py"
         if conftest.is_file() and "judge_client" in conftest.read_text(encoding="utf-8", errors="replace"):
@@ -325,7 +327,7 @@ def _fixture(model: _Model) -> Finding:
 
 
 def _answer(model: _Model) -> Finding:
-    """Make one short call."""
+    """The finding about a model after one short call."""
     spec = replace(model.spec, retries=0, timeout=min(model.spec.timeout, _TIMEOUT_S))
     messages = (Message("user", _QUESTION),)
 
@@ -351,7 +353,7 @@ _EXITS = {0, 1, 5}
 
 
 def plan_run(files: Sequence[Path]) -> PlannedRun:
-    """Plan the run of some suites."""
+    """Plan the run of some suites with pytest, for ``llmeval doctor``."""
     command = shlex.join(["pytest", "--llmeval", "--llmeval-plan", *map(str, files)])
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "plan.json")
@@ -371,7 +373,7 @@ def plan_run(files: Sequence[Path]) -> PlannedRun:
 
 
 def _judge_calls(data: Mapping[str, Any]) -> dict[str, int]:
-    """Return calls of judges by the path of a suite; those that may follow count as one."""
+    """The judge calls in a run plan's JSON by suite path; calls that may follow count as one."""
     calls: dict[str, int] = {}
     for suite in data["plan"]:
         judge = suite["judge"]
@@ -380,7 +382,7 @@ def _judge_calls(data: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _error(out: str, err: str) -> str:
-    """Return the line that says most of why pytest stopped."""
+    """The line of pytest's output that best explains why it stopped."""
     lines = [line.strip() for line in (*err.splitlines(), *out.splitlines()) if line.strip()]
     lines = [line for line in lines if not line.startswith("ERROR: usage:")]
     errors = [line for line in lines if line.startswith(("ERROR:", "E ")) or "Error: " in line or ": error: " in line]
@@ -397,6 +399,7 @@ def stored_findings(suites: Sequence[Path]) -> Iterator[Finding]:
 
 
 def _cache(path: Path) -> Finding:
+    """The finding of ``llmeval doctor`` about the verdict cache: whether it can be read and written."""
     if not path.exists():
         folder = path.parent if path.parent.exists() else Path()
         if os.access(folder, os.W_OK):
@@ -422,7 +425,7 @@ def _cache(path: Path) -> Finding:
 
 
 def _recordings(path: Path) -> Finding:
-
+    """The finding of ``llmeval doctor`` about a file of recorded verdicts: whether it can be read."""
     try:
         judgements = Judgements.read(path)
     except SuiteError as error:
@@ -455,6 +458,7 @@ def ci_findings(suites: Sequence[LoadedSuite]) -> Iterator[Finding]:
 
 
 def _replayed(workflow: Path, suite: LoadedSuite) -> Finding:
+    """The finding of ``llmeval doctor`` about a workflow that replays verdicts: whether they are committed."""
     path = display_path(suite.path, Path.cwd())
     recordings = display_path(own_file(suite.path, "judgements.jsonl"), Path.cwd())
     if not Path(recordings).exists():
@@ -470,7 +474,7 @@ _MOST_LISTED = 3
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval doctor``."""
     parser.description = (
         "Say what would keep a run from working: versions, plugins, suites, targets, keys (their names only), stored "
         "verdicts; with -v, also what is well, and what a run would cost. Nothing is written, and no model is called, "
@@ -484,6 +488,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _doctor(options: Namespace) -> CommandResult:
+    """Run ``llmeval doctor``: print findings about the environment, suites and models, with their fixes."""
     findings: list[Finding] = []
     for finding in _findings(options.paths, ask=options.ask):
         if finding.state != "ok" or options.verbose:
@@ -497,6 +502,7 @@ def _doctor(options: Namespace) -> CommandResult:
 
 
 def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
+    """Yield the findings of ``llmeval doctor`` about environment, plugins, suites, models, stores and CI."""
     yield from environment_findings()
     files: list[Path] = []
     for path in paths:
@@ -528,7 +534,7 @@ def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
 
 
 def _suite(file: Path, suites: list[LoadedSuite], plan: PlannedRun) -> Finding:
-    """Whether a suite file loads, and keep the suite; what conftests register is known to pytest only."""
+    """The finding whether a suite file loads; a loaded suite is added to `suites`."""
     try:
         suite = open_suite(file)
     except SuiteError as error:
@@ -542,5 +548,6 @@ def _suite(file: Path, suites: list[LoadedSuite], plan: PlannedRun) -> Finding:
 
 
 def _faulty(file: Path, faults: Sequence[object]) -> Finding:
+    """The finding of ``llmeval doctor`` about a suite file with faults."""
     named = listed(map(str, faults), _MOST_LISTED, "; and {} more", "; ")
     return Finding("failing", named, [f"llmeval validate {shlex.quote(str(file))}"])

@@ -15,7 +15,7 @@ _ANSWER: Final = ("suite", "variant", "case", "input", "repeat")
 
 
 class _Recording(NamedTuple):
-    """A recorded reply."""
+    """A recorded verdict or answer in one state of a project, for ``llmeval guard``."""
 
     line: int
     subject: str
@@ -23,7 +23,7 @@ class _Recording(NamedTuple):
 
 
 def compare_evidence(base: Path, head: Path, changed: Iterable[str]) -> Iterator[Loosening]:
-    """Yield recorded verdicts and answers whose question is the same and whose reply is another.
+    """Yield recorded verdicts and answers that a pull request changed although their question is the same.
 
     Args:
         base: The earlier state.
@@ -41,6 +41,7 @@ def compare_evidence(base: Path, head: Path, changed: Iterable[str]) -> Iterator
 
 
 def _recordings(path: Path) -> Iterator[tuple[tuple[str, ...], _Recording]]:
+    """Yield the recorded verdicts and answers of a file, by what identifies their question."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -56,6 +57,7 @@ def _recordings(path: Path) -> Iterator[tuple[tuple[str, ...], _Recording]]:
 
 
 def _recording(data: Mapping[str, Any], line: int) -> Iterator[tuple[tuple[str, ...], _Recording]]:
+    """Yield the recorded verdict or answer of a JSON object, by what identifies its question."""
     if isinstance(data.get("key"), str) and isinstance(data.get("reply"), str):
         yield (data["key"],), _Recording(line, f"recorded verdict on case {data.get('case')}", data["reply"])
     elif "prediction" in data and {"suite", "case", "input"} <= data.keys():

@@ -58,7 +58,7 @@ _LONGEST: Final = 100
 
 @dataclass(frozen=True)
 class FolderState:
-    """One state of a folder.
+    """One state of a project folder that ``llmeval guard`` compares.
 
     Attributes:
         folder: Where its files are.
@@ -127,6 +127,7 @@ def compare_suite_files(question: Mapping[str, Any]) -> Mapping[str, Any]:
 def _compare_folders(
     base: FolderState, head: FolderState, matched: dict[str, tuple[str, Mapping[str, str]]], changed: Collection[str]
 ) -> Iterator[Loosening]:
+    """Yield what suite files and approved files of a later state of a folder ask less of than the base."""
     suites: dict[str, LoadedSuite] = {}
     for name in base.suites:
         try:
@@ -158,7 +159,7 @@ def _compare_folders(
 def _changed_targets(
     before: LoadedState, after: LoadedState, folder: Path, changed: Collection[str]
 ) -> Iterator[Loosening]:
-    """Yield, for information, targets in Python that changed: they can read what a suite expects."""
+    """Yield changed targets in Python, for information only: a target can read what its suite expects."""
     if not any(case.expected is not MISSING for case in before.suite.cases):
         return
     tree = SourceTree(folder, [folder, folder / "src"])
@@ -177,7 +178,7 @@ def _changed_targets(
 
 
 def _renamed(before: LoadedState, base: FolderState, head: FolderState) -> str | None:
-    """Return the file that a suite has now: a new one with a suite of its name."""
+    """The new file of a renamed suite, found by the suite's name."""
     for name in head.suites:
         if name not in base.suites:
             try:
@@ -217,7 +218,7 @@ def _approved_scores(base: FolderState, head: FolderState, suites: Mapping[str, 
 
 
 def _scores(path: Path, name: str) -> SuiteScores | TestScores | None:
-    """Return approved scores; ``None`` if they cannot be read, as no run can."""
+    """The approved scores of a suite; ``None`` if the file cannot be read, as in a run."""
     try:
         kind = TestScores if "module" in load_json(path, name).data else SuiteScores
         scores: SuiteScores | TestScores = parse(path, name, kind)
@@ -227,6 +228,7 @@ def _scores(path: Path, name: str) -> SuiteScores | TestScores | None:
 
 
 def _approved_failures(base: FolderState, head: FolderState) -> Iterator[Loosening]:
+    """Yield limits and checks that a pull request newly approves as known failures of cases."""
     before = {name: _failures(path, name) for name, path in base.files(_FAILURES).items()}
     for name, path in head.files(_FAILURES).items():
         document = load_json(path, name)
@@ -238,6 +240,7 @@ def _approved_failures(base: FolderState, head: FolderState) -> Iterator[Looseni
 
 
 def _failures(path: Path, name: str) -> Mapping[str, list[str]]:
+    """The known failures in an approved file, by case; none if the file cannot be read."""
     try:
         data = load_json(path, name).data
     except LlmevalError:
@@ -267,7 +270,7 @@ def _approved_tools(base: FolderState, head: FolderState) -> Iterator[Loosening]
 
 
 def _tools(path: Path, name: str) -> "Mapping[str, tuple[int, str]] | None":
-    """Return line and definition of each tool by name; ``None`` if the file is no such list."""
+    """The line and definition of each approved tool of an MCP server; ``None`` if the file is no tool list."""
     try:
         document = load_json(path, name)
         tools = enumerate(document.data["tools"])
@@ -288,7 +291,7 @@ _EXAMPLE: Final = "allow: [{finding: 'evals/shop.eval.yaml::gate f1 >= 0.7', rea
 
 @dataclass(frozen=True)
 class AllowEntry:
-    """One thing that may be asked less of.
+    """An entry of the ``--allow`` file: a lowered requirement that a pull request may have.
 
     Attributes:
         finding: ``FILE::SUBJECT`` as the command prints it; ``*`` and ``?`` match any characters.
@@ -303,7 +306,7 @@ class AllowEntry:
 
 @dataclass(frozen=True)
 class AllowFile:
-    """The content of the file of ``--allow``."""
+    """The content of the ``--allow`` file of ``llmeval guard``."""
 
     __pydantic_config__: ClassVar = STRICT
 
@@ -311,7 +314,7 @@ class AllowFile:
 
 
 class Ruling(NamedTuple):
-    """A finding with the reason for which it is allowed; empty if it is not."""
+    """A finding of ``llmeval guard`` with the reason that allows it; empty if it is not allowed."""
 
     finding: "Loosening"
     reason: str
@@ -328,7 +331,7 @@ class Ruling(NamedTuple):
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval guard``."""
     parser.description = (
         "Report where the evaluations of the working tree are weaker than those of the commit that a branch left. "
         "Examples: thresholds and gates lowered or removed, expected answers changed, cases deleted, checks weakened, "
@@ -350,6 +353,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _guard(options: Namespace) -> CommandResult:
+    """Run ``llmeval guard``: report requirements on answers that a pull request lowers."""
     for path in (options.output, options.json):
         refuse_input(path, options.allow)
     folder = options.folder.resolve()
@@ -400,7 +404,7 @@ def _refuse_to_import_from(top: Path) -> None:
 def _compare_states(
     base: Path, head: Path, mixed: Path | None, changed: Sequence[str], scratch: Path
 ) -> Iterator[Loosening]:
-    """Yield what two states ask less of: by what their files say, then by what processes with their code say.
+    """Yield the requirements on answers that a pull request lowers, by its files and by what pytest collects.
 
     The code of the head comes last, when everything else is decided: it may change files, and what it says of settings
     and suite files has been said by the code of the base before.
@@ -458,7 +462,7 @@ def _compare_states(
 
 
 def _allowed(path: Path, top: Path, commit: str, base: Path) -> Sequence[AllowEntry]:
-    """Return the entries of a file of what is allowed.
+    """The entries of the ``--allow`` file of ``llmeval guard``.
 
     Raises:
         LlmevalError: It is not committed, was changed by somebody else than the owners of the code, or has faults.
@@ -491,7 +495,7 @@ def _allowed(path: Path, top: Path, commit: str, base: Path) -> Sequence[AllowEn
 
 
 def _owners(base: Path) -> frozenset[str]:
-    """Return the owners that the earlier state of the repository names; a pull request does not name its own."""
+    """The code owners in the base of a pull request, whose own CODEOWNERS does not count."""
     for path in map(base.joinpath, _OWNERS):
         if path.is_file():
             lines = (line.partition("#")[0].split() for line in path.read_text("utf-8", "replace").splitlines())
@@ -500,10 +504,12 @@ def _owners(base: Path) -> frozenset[str]:
 
 
 def _reason(finding: "Loosening", allowed: Sequence[AllowEntry]) -> str:
+    """The reason in the ``--allow`` file for a finding of ``llmeval guard``; empty if it is not allowed."""
     return next((entry.reason for entry in allowed if fnmatchcase(finding.name, entry.finding)), "")
 
 
 def _lines(judged: Sequence[Ruling], commit: str, unused: Sequence[AllowEntry]) -> Iterator[str]:
+    """Yield the lines of ``llmeval guard``: findings, allowed ones, unused allowances and a summary."""
     for finding, _ in judged:
         values = " -> ".join(filter(None, (finding.before, finding.after)))
         yield f"{finding.place}  {finding.subject}: {finding.change}{f': {values}' if values else ''}"
@@ -519,6 +525,7 @@ def _lines(judged: Sequence[Ruling], commit: str, unused: Sequence[AllowEntry]) 
 
 
 def _summary(judged: Sequence[Ruling], commit: str) -> str:
+    """The line that counts the findings of ``llmeval guard``, against which commit."""
     failing = sum(ruling.fails for ruling in judged)
     allowed = sum(bool(ruling.reason) for ruling in judged)
     parts = [f"{counted(failing, 'finding')} not allowed", *([f"{allowed} allowed"] if allowed else [])]
@@ -526,7 +533,7 @@ def _summary(judged: Sequence[Ruling], commit: str) -> str:
 
 
 def guard_text(judged: Sequence[Ruling], commit: str) -> str:
-    """Return the findings as Markdown for a comment on a pull request."""
+    """The findings of ``llmeval guard`` as Markdown for a pull-request comment."""
     lines = [f"### Evaluations, {_summary(judged, commit)}", ""]
     if judged:
         lines += ["| place | what | change | before | now | verdict |", "|---|---|---|---|---|---|"]
@@ -540,6 +547,7 @@ def guard_text(judged: Sequence[Ruling], commit: str) -> str:
 
 
 def _row(judged: Ruling) -> str:
+    """A Markdown table row of the guard's part of a pull-request comment: a finding with its verdict."""
     loosening = judged.finding
     cells = (loosening.place, loosening.subject, loosening.change, loosening.before, loosening.after, judged.verdict)
     return f"| {' | '.join(map(text, cells))} |"

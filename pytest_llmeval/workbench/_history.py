@@ -55,7 +55,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _history(options: Namespace) -> CommandResult:
-
+    """Run ``llmeval history``: print or draw the metrics of a suite over its noted runs and approvals."""
     suite = _suite(options.suite)
     history = read_history(suite, _root(suite))
     if history.faults:
@@ -113,10 +113,12 @@ def _root(suite: Path) -> Path:
 
 
 def _chosen(timeline: Timeline, names: Sequence[str] | None, most: int) -> list[str]:
+    """The metrics of a suite's history to show: the named ones, or else the first few."""
     return [name for name in timeline.metrics if name in names] if names else timeline.metrics[:most]
 
 
 def _lines(timeline: Timeline, names: Sequence[str] | None, last: int) -> Iterator[str]:
+    """Yield the text of ``llmeval history``: a table for each metric, and the gates that failed."""
     points = timeline.points[-last:]
     noted, approved = sum(point.noted for point in timeline.points), sum(point.approved for point in timeline.points)
     cut = f"; the last {last}" if len(points) < len(timeline.points) else ""
@@ -140,6 +142,7 @@ def _lines(timeline: Timeline, names: Sequence[str] | None, last: int) -> Iterat
 
 
 def _table(points: Sequence[Point], changes: Iterable[Sequence[str]], metric: str) -> Iterator[str]:
+    """Yield the table of one metric over the runs of a suite, with changes of basis between the rows."""
     rows = [
         (
             point.when,
@@ -161,10 +164,12 @@ def _table(points: Sequence[Point], changes: Iterable[Sequence[str]], metric: st
 
 
 def _short(value: float | None) -> str:
+    """A metric value that fits the column of a history table."""
     return number(value) if value is None or abs(value) < 1e5 else f"{value:.3g}"  # noqa: PLR2004 (wider than a column)
 
 
 def _gates(point: Point) -> str:
+    """The cell of a history table that sums up the gates of a run."""
     if not point.gates:
         return ""
     judged = sum(outcome != "not_judged" for outcome in point.gates.values())
@@ -242,6 +247,7 @@ def _text(text: str, longest: int | None = None) -> str:
 
 
 def _chart(timeline: Timeline, metric: str, top: int) -> Iterator[str]:
+    """Yield the SVG elements of the chart of one metric in a suite's history."""
     points = timeline.points
     scale = _Scale(points, metric, top)
     last = next((point for point in reversed(points) if point.values.get(metric) is not None), None)
@@ -310,6 +316,7 @@ def _days(points: Sequence[Point], y: int) -> Iterator[str]:
 
 
 def _mark(point: Point, metric: str, x: float, y: float) -> str:
+    """The SVG mark of one run in a history chart, with a tooltip."""
     parts = [f"{point.when} {point.commit[:7]}".rstrip(), f"{metric} {number(point.values[metric])}"]
     parts += [interval(*point.intervals[metric])] if metric in point.intervals else []
     parts += ["approved"] if point.approved else []
@@ -319,12 +326,14 @@ def _mark(point: Point, metric: str, x: float, y: float) -> str:
 
 
 def _dot(x: float, y: float, *, approved: bool = False) -> str:
+    """The SVG shape of a run in a history chart: a circle, or a diamond if its scores were approved."""
     if approved:
         return f'<path class="approved" d="M{x:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5z"/>'
     return f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>'
 
 
 def _legend(y: int) -> Iterator[str]:
+    """Yield the SVG elements of the legend of the history charts."""
     yield f'{_dot(14, y)}<text class="muted" x="24" y="{y + 3}">run</text>'
     yield f'{_dot(64, y, approved=True)}<text class="muted" x="74" y="{y + 3}">approved</text>'
     yield (

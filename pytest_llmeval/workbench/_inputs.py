@@ -416,6 +416,7 @@ class ProjectInputs:
 
 
 def _is_hidden(variable: str, suite: LoadedSuite) -> bool:
+    """Whether the value of an environment variable stays out of a suite's stored inputs, as a secret or as a whole."""
     return variable == _AS_A_WHOLE or is_secret_variable(variable, suite.secret_variables)
 
 
@@ -451,11 +452,13 @@ _COMPILED: Final = (*machinery.EXTENSION_SUFFIXES, ".dll", ".dylib")
 
 
 def _normal(name: str) -> str:
+    """The normalized name of a distribution (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @cache
 def _by_package() -> Mapping[str, list[str]]:
+    """The installed distributions by the top-level names that can be imported from them."""
     return metadata.packages_distributions()
 
 
@@ -473,6 +476,7 @@ def _deciding(suite: LoadedSuite) -> Mapping[str, Any]:
 
 
 def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in a setting of a suite; those that name files are inputs of the suite."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

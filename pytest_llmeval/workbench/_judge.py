@@ -53,7 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _migrate(options: Namespace) -> CommandResult:
-
+    """Run ``llmeval judge migrate``: put a suite's recorded questions to another judge and compare the two."""
     suite = _suite(options.suite)
     with closing(options.cache.open()):  # an unusable store would be reported for each case
         file, recordings = display_path(suite.path, Path.cwd()), _recordings(options)
@@ -75,6 +75,7 @@ def _migrate(options: Namespace) -> CommandResult:
 
 
 def _data(migration: Migration) -> dict[str, Any]:
+    """The comparison of two judges as JSON data: agreement, flips of cases and gates."""
     gates = [{"gate": old.gate, "old": old.outcome, "new": new.outcome} for old, new in migration.gates()]
     flips, agreement = to_builtins(list(migration.flips())), to_builtins(migration.agreement())
     counts = {"compared": len(migration.old.records), "calls": migration.calls}
@@ -82,6 +83,7 @@ def _data(migration: Migration) -> dict[str, Any]:
 
 
 def _suite(path: Path) -> LoadedSuite:
+    """Read the suite file of ``llmeval judge migrate``, which has to ask a judge."""
     suite = open_noted(path.resolve(), path)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
@@ -160,6 +162,7 @@ def _former(model: str, juror: JudgeSpec, approved: Mapping[str, str], place: in
 
 
 def _new(options: Namespace, judge: JudgeSpec, old: JudgeSpec) -> JudgeSpec:
+    """The judge that ``--to`` names, which has to differ from the judge so far."""
     new = _spec_of("--to", options.to, judge, options.base_url)
     if new.provider == "fixture":
         raise OptionError(f"--to: found {options.to!r}, expected a model: a fixture judges in pytest only")
@@ -202,6 +205,7 @@ def _approved_judge(suite: LoadedSuite, key: SuiteKey) -> Mapping[str, str]:
 
 
 def _with(spec: JudgeSpec, parameters: Mapping[str, Any]) -> JudgeSpec:
+    """A judge's settings with the request parameters that approved scores were made with."""
     return replace(
         spec,
         temperature=parameters.get("temperature"),
@@ -212,6 +216,7 @@ def _with(spec: JudgeSpec, parameters: Mapping[str, Any]) -> JudgeSpec:
 
 
 def _report(migration: Migration) -> Iterator[str]:
+    """Yield the lines of ``llmeval judge migrate``: agreement, metrics, flipped cases and gates."""
     variant = f"[{migration.key.variant}]" if migration.key.variant else ""
     label = next(iter(migration.shifts))
     old, new = (side.judges[label]["model"] for side in (migration.old, migration.new))
@@ -252,6 +257,7 @@ def _moved(migration: Migration) -> Iterator[str]:
 
 
 def _named(title: str, lines: list[str]) -> Iterator[str]:
+    """Yield a titled list of the first lines of a judge migration's report, with the number of further ones."""
     if not lines:
         yield f"{title}: none"
         return
@@ -262,6 +268,7 @@ def _named(title: str, lines: list[str]) -> Iterator[str]:
 
 
 def _approved(migration: Migration) -> str:
+    """Approve a judge migration, and return the lines about the bridge in the score file."""
     from datetime import UTC, datetime
 
     written_to, notes = approve_migration(

@@ -123,6 +123,7 @@ _ASKS_LESS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 def _settings(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
+    """Yield settings of a suite whose change asks less of answers, or may do so."""
     for key, old in base.settings.items():
         new = head.settings.get(key)
         if old != new and _ASKS_LESS.get(key, lambda *_: True)(old, new):
@@ -184,6 +185,7 @@ def _gates(base: Sequence[GateDump], head: Sequence[GateDump]) -> Iterator[Loose
 
 
 def _about(gate: Gate) -> tuple[object, ...]:
+    """The subject of a gate, by which gates of two states of a suite are matched."""
     return gate.tags, gate.metric, gate.statistic, gate.by, gate.system, gate.against
 
 
@@ -230,6 +232,7 @@ def _range(gate: LimitGate) -> tuple[tuple[float, bool], tuple[float, bool]]:
 
 
 def _evaluators(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
+    """Yield changes of the judge and of evaluators between two states of a suite."""
     if base.settings["judge"] != head.settings["judge"]:
         keys, now = ([key for key in JUDGE_KEYS if key in side.written] for side in (base, head))
         if keys:
@@ -292,6 +295,7 @@ def _is_as_strict(old: CheckDump, new: CheckDump) -> bool:
 
 
 def _is_tighter(key: str, before: Any, after: Any) -> bool:
+    """Whether the new value of a check's key, such as ``max_words``, is at least as strict as the old one."""
     if before == after:
         return True
     if isinstance(before, int | float) and isinstance(after, int | float):
@@ -316,6 +320,7 @@ def case_pairs(base: Mapping[str, str], head: Mapping[str, str]) -> dict[str, st
 
 
 def _cases(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
+    """Yield what the cases of a suite's later state ask less of: removed ones, and changes of the others."""
     pairs = case_pairs(base.contents, head.contents)
     for name, old in base.cases.items():
         if name not in pairs:
@@ -326,6 +331,7 @@ def _cases(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
 
 
 def _case(base: SuiteDump, head: SuiteDump, name: str, now: str) -> Iterator[Loosening]:
+    """Yield what one case asks less of in a suite's later state: input, expectation, labels, tags, limits, checks."""
     old, new, whose = base.cases[name], head.cases[now], f"of case {now}"
     for part in ("input", "expected"):
         before, after = (case.parts.get(part, MISSING) for case in (old, new))
@@ -405,6 +411,7 @@ def _blind_cases(base: LoadedState, head: LoadedState, registry: "Registry") -> 
 
 
 def _answered(case: Case, mutant: Mutant) -> Case:
+    """Return a case with the wrong answer of a mutant."""
     return case_replace(case, prediction=mutant.changed.prediction, origin=None)
 
 

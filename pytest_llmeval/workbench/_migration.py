@@ -216,6 +216,7 @@ def judged_labels(suite: LoadedSuite) -> list[str]:
 
 
 def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
+    """The message that two judges cannot be compared on any case of a suite, with the first reason."""
     reason = next(iter(left_out.values()), "it has no case")
     return f"{key.display_path}: nothing can be compared: {reason}"
 
@@ -245,19 +246,23 @@ def _run(
 
 
 def _lacks(record: CaseRecord) -> bool:
+    """Whether the record of a judged case lacks scores because of errors."""
     return bool(record.errors) or any(observation.errored for observation in record.observations.values())
 
 
 def _why(record: CaseRecord) -> str:
+    """The first error in the record of a judged case; empty if there is none."""
     partly = (why for observation in record.observations.values() for why in observation.errored.values())
     return next(chain(record.errors.values(), partly), "")
 
 
 def _comparable_records(records: Sequence[CaseRecord], left_out: Mapping[str, str]) -> list[CaseRecord]:
+    """The records of the cases that both judges scored."""
     return [record for record in records if record.id not in left_out]
 
 
 def _summary(suite: LoadedSuite, records: Sequence[CaseRecord]) -> Result:
+    """The metrics of a suite over the records of one judge."""
     return summarize(
         suite.metrics, records, group_by=suite.group_by, confidence=suite.confidence, cluster_by=suite.cluster_by
     )
@@ -389,6 +394,7 @@ def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterat
 
 
 def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement:
+    """The agreement of two judges on the questions of one judge mode, from pairs of scores."""
     import numpy as np
 
     alpha = agreement_alpha(pairs)
@@ -459,6 +465,7 @@ def _shifts(migration: Migration, label: str, approved: CaseStatistics) -> Mappi
 
 
 def _notes(migration: Migration, approved: CaseStatistics, bridges: list[Bridge]) -> list[str]:
+    """The remarks of an approved judge migration: cases that it could not compare, and gates without a bridge."""
     notes = []
     for bridge in bridges:
         others = len(migration.old.records) - len(_same(migration, bridge.label, approved))
@@ -474,6 +481,7 @@ def _notes(migration: Migration, approved: CaseStatistics, bridges: list[Bridge]
 
 
 def _bridge(migration: Migration, label: str, scores: SuiteScores, approved: CaseStatistics, stamp: Stamp) -> Bridge:
+    """The bridge between two judges for one evaluator, as the score file stores it."""
     old, new, was = migration.old.judges[label], migration.new.judges[label], scores.comparable.judges.get(label, {})
     changed = [name for name in sorted({*old, *was}) if old.get(name) != was.get(name)]
     if changed:

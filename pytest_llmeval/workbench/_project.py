@@ -92,6 +92,7 @@ def find_target(folder: Path, name: str) -> TargetPlace:
 
 
 def _modules(folder: Path) -> Iterator[str]:
+    """Yield the names of the modules and packages in a folder of a project."""
     with suppress(OSError):
         for path in folder.iterdir():
             if path.suffix == ".py" or (path / "__init__.py").is_file():
@@ -99,6 +100,7 @@ def _modules(folder: Path) -> Iterator[str]:
 
 
 def _check(name: str, file: Path, attribute: str) -> None:
+    """Check that a module defines the target function of ``llmeval init``, and that it takes one input."""
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except (SyntaxError, ValueError) as error:
@@ -124,6 +126,7 @@ def _defined(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def _takes_one(arguments: ast.arguments) -> bool:
+    """Whether a function can be called with one positional argument, as a target is."""
     positional = [*arguments.posonlyargs, *arguments.args]
     required = len(positional) - len(arguments.defaults)
     named = any(default is None for default in arguments.kw_defaults)
@@ -317,6 +320,7 @@ _SUBMODULE: Final = "160000 "
 
 
 def _is_ignored(top: Path, name: str) -> bool:
+    """Whether git ignores a folder of a repository."""
     try:
         run_git(top, "check-ignore", "--quiet", "--", f"{name}/")
     except GitError:
@@ -368,6 +372,7 @@ def fork_point(folder: Path, base: str | None = None) -> str:
 
 
 def _usual_bases() -> tuple[str, ...]:
+    """The commits that a pull request may start from: the base that CI names, or else the main branch."""
     of_github, of_gitlab = os.environ.get("GITHUB_BASE_REF"), os.environ.get("CI_MERGE_REQUEST_DIFF_BASE_SHA")
     return (f"origin/{of_github}",) if of_github else (of_gitlab,) if of_gitlab else _MAIN
 

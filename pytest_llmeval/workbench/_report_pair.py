@@ -69,6 +69,7 @@ class ReportPair:
 
 
 def _name(suite: SuiteReport, *, bare: bool) -> tuple[str, str]:
+    """The identity of a suite in a report, by which the suites of two reports are matched."""
     return suite.path, suite.base_name if bare else suite.suite
 
 
@@ -116,6 +117,7 @@ class PairedScores(NamedTuple):
 
 
 def _scored(suite: SuiteReport, metric: str) -> bool:
+    """Whether a case of a suite in a report has a score of a metric."""
     return any(case.metrics.get(metric) is not None for case in suite.cases)
 
 
@@ -243,6 +245,7 @@ def _records(suite: SuiteReport, evaluator: RecordedScores) -> list[CaseRecord]:
 
 
 def _record(case: CaseReport, evaluator: RecordedScores) -> CaseRecord:
+    """A case of a report as a record whose counts are its scores, for the comparison of two reports."""
     counts: dict[str, Any] = {}
     for name in evaluator.metrics:
         score = case.metrics.get(name)

@@ -74,7 +74,7 @@ def add_approve(parser: ArgumentParser) -> None:
 
 
 def _approve(options: Namespace) -> CommandResult:
-
+    """Run ``llmeval approve``: note failed cases of a report as known failures of their suite."""
     suites = [suite for suite in read_report(options.report).suites if options.suite in (None, suite.suite, suite.path)]
     if not suites:
         raise LlmevalError(f"{options.report} has no suite {options.suite!r}")
@@ -123,6 +123,7 @@ def _failed(name: str, suites: Sequence[SuiteReport], report: Path) -> tuple[Sui
 
 
 def _named(name: str, suites: Sequence[SuiteReport]) -> Iterator[tuple[SuiteReport, CaseReport]]:
+    """Yield the cases of an id in the suites of a report, each with its suite."""
     for suite in suites:
         yield from ((suite, case) for case in suite.cases if case.id == name)
 
@@ -151,6 +152,7 @@ def add_html(parser: ArgumentParser) -> None:
 
 
 def _html(options: Namespace) -> CommandResult:
+    """Run ``llmeval html``: write the HTML page of reports, or the site of a folder of reports."""
     if any(path.is_dir() for path in options.reports):
         return _site(options)
     output = options.output or options.reports[0].with_suffix(".html")

@@ -45,6 +45,7 @@ def add_actions(actions: "_SubParsersAction[ArgumentParser]") -> None:
 
 @contextmanager
 def _opened(options: Namespace) -> Iterator[Requests]:
+    """Open the store of deferred judge requests beside the verdict cache."""
     path = options.cache.coordination
     if not path.exists():
         raise LlmevalError(
@@ -56,6 +57,7 @@ def _opened(options: Namespace) -> Iterator[Requests]:
 
 
 def _read_replies(options: Namespace) -> CommandResult:
+    """Run ``llmeval judge replies``: store the verdicts in the result files of a batch service."""
     lines: list[str] = []
     faults: list[Fault] = []
     data: dict[str, Any] = {}
@@ -79,6 +81,7 @@ def _read_replies(options: Namespace) -> CommandResult:
 
 
 def _counts(read: ReadReplies) -> Iterator[str]:
+    """Yield how many replies of a batch result file were stored, known before, failed or foreign."""
     yield f"{counted(read.stored, 'verdict')} stored"
     if read.known:
         yield f"{read.known} known before"
@@ -98,6 +101,7 @@ def _reasons(read: ReadReplies) -> Iterator[str]:
 
 
 def _show_requests(options: Namespace) -> CommandResult:
+    """Run ``llmeval judge requests``: list deferred judge requests by model, with their tokens and cost."""
     with _opened(options) as requests:
         pending = [request for request in requests.pending() if options.model in (None, request.model)]
     if options.output is not None:
@@ -131,4 +135,5 @@ def _sums(requests: Sequence[DeferredRequest]) -> dict[str, Any]:
 
 
 def _usd(cost: float | None) -> str:
+    """The cost of deferred judge requests in dollars; ``n/a`` if unknown."""
     return "n/a" if cost is None else f"{cost:.4f}"

@@ -122,6 +122,7 @@ _CANNOT_TELL = 2
 
 
 def _score(options: Namespace) -> CommandResult:
+    """Run ``llmeval score``: score the recorded predictions of a suite, without calling its target."""
     from pytest_llmeval.baselines import SnapshotMode
     from pytest_llmeval.cli import run_result
     from pytest_llmeval.run import Checkout, RunTerms, finish_run

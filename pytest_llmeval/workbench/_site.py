@@ -42,6 +42,8 @@ class ListedRun(NamedTuple):
 
 
 class _Whole(Struct):
+    """The parts of a JSON report, unparsed, so that the run list of a site skips its cases."""
+
     run: Raw
     schema_version: int = 0
     suites: list[dict[str, Raw]] = []
@@ -74,10 +76,12 @@ def list_report(path: Path, root: Path) -> ListedRun:
 
 
 def _report_fault(path: Path, why: str) -> SuiteError:
+    """The error about a JSON report that the site of runs cannot list."""
     return SuiteError([Fault(str(path), 0, 0, "", why)])
 
 
 def _without_cases(suite: Mapping[str, Raw]) -> SuiteReport:
+    """Parse a suite of a JSON report without its cases."""
     parts = {name: value for name, value in suite.items() if name not in _UNREAD}
     return msgspec.json.decode(_joined({**parts, "cases": Raw(b"[]")}), type=SuiteReport)
 
@@ -125,6 +129,7 @@ def to_index(runs: Sequence[ListedRun], linked: Collection[Path], faults: Sequen
 
 
 def _run_row(run: ListedRun, *, is_linked: bool) -> dict[str, Any]:
+    """The data of a run in the table of a site's list of runs."""
     start = run.report.run
     metrics = [
         f"{suite.suite}: {name} {_with_interval(suite.metrics[name])}"
@@ -148,6 +153,7 @@ def _followed(suite: SuiteReport) -> Sequence[str]:
 
 
 def _with_interval(value: MetricValue) -> str:
+    """A metric value with its confidence interval, if it has one, in the list of runs."""
     interval = "" if value.low is None or value.high is None else f" ({number(value.low)}..{number(value.high)})"
     return f"{number(value.value)}{interval}"
 
@@ -163,6 +169,7 @@ def _trends(suite: str, runs: Sequence[ListedRun]) -> Iterator[_Trend]:
 
 
 def _draw_trend(metric: str, values: Sequence[MetricValue]) -> _Trend:
+    """The line and interval band of a metric over the runs of a suite, as SVG coordinates."""
     middle = [float(value.value) for value in values if value.value is not None]
     lows = [value if bounds.low is None else float(bounds.low) for bounds, value in zip(values, middle, strict=True)]
     highs = [value if bounds.high is None else float(bounds.high) for bounds, value in zip(values, middle, strict=True)]

@@ -122,6 +122,7 @@ def source_links(repository: JobRepository, commits: Sequence[str], paths: Seque
 
 
 def _prefix(checkout: str, paths: Sequence[str]) -> str:
+    """The folder, relative to the top of the checkout, that a report's suite paths start from."""
     here = Path.cwd()
     top = Path(checkout).resolve() if checkout else _top(here)
     for folder in (here, *here.parents):

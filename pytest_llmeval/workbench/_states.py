@@ -83,6 +83,7 @@ def _environment(folder: Path, top: Path, home: Path) -> dict[str, str]:
 
 
 def _is_project(path: Path, top: Path) -> bool:
+    """Whether a path is the project's own code, and not an environment or installed packages inside of it."""
     return path.is_relative_to(top) and not path.is_relative_to(sys.prefix) and "site-packages" not in path.parts
 
 
@@ -188,6 +189,7 @@ def _compare_code(
 
 
 def _is_known(file: str, test: str, known: Collection[str]) -> bool:
+    """Whether a finding already names a test, so that the change of its code is no further finding."""
     within = test.partition("[")[0].replace("::", ".")
     return any(name.startswith(f"{file}::") and name.endswith(f" {within}") for name in known)
 
@@ -234,6 +236,7 @@ def compare_items(
 
 
 def _asks_less(option: str, before: str, after: str) -> bool:
+    """Whether a changed pytest option or setting asks less of answers than before."""
     if option == "addopts":
         return not {*after.split()} <= {*before.split()}
     return before == "True" if option in _DEMANDS else after != "False"

@@ -162,6 +162,7 @@ class SuiteDump(Struct, frozen=True):
 
 
 def _nearest(lines: Mapping[str, int], place: Sequence[str | int], otherwise: int = 0) -> int:
+    """The line of a suite file that has a value, or that of the nearest value around it."""
     names = ("/".join(map(str, place[:length])) for length in range(len(place), 0, -1))
     return next((lines[name] for name in names if name in lines), otherwise)
 
@@ -203,6 +204,7 @@ def dump_suite(
 
 
 def _plain(value: Any) -> Any:
+    """A value of a suite as JSON data, without addresses of objects, which differ between processes."""
     return to_builtins(value, enc_hook=lambda other: _ADDRESS.sub("", str(other)))
 
 
@@ -216,10 +218,12 @@ def _lines(document: Document, place: tuple[str | int, ...], data: Any) -> dict[
 
 
 def _keys(data: Any) -> Iterable[str | int]:
+    """The keys of a mapping, or the indices of a list, in a suite file."""
     return data if isinstance(data, Mapping) else range(len(data) if isinstance(data, list) else 0)
 
 
 def _evaluators(suite: LoadedSuite, entries: Any, lines: Mapping[str, int]) -> Iterator[tuple[str, EvaluatorDump]]:
+    """Yield the evaluators of a suite by label, as data for ``llmeval guard``; checks are apart."""
     numbers: dict[str, int] = {}
     for number, entry in enumerate(entries if isinstance(entries, list) else ()):
         for name in [entry] if isinstance(entry, str) else [entry.get("as"), *entry]:
@@ -246,6 +250,7 @@ def _cases(
     document: Document | None,
     lines: Mapping[str, int],
 ) -> Iterator[tuple[str, CaseDump]]:
+    """Yield the cases of a suite by id, as data for ``llmeval guard``."""
     contents, answers = contents_of(suite), defaultdict[str, list[Any]](list)
     for case in chain(suite.cases, *(system.cases for system in suite.systems.values())):
         inner = case.prediction.get("answer") if isinstance(case.prediction, dict) else None
@@ -276,6 +281,7 @@ def _cases(
 
 
 def _checks(checks: "Iterable[Check]", kinds: "Mapping[str, CheckKind]", lines: Mapping[str, int]) -> list[CheckDump]:
+    """The checks of a suite or a case, as data for ``llmeval guard``."""
     return [
         CheckDump(
             check.name,

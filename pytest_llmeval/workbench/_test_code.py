@@ -131,6 +131,7 @@ def compare_plugins(before: Path, after: Path, name: str) -> Iterator[Loosening]
 
 
 def _kind(path: Path) -> str:
+    """The noun for a Python file that pytest imports: conftest or plugin."""
     return "conftest" if path.name == CONFTEST else "plugin"
 
 
@@ -177,6 +178,7 @@ def _acts(node: ast.AST, own: Collection[str]) -> bool:
 
 
 def _called(function: ast.expr) -> str:
+    """The name of a called function, without its module."""
     return getattr(function, "attr", getattr(function, "id", ""))
 
 
@@ -234,6 +236,7 @@ def code_of_test(path: Path, test: str, fixtures: Iterable[str], top: Path) -> s
 
 
 def _body(path: Path) -> list[ast.stmt]:
+    """The top-level statements of a Python file; none if it cannot be parsed."""
     try:
         return ast.parse(text_of(path)).body
     except (SyntaxError, ValueError, RecursionError):

@@ -84,6 +84,7 @@ def _evaluating_lines(path: Path) -> list[str]:
 def _compare(
     name: str, old: Document, steps: list[_EvaluatingStep], new: Document, later: list[_EvaluatingStep]
 ) -> Iterator[Loosening]:
+    """Yield evaluating steps of a CI workflow that are gone, or that run or fail under other conditions."""
     for step in steps:
         subject = f"step {excerpt(as_line(step.commands, _MOST), _LONGEST)}"
         same = [candidate for candidate in later if candidate.commands == step.commands]
@@ -97,6 +98,7 @@ def _compare(
 
 
 def _document(path: Path, name: str) -> Document | None:
+    """A CI workflow file; ``None`` if it cannot be read."""
     try:
         return read_document(path, name)
     except (LlmevalError, OSError):
@@ -106,6 +108,7 @@ def _document(path: Path, name: str) -> Document | None:
 def _within(
     value: Any, place: tuple[str | int, ...], conditions: Mapping[str, Any], top: Path
 ) -> Iterator[_EvaluatingStep]:
+    """Yield the evaluating steps inside a value of a CI workflow, with the conditions that they run under."""
     if isinstance(value, Mapping):
         own = {
             str(key): inner
@@ -146,10 +149,12 @@ def _for_later(step: Mapping[Any, Any]) -> str:
 
 
 def _has_commands(value: Any) -> bool:
+    """Whether a value of a CI workflow contains commands."""
     if isinstance(value, Mapping):
         return any(_commands(key, value) or _has_commands(inner) for key, inner in value.items())
     return isinstance(value, list) and any(map(_has_commands, value))
 
 
 def _described(conditions: Mapping[str, Any]) -> str:
+    """The conditions that an evaluating CI step runs under, as one line."""
     return as_line({key.partition(" ")[2]: value for key, value in conditions.items()}, 100_000) if conditions else ""

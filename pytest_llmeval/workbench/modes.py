@@ -82,6 +82,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _modes(options: Namespace) -> CommandResult:
+    """Run ``llmeval modes``: report the failure modes in files of notes, and with ``--suggest`` propose new ones."""
     files = options.files or [Path(MODES_FILE)]
     refuse_input(options.output, *files)
     book = read_modes(files)
@@ -100,7 +101,7 @@ def _modes(options: Namespace) -> CommandResult:
 
 
 def _suggest(book: ModeBook, path: Path, options: Namespace) -> Sequence[ModeProposed]:
-
+    """Ask a judge to propose failure modes from the notes of reviewers."""
     if options.judge_model is None:
         raise LlmevalError("--suggest needs a judge: pass --judge-model PROVIDER:NAME")
     asking = structs.replace(
@@ -206,6 +207,7 @@ def weighted_interval(
 
 
 def _weighted_mean(weights: Sequence[float], parts: Sequence[float]) -> float:
+    """The weighted mean of the parts of answers that have a failure mode, at most 1."""
     weighted = math.fsum(weight * part for weight, part in zip(weights, parts, strict=True))
     return min(weighted / math.fsum(weights), 1.0)
 
@@ -354,6 +356,7 @@ def trend(book: ModeBook, cluster_by: str | None = None) -> Iterator[str]:
 
 
 def _values(note: ModeNote, by: str) -> Iterator[str]:
+    """Yield the values of a noted answer by which ``llmeval modes --by`` groups notes: run, system or label."""
     if by == "run":
         yield from filter(None, [note.run])
     elif by == "system":
@@ -363,12 +366,14 @@ def _values(note: ModeNote, by: str) -> Iterator[str]:
 
 
 def _examples(notes: Sequence[ModeNote], mode: str) -> Iterator[str]:
+    """Yield the lines of example notes on a failure mode, those with words first."""
     having = [note for note in notes if mode in note.modes]
     for note in sorted(having, key=lambda each: (not each.note, each.at, each.by))[:_EXAMPLES]:
         yield f"{listed(note.cases) or note.answer}: {excerpt(note.note, _WIDTH) if note.note else '(no note)'}"
 
 
 def _saturated(notes: Sequence[ModeNote]) -> Iterator[str]:
+    """Yield the line on whether more notes would show more failure modes."""
     reached = saturation(notes)
     yield (
         f"no new mode in the last {counted(reached.quiet, 'note')}; a mode as frequent as {_RARE:.0%} would have been "
@@ -377,6 +382,7 @@ def _saturated(notes: Sequence[ModeNote]) -> Iterator[str]:
 
 
 def _agreed(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[str]:
+    """Yield the lines on how far reviewers agree about failure modes."""
     for agreement in mode_agreements(notes, modes):
         alpha = number(agreement.alpha) if math.isfinite(agreement.alpha) else "undefined"
         left, right = agreement.people
@@ -387,6 +393,7 @@ def _agreed(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[str]:
 
 
 def _proposals(book: ModeBook) -> Iterator[str]:
+    """Yield the lines on failure modes that a judge proposed and nobody has accepted."""
     for proposal in book.proposals:
         text = f" ({excerpt(proposal.text, _WIDTH)})" if proposal.text else ""
         answers = counted(len(proposal.answers), "answer")
@@ -480,6 +487,7 @@ def propose_modes(book: ModeBook, path: Path, spec: JudgeSpec, options: JudgeOpt
 
 
 def _prints_of(notes: Sequence[ModeNote], numbers: Sequence[int]) -> tuple[Any, ...]:
+    """The fingerprints of the noted answers in a group that a judge formed, by the numbers of their notes."""
     return tuple(dict.fromkeys(notes[number - 1].prints for number in numbers if 1 <= number <= len(notes)))
 
 
@@ -487,10 +495,12 @@ _HEADERS = ("mode", "share", "95% interval", "answers")
 
 
 def _cells(shares: Sequence[ModeShare]) -> list[tuple[str, str, str, str]]:
+    """The table cells of the shares of failure modes, with intervals."""
     return [(share.mode, number(share.value), interval(share.low, share.high), str(share.answers)) for share in shares]
 
 
 def _lines(report: ModeReport) -> Iterator[str]:
+    """Yield the text of ``llmeval modes``: shares, examples and findings."""
     yield report.title
     tables = [("", report.shares), *report.groups]
     for heading, shares in tables if report.shares else ():
@@ -505,6 +515,7 @@ def _lines(report: ModeReport) -> Iterator[str]:
 
 
 def _page(report: ModeReport) -> str:
+    """The HTML page of ``llmeval modes``."""
     from importlib.resources import files
 
     tables = [[heading, _cells(shares)] for heading, shares in [("All answers", report.shares), *report.groups]]

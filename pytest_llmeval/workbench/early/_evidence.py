@@ -234,6 +234,7 @@ class _Finding(NamedTuple):
 
 
 def _all_passed(findings: Sequence[_Finding]) -> int | None:
+    """The number of cases after which all parts of a gate passed; ``None`` if one has not."""
     times = [finding.passed for finding in findings if finding.passed is not None]
     return max(times) if len(times) == len(findings) else None
 
@@ -246,6 +247,7 @@ def _findings(
     level: float,
     parts: Sequence[PartScores],
 ) -> Iterator[_Finding]:
+    """Yield what each bound of a gate says of one part of the cases, to decide the gate early."""
     import numpy as np
 
     assert metric.low is not None
@@ -295,6 +297,7 @@ def _place_of(seen: "npt.NDArray[np.bool_]", count: int) -> int | None:
 
 
 def _result(gate: Gate, finding: _Finding, outcome: Literal["passed", "failed"], groups: int = 1) -> GateResult:
+    """The result of a gate that was decided early, with its evidence in words."""
     cases = f"{finding.cases} of {counted(finding.total, 'case')}"
     where = f"{finding.group}: " if gate.by and outcome == "failed" else ""
     if gate.by and outcome == "passed":
@@ -307,4 +310,5 @@ def _result(gate: Gate, finding: _Finding, outcome: Literal["passed", "failed"],
 
 
 def _evidence(value: float) -> str:
+    """The weight of evidence as a text; "certain" if nothing can change the verdict."""
     return "certain" if math.isinf(value) else f"{value:.3g}"

@@ -139,6 +139,7 @@ def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, Ea
 
 
 def _extrapolated(count: int, cases: int, others: int) -> int:
+    """The calls that cases which did not run would have made, at the rate of those that ran."""
     return round(count / cases * others) if cases else 0
 
 
@@ -294,6 +295,7 @@ def _is_mean(table: Table, metric: str, rows: "npt.NDArray[np.intp]") -> bool:
 
 
 def _mask(values: Sequence[bool]) -> "npt.NDArray[np.bool_]":
+    """A boolean array that selects cases."""
     import numpy as np
 
     return np.array(values, dtype=bool)
@@ -312,6 +314,7 @@ def _between(looks: Mapping[str, _GatesSoFar]) -> Iterator[tuple[str, _GateQuest
 
 
 def _pair(system: _GatesSoFar, other: _GatesSoFar) -> "RunPairing":
+    """The pairing of two systems' cases that ran so far; cases still to come count as not run."""
     from pytest_llmeval.numbers import CaseStatistics, RunPairing
 
     run, baseline = (
@@ -323,6 +326,7 @@ def _pair(system: _GatesSoFar, other: _GatesSoFar) -> "RunPairing":
 
 
 def _to_come(state: _GatesSoFar) -> set[str]:
+    """The ids of the cases of a suite that have not run yet."""
     return {record.id for record in state.run.records} - set(state.names)
 
 

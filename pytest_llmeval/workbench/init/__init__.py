@@ -68,6 +68,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _init(options: Namespace) -> CommandResult:
+    """Run ``llmeval init``: write a first suite, its settings and a CI workflow into a project."""
     folder, lines, steps = options.folder, [], []
     try:
         target = find_target(folder, options.target) if options.target else None
@@ -96,6 +97,7 @@ def _init(options: Namespace) -> CommandResult:
 
 
 def _next(rag: RagSuite | None) -> Iterator[str]:
+    """Yield the commands that ``llmeval init`` suggests as next steps."""
     run, *others = _NEXT
     if rag is not None:
         yield f"{run} --llmeval-plan"
@@ -116,6 +118,7 @@ def _is_good(path: Path) -> bool:
 
 
 def _steps(project: Project, host: str, target: TargetPlace | None, rag: RagSuite | None) -> Iterator[_Step]:
+    """Yield the files that ``llmeval init`` writes, extends or leaves alone."""
     if rag is not None:
         yield _Step(rag.path, rag.text)
     elif target is None and any((project.folder / _SUITES).glob("test_*.py")):
@@ -147,6 +150,7 @@ def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
 
 
 def _ignored(project: Project) -> Iterator[_Step]:
+    """Yield the step of ``llmeval init`` that makes git ignore the files of runs."""
     present = project.lines(".gitignore")
     missing = [pattern for pattern in _IGNORED if not {pattern, pattern.rstrip("/"), f"/{pattern}"} & present]
     if missing:
@@ -156,6 +160,7 @@ def _ignored(project: Project) -> Iterator[_Step]:
 
 
 def _workflow(project: Project, host: str, rag: RagSuite | None) -> Iterator[_Step]:
+    """Yield the step of ``llmeval init`` that writes the CI workflow for GitHub or GitLab."""
     place = ".github/workflows/evals.yml" if host == "github" else ".gitlab-ci.yml"
     root = project.repository
     if root is not None and root != project.folder.resolve():
@@ -203,6 +208,7 @@ def _judge_in_ci(rag: RagSuite, host: str) -> str:
 
 
 def _template(name: str) -> str:
+    """The text of a template of ``llmeval init``."""
     return files("pytest_llmeval.workbench").joinpath("templates", name).read_text(encoding="utf-8")
 
 

@@ -176,6 +176,7 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
 
 
 def _folded(name: str) -> str:
+    """A column name without differences of case, spaces and hyphens, to compare with usual names."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
@@ -191,6 +192,7 @@ def _splits(texts: Sequence[str], mark: str) -> bool:
 
 
 def _are_ids(file: QuestionFile, column: str) -> bool:
+    """Whether the cells of a question file's column are usable as case ids: present, valid and unique."""
     ids = [case_id(row.get(column)) for row in file.rows]
     return len({*ids}) == len(ids) and all(id_ and not id_fault(id_) for id_ in ids)
 
@@ -312,10 +314,12 @@ def _places(values: Sequence[Any], path: str = "", depth: int = 0) -> Iterator[t
 
 
 def _keys(path: str) -> list[str]:
+    """The keys in the JMESPath of a part of an answer."""
     return [key.strip('"') for key in path.replace("[]", "").split(".")]
 
 
 def _are_texts(values: Sequence[Any]) -> bool:
+    """Whether all values at a path of an answer are texts."""
     return all(isinstance(value, str) for value in values)
 
 

@@ -159,7 +159,7 @@ def add_rag_arguments(parser: ArgumentParser) -> None:
 
 
 def _part(text: str) -> tuple[str, str]:
-
+    """Parse ``--part NAME=PATH``: where an application's answer has its text, passages or documents."""
     name, separator, path = text.partition("=")
     if name not in ("answer", "contexts", "documents") or not separator:
         raise ArgumentTypeError(f"found {text!r}, expected answer=PATH, contexts=PATH or documents=PATH")
@@ -203,14 +203,17 @@ def rag_suite(options: Namespace, folder: Path, suites: str, target: TargetPlace
 
 
 def _stem(path: Path) -> str:
+    """The name of the suite file for a file of questions, without characters that file names lack."""
     return re.sub(r"[^\w-]+", "_", path.stem) or "questions"
 
 
 def _columns(columns: QuestionColumns) -> str:
+    """The columns that were recognized in a file of questions, as a line."""
     return ", ".join(f"{part}: {column}" for part, column in columns._asdict().items() if column)
 
 
 def _judge(options: Namespace) -> JudgeSpec | None:
+    """The judge that ``llmeval init --rag --judge`` names; ``None`` without one."""
     if options.judge is None:
         if options.judge_url is not None:
             raise LlmevalError("--judge-url needs a model: pass --judge, such as --judge openai:MODEL")
@@ -282,6 +285,7 @@ def _lines(findings: _Findings) -> Iterator[str]:
 
 
 def _source(findings: _Findings) -> Iterator[str]:
+    """Yield the lines of the ``source`` key of a new RAG suite: file, format and fields."""
     columns, file = findings.columns, findings.file
     yield "source:"
     yield f"  format: {file.format}"
@@ -305,6 +309,7 @@ def _source(findings: _Findings) -> Iterator[str]:
 
 
 def _parts(findings: _Findings) -> Iterator[str]:
+    """Yield the lines of the ``parts`` key of a new RAG suite: paths into an answer."""
     if findings.shape is None:
         yield "# parts: {answer: text, contexts: 'sources[].text'}  # where an answer that is an object has its parts"
         return
@@ -318,6 +323,7 @@ def _parts(findings: _Findings) -> Iterator[str]:
 
 
 def _evaluators(findings: _Findings) -> Iterator[str]:
+    """Yield the lines of the ``evaluators`` key of a new RAG suite."""
     expected, claims = findings.columns.expected, findings.claims
     if expected or claims or findings.compares_ids:
         yield "evaluators:"
@@ -345,6 +351,7 @@ def _evaluators(findings: _Findings) -> Iterator[str]:
 
 
 def _judge_lines(judge: JudgeSpec) -> Iterator[str]:
+    """Yield the line of the ``judge`` key of a new RAG suite."""
     settings = [f"model: {json.dumps(judge.model)}"]
     if judge.base_url is not None:
         settings.append(f"base_url: {json.dumps(judge.base_url)}")
@@ -354,7 +361,7 @@ def _judge_lines(judge: JudgeSpec) -> Iterator[str]:
 
 
 def _gates(findings: _Findings, count: int) -> Iterator[str]:
-    """Yield gates that can decide with so many cases."""
+    """Yield the lines of the ``gates`` key of a new RAG suite: gates that can decide with so many cases."""
     metrics = findings.gated
     plan = Plan(ScoreSpread(_SPREAD**2), allowed=_MAX_DROP, tests=max(1, len(metrics)), room=1.0)
     detectable = plan.detectable(count)

@@ -52,6 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _share(text: str) -> float:
+    """Parse an option of ``llmeval mutate`` that is a share from 0 to 1."""
     value = number(text)
     if not 0 <= value <= 1:
         raise ArgumentTypeError(f"found {text!r}, expected a share from 0 to 1")
@@ -59,7 +60,7 @@ def _share(text: str) -> float:
 
 
 def _mutate(options: Namespace) -> CommandResult:
-
+    """Run ``llmeval mutate``: break recorded answers and list the mutants that a suite does not notice."""
     if options.changed is (options.suite is not None):
         raise LlmevalError("expected a SUITE or --changed, and not both")
     paths = _changed_suites(options.base) if options.changed else [options.suite]

@@ -215,6 +215,7 @@ def _for_suite(mutators: Sequence[Mutator], suite: LoadedSuite) -> list[Mutator]
 
 
 def _expects_else(other: Case, case: Case) -> bool:
+    """Whether another case expects another answer than a case, so that its answer would be wrong there."""
     if other.expected is None and case.expected is None:
         return bool(other.input != case.input)
     return bool(other.expected != case.expected)

@@ -53,6 +53,7 @@ def _of_text(change: _TextChange, *, prose: bool = False) -> AnswerChange:
 
 
 def _is_code(text: str) -> bool:
+    """Whether an answer looks like code or data, which mutators of prose leave alone."""
     return "{" in text or "```" in text or text.lstrip()[:1] in ("[", "<")
 
 
@@ -71,6 +72,7 @@ def _structure(case: Case) -> ChangeablePart | None:
 
 
 def _object_in(part: ChangeablePart) -> ChangeablePart | None:
+    """The JSON object in an answer's text, alone or in a code fence; ``None`` if there is none."""
     text: str = part.value
     opening = _OPENING_FENCE.search(text)
     closing = _CLOSING_FENCE.search(text, opening.end() + 1) if opening else None
@@ -140,6 +142,7 @@ def _calls(case: Case) -> ChangeablePart | None:
 
 
 def _read_calls(trace: Any, put: Callable[[Any], Any]) -> ChangeablePart | None:
+    """The tool calls in a recorded trace, as a part that mutators change; ``None`` if there are none."""
     try:
         trace_calls = ToolCall.read_trace(trace)
     except MissingTraceError:
@@ -150,6 +153,7 @@ def _read_calls(trace: Any, put: Callable[[Any], Any]) -> ChangeablePart | None:
 
 
 def _written(call: ToolCall) -> dict[str, Any]:
+    """A tool call as an object of a trace, after a mutator has changed the calls."""
     status = {"status": "error"} if call.failed else {}
     return {"name": call.name, "arguments": dict(call.arguments or {}), **status}
 
@@ -186,6 +190,7 @@ def _ranking_part(case: Case) -> tuple[ChangeablePart, frozenset[str]] | None:
 
 
 def _id_of(result: Any) -> Any:
+    """The id of a result in a ranked list; ``None`` if it has none."""
     identifier = next((result[key] for key in _IDS if key in result), None) if isinstance(result, Mapping) else result
     return identifier if isinstance(identifier, str | int) else None
 
@@ -297,6 +302,7 @@ _LINKS: Final = re.compile(r"\s*(?:,|;|and|or|und|&|/|\+|、|，|和|与|及|或
 
 
 def _next(values: Sequence[str], value: str) -> str:
+    """The value after another one in a cycle, such as the next number word."""
     return values[(values.index(value) + 1) % len(values)]
 
 
@@ -335,14 +341,17 @@ def _other_answer(text: str, case: Case, near: Neighbours) -> str | None:
 
 
 def _question(_text: str, case: Case, _near: Neighbours) -> str | None:
+    """Answer a case with its own question."""
     return _question_text(case)
 
 
 def _refusal(text: str, _case: Case, _near: Neighbours) -> str:
+    """Answer a case with a refusal, in the language of the answer."""
     return "抱歉，我无法回答这个问题。" if has_cjk(text) else "I'm sorry, but I can't help with that."
 
 
 def _truncated(text: str, _case: Case, _near: Neighbours) -> str | None:
+    """Cut an answer after half of its words."""
     words = list(text) if has_cjk(text) else text.split()
     if len(words) < _SHORT_TEXT:
         return None
@@ -355,6 +364,7 @@ def _without_citations(text: str) -> str:
 
 
 def _number(text: str, case: Case, near: Neighbours) -> str | None:
+    """Change a number of an answer that is known to be right."""
     known, plain = _ground(case), _without_citations(text)
     matches = [match for match in _DIGITS.finditer(plain) if _known(match[0], known)]
     if matches:
@@ -369,16 +379,19 @@ def _number(text: str, case: Case, near: Neighbours) -> str | None:
 
 
 def _date(text: str, case: Case, near: Neighbours) -> str | None:
+    """Change a date of an answer that is known to be right."""
     known = _ground(case)
     changed = (_substituted(text, pattern, known, near, change) for pattern, change in _DATES)
     return next((variant for variant in changed if variant is not None), None)
 
 
 def _unit(text: str, case: Case, near: Neighbours) -> str | None:
+    """Replace the unit of a right number by another unit."""
     return _substituted(text, _UNIT, _ground(case), near, _UNITS.__getitem__)
 
 
 def _sign(text: str, case: Case, _near: Neighbours) -> str | None:
+    """Turn the sign of a right number round."""
     known, signed = _ground(case), _SIGNED.search(text)
     if signed is None or not _known(text[signed.start() : signed.end() + 1], known):
         return None
@@ -387,10 +400,12 @@ def _sign(text: str, case: Case, _near: Neighbours) -> str | None:
 
 
 def _direction(text: str, case: Case, near: Neighbours) -> str | None:
+    """Replace a right word of direction by its opposite, such as "above" by "below"."""
     return _substituted(text, _OPPOSITE, _ground(case), near, _OPPOSITES.__getitem__)
 
 
 def _negation(text: str, _case: Case, _near: Neighbours) -> str | None:
+    """Negate a statement of an answer, or take its negation away."""
     for pattern, replacement in _NEGATED:
         if pattern.search(text):
             return pattern.sub(replacement, text, count=1)
@@ -398,10 +413,12 @@ def _negation(text: str, _case: Case, _near: Neighbours) -> str | None:
 
 
 def _names(text: str) -> list[re.Match[str]]:
+    """The capitalized names in an answer, by which mutators exchange names between cases."""
     return [match for match in _NAME.finditer(text) if match[0] not in _NO_NAMES]
 
 
 def _is_short(text: str) -> bool:
+    """Whether an answer is as short as a name, so that the whole of it can be exchanged."""
     words, characters = _SHORT_NAME
     return len(text) <= characters if has_cjk(text) else len(text.split()) <= words
 
@@ -434,6 +451,7 @@ def _name(text: str, case: Case, near: Neighbours) -> str | None:
 
 
 def _has_digit(text: str) -> bool:
+    """Whether a text has a digit."""
     return any(map(str.isdigit, text))
 
 
@@ -450,6 +468,7 @@ def _swapped_facts(text: str, case: Case, _near: Neighbours) -> str | None:
 
 
 def _words(text: str) -> set[str]:
+    """The words of a text, for the overlap of a sentence with the expected answer."""
     return set(re.findall(r"[\u3400-\u9fff]|\w+", text.casefold()))
 
 
@@ -500,16 +519,19 @@ def labelled(case: Case, label: str) -> Any:
 
 
 def _next_label(case: Case, near: Neighbours) -> Any:
+    """Answer a classification case with the next class after the right one."""
     if not isinstance(case.expected, str) or case.expected not in near.labels or len(near.labels) == 1:
         return None
     return labelled(case, near.labels[(near.labels.index(case.expected) + 1) % len(near.labels)])
 
 
 def _majority(case: Case, near: Neighbours) -> Any:
+    """Answer a classification case with the most frequent class."""
     return labelled(case, near.most) if near.most is not None and near.most != case.expected else None
 
 
 def _expected_fields(case: Case) -> Mapping[str, Any]:
+    """The fields of the structured answer that a case expects; none if it expects no object."""
     fields = expectation("answer", None, case.expected)
     return fields if isinstance(fields, Mapping) else {}
 
@@ -533,6 +555,7 @@ def _of_fields(change: Callable[[dict[str, Any], list[str], Case, Neighbours], N
 
 
 def _comparator(name: str, near: Neighbours) -> Any:
+    """The comparator that a suite's ``fields`` evaluator sets for a field."""
     paths: Mapping[str, Any] = near.option("fields", "paths", {})
     return paths.get(name, paths.get(f"{name}[]"))
 
@@ -546,6 +569,7 @@ def _is_order_free(name: str, near: Neighbours) -> bool:
 
 
 def _field_missing(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
+    """Remove an expected field from a structured answer."""
     expected = _expected_fields(case)
     present = [name for name in names if fields[name] is not None and expected[name] is not None]
     if present:
@@ -559,12 +583,14 @@ def _field_added(fields: dict[str, Any], names: list[str], case: Case, _near: Ne
 
 
 def _field_type(fields: dict[str, Any], names: list[str], _case: Case, near: Neighbours) -> None:
+    """Give a field of a structured answer another type: a list around it, or an object around a list."""
     name = near.rng.choice(names)
     value = fields[name]
     fields[name] = [value] if not isinstance(value, list) else {"items": value}
 
 
 def _field_value(fields: dict[str, Any], names: list[str], _case: Case, near: Neighbours) -> None:
+    """Change the value of a field of a structured answer."""
     name = near.rng.choice(names)
     value = fields[name]
     match value:
@@ -585,6 +611,7 @@ def _free_lists(fields: Mapping[str, Any], names: list[str], near: Neighbours, *
 
 
 def _list_reordered(fields: dict[str, Any], names: list[str], _case: Case, near: Neighbours) -> None:
+    """Reverse a list of a structured answer whose order matters."""
     lists = _free_lists(fields, names, near, free=False)
     if lists:
         name = near.rng.choice(lists)
@@ -601,6 +628,7 @@ def _list_doubled(fields: dict[str, Any], names: list[str], _case: Case, near: N
 
 
 def _is_set(comparator: Any) -> bool:
+    """Whether a comparator of the ``fields`` evaluator compares a list as a set."""
     return comparator == "set" if isinstance(comparator, str) or comparator is None else bool(comparator.set)
 
 
@@ -616,6 +644,7 @@ def _of_calls(change: Callable[[list[Any], Case, Neighbours], list[Any] | None])
 
 
 def _failed(call: Mapping[str, Any]) -> bool:
+    """Whether a tool call of a trace ended with an error."""
     return "status" in call
 
 
@@ -635,6 +664,7 @@ def _call_dropped(trace: list[Any], case: Case, near: Neighbours) -> list[Any] |
 
 
 def _call_doubled(trace: list[Any], case: Case, _near: Neighbours) -> list[Any] | None:
+    """Repeat the last tool call of a trace."""
     return None if ToolCall.read_expected(case.expected) is None else [*trace, trace[-1]]
 
 
@@ -647,6 +677,7 @@ def _calls_reordered(trace: list[Any], case: Case, near: Neighbours) -> list[Any
 
 
 def _is_subsequence(expected: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a trace has the expected tool names in their order."""
     remaining = iter(names)
     return all(name in remaining for name in expected)
 
@@ -701,6 +732,7 @@ def _reversed(results: list[Any], places: list[int]) -> list[Any] | None:
 
 
 def _last(results: list[Any], places: list[int]) -> list[Any] | None:
+    """Move the first relevant result to the end of a ranked list."""
     first = places[0]
     if places == list(range(first, len(results))):
         return None
@@ -708,6 +740,7 @@ def _last(results: list[Any], places: list[int]) -> list[Any] | None:
 
 
 def _removed(results: list[Any], places: list[int]) -> list[Any]:
+    """Remove the first relevant result from a ranked list."""
     return [*results[: places[0]], *results[places[0] + 1 :]]
 
 
@@ -768,10 +801,12 @@ _BACK: Final = str.maketrans("０１２３４５６７８９，！？：；（�
 
 
 def _swapped_case(text: str, _case: Case, _near: Neighbours) -> str | None:
+    """Swap upper and lower case of an answer, which keeps it right."""
     return None if "`" in text else text.swapcase()
 
 
 def _spaced(text: str, _case: Case, _near: Neighbours) -> str:
+    """Add spaces around the words of an answer, which keeps it right."""
     return f"  {'  '.join(text.split(' '))}\n"
 
 
@@ -784,12 +819,14 @@ def _widened(text: str, _case: Case, _near: Neighbours) -> str | None:
 
 
 def _around(text: str, _case: Case, _near: Neighbours) -> str | None:
+    """Put a short answer into a sentence, which keeps it right."""
     if len(text.split()) > _SHORT_ANSWER or len(text) > _SHORT_LINE or text.endswith((".", "。", "!", "?", "！", "？")):
         return None
     return f"答案是{text}。" if has_cjk(text) else f"It is {text}."
 
 
 def _punctuated(text: str, _case: Case, _near: Neighbours) -> str:
+    """Add a full stop to an answer or remove it, which keeps it right."""
     return text[:-1] if text.endswith((".", "。")) else f"{text}{'。' if has_cjk(text) else '.'}"
 
 
@@ -822,6 +859,7 @@ def _dated(text: str, _case: Case, _near: Neighbours) -> str:
 
 
 def _is_date(year: int, month: int, day: int) -> bool:
+    """Whether three numbers in an answer are a date."""
     try:
         date(year, month, day)
     except ValueError:
@@ -877,6 +915,7 @@ _FACTS: Final = "the check `contains`, or `claims`"
 
 
 def _mutator(name: str, why: str, advice: str, change: Any, *, prose: bool = True) -> Mutator:
+    """Build a mutator of an answer's text."""
     return Mutator(name, why, _of_text(change, prose=prose), advice)
 
 
@@ -884,14 +923,17 @@ _FIELDS: Final = "`fields` with a threshold, or `json_schema`"
 
 
 def _fields(name: str, why: str, advice: str, change: Any) -> Mutator:
+    """Build a mutator of the expected fields of a structured answer."""
     return Mutator(name, why, _of_fields(change), advice, gives_way=True)
 
 
 def _ranked(name: str, why: str, advice: str, change: Any) -> Mutator:
+    """Build a mutator of ranked results."""
     return Mutator(name, why, _of_ranking(change), advice, gives_way=True)
 
 
 def _rewrite(name: str, why: str, change: Any) -> Mutator:
+    """Build a mutator whose changed answer is as right as the recorded one, which shows checks that are too strict."""
     return Mutator(name, why, _of_text(change, prose=True), equivalent=True)
 
 

@@ -423,10 +423,12 @@ class _OffMetrics(Struct, frozen=True):
 
 
 def _worst_first(kind: KindOutcome) -> tuple[float, int, str]:
+    """The sort key that lists the mutators whose mutants survive most often first."""
     return -(kind.rate or 0.0), -kind.mutants, kind.name
 
 
 def _outcome(mutator: Mutator, mutants: int, survived: int, undecided: int, unmoved: Mapping[str, int]) -> KindOutcome:
+    """The counts of one mutator's mutants, with the interval of the share that survives."""
     decided = mutants - undecided
     low, high = wilson_interval(survived, decided, _CONFIDENCE) if decided else (None, None)
     return KindOutcome(mutator.name, mutator.why, mutator.advice, mutants, survived, undecided, low, high, unmoved)
@@ -458,6 +460,7 @@ def add_survival(reported: Reported, scope: RunScope) -> Reported:
 
 
 def _with_notes(reported: Reported, notes: Sequence[str]) -> Reported:
+    """Return a reported run with further notes."""
     return structs.replace(reported, notes=[*reported.notes, *notes])
 
 

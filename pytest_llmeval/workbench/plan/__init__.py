@@ -132,6 +132,7 @@ def planned(calls: int, samples: Sequence[CallSample], *, concurrency: int, like
 
 
 def _percentiles(amounts: Sequence[float | None]) -> CostEstimate:
+    """The cost estimate of one call, from the amounts of past calls."""
     known = [amount for amount in amounts if amount is not None]
     if not known:
         return CostEstimate(None, None)
@@ -141,12 +142,14 @@ def _percentiles(amounts: Sequence[float | None]) -> CostEstimate:
 
 
 def _times(count: int, spread: CostEstimate) -> CostEstimate:
+    """The cost estimate of several calls, from that of one call."""
     if spread.median is None or spread.high is None:
         return spread
     return CostEstimate(count * spread.median, count * spread.high)
 
 
 def _sum(first: float | None, other: float | None) -> float | None:
+    """The sum of two amounts of a run plan; ``None`` if one is unknown."""
     return None if first is None or other is None else first + other
 
 
@@ -314,6 +317,7 @@ def _table(rows: Sequence[Sequence[str]]) -> TextTable:
 
 
 def _rows(suite: PlannedSuite) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the plan table for a suite: calls of its target and of its judge."""
     parts = [(name, calls) for name, calls in (("target", suite.target), ("judge", suite.judge)) if calls != NOTHING]
     for name, calls in parts or [("nothing", NOTHING)]:
         amounts = (*_amounts(calls.tokens, 0), *_amounts(calls.usd, 4), _duration(calls.seconds))
@@ -321,11 +325,13 @@ def _rows(suite: PlannedSuite) -> Iterator[tuple[str, ...]]:
 
 
 def _short_count(calls: PlannedCalls) -> str:
+    """The number of planned calls in the plan table; ``~`` marks an estimate, ``+`` an unknown rest."""
     more = "+" if calls.more is None else f"-{calls.expected + calls.more}" if calls.more else ""
     return f"{'~' if calls.likely else ''}{calls.expected}{more}"
 
 
 def _amounts(spread: CostEstimate, digits: int) -> tuple[str, str]:
+    """The median and the high amount of planned calls as texts."""
     median, high = (UNKNOWN if figure is None else f"{figure:.{digits}f}" for figure in (spread.median, spread.high))
     return median, high
 
@@ -341,6 +347,7 @@ def _summary(plan: RunPlan) -> Iterator[str]:
 
 
 def _count(calls: PlannedCalls) -> str:
+    """The number of planned calls in words."""
     about = "about " if calls.likely else ""
     if calls.more:
         return f"{about}{calls.expected} to {counted(calls.expected + calls.more, 'call')}"
@@ -350,6 +357,7 @@ def _count(calls: PlannedCalls) -> str:
 
 
 def _cost(calls: PlannedCalls) -> Iterator[str]:
+    """Yield the tokens and the cost of planned calls in words."""
     if not calls.expected and calls.more == 0:
         return
     for spread, digits, unit, name in ((calls.tokens, 0, "tokens", "tokens"), (calls.usd, 4, "USD", "cost")):
@@ -363,6 +371,7 @@ def _cost(calls: PlannedCalls) -> Iterator[str]:
 
 
 def _duration(seconds: float | None) -> str:
+    """The expected duration of planned calls in words."""
     if seconds is None:
         return UNKNOWN
     if seconds >= _HOUR_S:
@@ -371,6 +380,7 @@ def _duration(seconds: float | None) -> str:
 
 
 def _used(use: BudgetUse) -> str:
+    """The sentence on how much of a budget limit a run plan uses."""
     digits = 4 if use.unit == "usd" else 0
     unit = {"usd": "USD"}.get(use.unit, use.unit)
     allowed = f"{use.limit:.{digits}f} {unit} allowed"
@@ -386,6 +396,7 @@ def _used(use: BudgetUse) -> str:
 
 
 def _stops_data(plan: RunPlan) -> dict[str, Any]:
+    """The expected early stops of a run plan as JSON data."""
     then = plan.stopping or plan
     stops = [asdict(stop) for stop in plan.stops]
     return {"suites": stops, "judge": asdict(then.judge), "target": asdict(then.target)}

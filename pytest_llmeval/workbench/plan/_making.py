@@ -153,6 +153,7 @@ class Forecast:
 
 
 def _plus(first: int | None, other: int) -> int | None:
+    """The sum of a number of planned calls and further ones; ``None`` if unknown."""
     return None if first is None else first + other
 
 
@@ -182,6 +183,7 @@ class _PastCalls:
 
 
 def _sample(usage: Usage, price: "Price | None", seconds: float) -> CallSample:
+    """Tokens, cost and time of one past call, as a sample for the plan of a run."""
     parts = (usage.input_tokens, usage.output_tokens)
     # An imported score has taken no time: it was no call.
     return CallSample(

@@ -74,6 +74,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _power(options: Namespace) -> CommandResult:
+    """Run ``llmeval power``: report which drops of a metric the gates of a suite can find."""
     suite = open_noted(options.suite)
     sources = Sources.read(suite, options.suite, options.report or ())
     every = _planned(options, sources)
@@ -106,6 +107,7 @@ def _plan_data(planned: Planned, suite: LoadedSuite, drops: Sequence[float] | No
 
 
 def _usual(allowed: float) -> list[float]:
+    """The drops that a power table lists by default, beyond the drop that the gate tolerates."""
     return [allowed + drop for drop in _DROPS]
 
 
@@ -137,11 +139,13 @@ def _planned(options: Namespace, sources: Sources) -> list[Planned]:
 
 
 def _size(suite: LoadedSuite) -> str:
+    """The number of cases and repeats of a suite in words."""
     repeats = f", each run {suite.repeats.times} times" if suite.repeats.times > 1 else ""
     return counted(len(suite.cases), "case") + repeats
 
 
 def _lines(planned: Planned, suite: LoadedSuite, drops: Sequence[float] | None) -> Iterator[str]:
+    """Yield the power table of one metric: chances to find drops, and the cases that would be needed."""
     plan, cases, times = planned.plan, len(suite.cases), suite.repeats.times
     yield ""
     if plan is None or not plan.spread.of_case(times):
@@ -196,6 +200,7 @@ def _within(plan: Plan) -> list[Plan]:
 
 
 def _needed(cases: int | None, cluster: float) -> str:
+    """The cell of a power table with the number of cases that finds a drop, and of clusters if there are any."""
     if cases is None:
         return "tolerated"
     return f"{cases} ({math.ceil(cases / cluster)})" if cluster > 1 else str(cases)
@@ -229,6 +234,7 @@ def _svg(plans: Mapping[str, Plan], cases: int, repeats: int) -> Iterator[str]:
 
 
 def _panel(name: str, plan: Plan, cases: int, repeats: int) -> Iterator[str]:
+    """Yield the SVG elements of the power curves of one metric."""
     smallest = plan.detectable(cases, repeats)
     most = min(plan.room, 1.5 * smallest if smallest else 1.0)
     most = 1.0 if most == 0 else most
@@ -252,6 +258,7 @@ def _panel(name: str, plan: Plan, cases: int, repeats: int) -> Iterator[str]:
 
 
 def _size_of(drop: float | None) -> str:
+    """The smallest drop that can be found, as a text."""
     return "not detectable" if drop is None else number(drop)
 
 
@@ -271,6 +278,7 @@ def _simulate(planned: Planned, sources: Sources, options: Namespace) -> tuple[d
 
 
 def _outcome_counts(drop: float | None, outcomes: Iterable[tuple[bool, GateOutcome]]) -> dict[str, Any]:
+    """The numbers of red and undecided gates in simulated pull requests with one size of drop."""
     seen = list(outcomes)
     return {
         "drop": drop,
@@ -282,6 +290,7 @@ def _outcome_counts(drop: float | None, outcomes: Iterable[tuple[bool, GateOutco
 
 
 def _simulated_lines(repeated: RepeatedScores, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the table of ``llmeval power --simulate``: red gates with and without a true drop."""
     cases, (these, *simulated) = repeated.scores.shape[1], rows
     cells = [("these runs", f"{these['compared']} pairs", *_cells(these))]
     for row in simulated:
@@ -299,6 +308,7 @@ def _simulated_lines(repeated: RepeatedScores, rows: Sequence[Mapping[str, Any]]
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The table cells of one row of simulated pull requests."""
     return str(row["worse"]), str(row["red"]), str(row["undecided"])
 
 

@@ -473,6 +473,7 @@ def planned(
 
 
 def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreSpread | None, str]:
+    """The spread of a metric's scores from reports or the approved run, with its source in words."""
     import numpy as np
 
     runs = sources.runs(name)
@@ -512,6 +513,7 @@ def _approved(path: Path, suite: LoadedSuite) -> tuple[str, CaseStatistics | Non
 
 
 def _approved_scores(statistics: CaseStatistics, table: Table, metric: str, *, pooled: bool) -> dict[str, float]:
+    """The scores of the cases of an approved run on one metric, by case id."""
     import numpy as np
 
     rows = np.flatnonzero(columns_of(table, "value", [metric]).judged[metric])
@@ -521,6 +523,7 @@ def _approved_scores(statistics: CaseStatistics, table: Table, metric: str, *, p
 
 
 def _recorded(report: str, recorded: SuiteReport, metric: str) -> ScoredRun:
+    """The scores of the cases of a report on one metric, with the variance of their repeats."""
     scores: dict[str, float] = {}
     variances: list[float] = []
     times = 1

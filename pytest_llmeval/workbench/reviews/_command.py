@@ -118,6 +118,8 @@ def _item(item: ReviewItem, *, modes: bool) -> dict[str, Any]:
 
 
 class _SentLabel(Struct, frozen=True, forbid_unknown_fields=True):
+    """The label or note on one answer, as the review page sends it."""
+
     item: int
     label: str | int | None
     note: str = ""
@@ -126,6 +128,8 @@ class _SentLabel(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _SentLabels(Struct, frozen=True, forbid_unknown_fields=True):
+    """The labels of a reviewer and changes of failure modes, as the review page sends them."""
+
     annotator: str
     labels: list[_SentLabel]
     events: list[ModeCreated | ModeRenamed | ModesMerged | ModeSplit] = []
@@ -312,12 +316,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _port(text: str) -> int:
+    """Parse the port that the review page is served on."""
     if not (text.isascii() and text.isdigit() and int(text) <= _LAST_PORT):
         raise ArgumentTypeError(f"found {text!r}, expected a number from 0 to {_LAST_PORT}")
     return int(text)
 
 
 def _review(options: Namespace) -> int | CommandResult:
+    """Run ``llmeval review``: serve or write the page on which people label the answers of a report."""
     refuse_input(options.output, options.report)
     if options.modes is not None and options.scale == "1-5":
         raise LlmevalError("--scale: found '1-5' with --modes, expected 'yesno': digits are the keys of modes")
@@ -344,6 +350,7 @@ def _review(options: Namespace) -> int | CommandResult:
 
 
 def _print_labels(suites: list[SuiteReport], options: Namespace) -> CommandResult:
+    """Run ``llmeval review --labels``: print what human labels say of a run."""
     labels = HumanLabel.read_all((path, str(path)) for path in options.labels)
     lines = [*labels_said(labels, review_items(suites, options.evaluator)[0], options.report)]
     return CommandResult(0, {"labels": to_builtins(labels), "findings": lines}, lines)
@@ -365,6 +372,7 @@ def _suites(report: RunReport, name: str | None) -> list[SuiteReport]:
 
 
 def _write(review: Review, options: Namespace, run: str) -> CommandResult:
+    """Write the review page of a report as a file."""
     output = options.output or options.report.with_suffix(".review.html")
     book = None if options.modes is None else NoteFile(review, output, options.modes).book()
     write_text(output, [review_page(review, options.annotator, book=book, run=run, folder=output.absolute().parent)])
@@ -373,7 +381,7 @@ def _write(review: Review, options: Namespace, run: str) -> CommandResult:
 
 
 def _serve(review: Review, options: Namespace, run: str) -> int:
-
+    """Serve the review page of a report on this machine, and store the labels that it sends."""
     path: Path = options.output or Path(_LABELS)
     label_file = LabelFile(review, path) if options.modes is None else NoteFile(review, path, options.modes, run)
     label_file.labels()  # a file with faults is not written over
@@ -440,6 +448,7 @@ def labels_said(labels: Sequence[HumanLabel], items: Sequence[ReviewItem], repor
 
 
 def _people(labels: Sequence[HumanLabel]) -> Iterator[str]:
+    """Yield a line for each reviewer: number of labels, skipped answers and mean."""
     for annotator in dict.fromkeys(label.annotator for label in labels):
         own = [label.share for label in labels if label.annotator == annotator]
         shares = [share for share in own if share is not None]
@@ -485,4 +494,5 @@ def _wrong(labelled: Sequence[_Labelled], report: Path) -> Iterator[str]:
 
 
 def _everyone(each: _Labelled) -> str:
+    """The reviewers who labelled an answer, in words."""
     return next(iter(each.shares)) if len(each.shares) == 1 else f"all {len(each.shares)} people"

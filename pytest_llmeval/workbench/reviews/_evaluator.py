@@ -82,6 +82,7 @@ class NotedAnswer(Struct, frozen=True):
 
 
 def _plain(text: str) -> str:
+    """A text without differences of case and spacing, to search a judge prompt for answers."""
     return " ".join(text.casefold().split())
 
 
@@ -107,7 +108,7 @@ def noted_answers(mode: str, book: ModeBook, suites: Sequence[SuiteReport]) -> l
 
 
 def _evaluator(options: Namespace) -> CommandResult:
-
+    """Run ``llmeval evaluator``: write a judge prompt or a check for a failure mode, with a suite that tests it."""
     files = options.notes or [Path(MODES_FILE)]
     book = read_modes(files)
     name = book.name_of(options.mode)
@@ -188,6 +189,7 @@ def _open_test(mode: str, noted: Sequence[NotedAnswer], book: ModeBook, path: Pa
 
 
 def _counts(chosen: Sequence[NotedAnswer]) -> str:
+    """The number of noted answers with and without a failure mode, in words."""
     failing = sum(min(answer.human) == 0 for answer in chosen)
     return f"{counted(failing, 'answer')} with the failure, {len(chosen) - failing} without"
 
@@ -220,10 +222,12 @@ def judge_prompt(mode: str, text: str, noted: Sequence[NotedAnswer]) -> str:
 
 
 def _overlaps(text: str, others: Iterable[str]) -> bool:
+    """Whether an answer contains an answer of another split, or is part of one."""
     return any(text in other or other in text for other in others if min(len(text), len(other)) >= _SHORTEST)
 
 
 def _cut(value: Any) -> Any:
+    """A text of an answer, shortened for the examples of a judge prompt."""
     return value[:_LONGEST_EXAMPLE] if isinstance(value, str) else value
 
 
@@ -249,6 +253,7 @@ def suite_text(stem: str, prompt: str, chosen: Sequence[NotedAnswer]) -> str:
 
 
 def _case_id(answer: NotedAnswer, place: int) -> str:
+    """The id of a noted answer as a case of the suite that tests an evaluator."""
     return answer.item.prints.answer.removeprefix("sha256:")[:12] + f"-{place}"
 
 

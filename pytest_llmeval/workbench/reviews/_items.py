@@ -283,6 +283,7 @@ def _reviewed(suites: Sequence[SuiteReport], evaluator: str | None) -> str | Non
 
 
 def _check_texts(suites: Sequence[SuiteReport]) -> None:
+    """Refuse reports without the full texts of answers, or with several answers to a case, which cannot be reviewed."""
     cases = [case for suite in suites for case in suite.cases if case.outcome in _ANSWERED]
     lacking = sum(not case.answers for case in cases)
     if lacking:
@@ -321,6 +322,7 @@ def _step_lines(part: Any) -> str:
 
 
 def _item(case: CaseReport, fields: Mapping[str, str], answer: Any, more: Mapping[str, str]) -> ReviewItem:
+    """An answer of a report as an item of a review, with the texts that a judge was shown."""
     case_input = case.input
     question = case_input.get("question", case_input) if isinstance(case_input, Mapping) else case_input
     expected = _expected(case.expected)
@@ -427,6 +429,7 @@ def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
 
 
 def _has_spans(path: Path) -> bool:
+    """Whether a file of answers holds OpenTelemetry spans, and is no report."""
     with path.open("rb") as file:
         beginning = file.read(1 << 16)
     return any(span in beginning for span in _SPANS) and b'"schema_version"' not in beginning

@@ -67,6 +67,8 @@ class LoopbackServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """The HTTP requests of the review page, from the browser of this machine."""
+
     server: LoopbackServer
     timeout = _WAIT_S
     protocol_version = "HTTP/1.1"

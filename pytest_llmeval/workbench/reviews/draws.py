@@ -115,6 +115,7 @@ def shuffled(names: Sequence[str], seed: int, purpose: str) -> list[int]:
 
 
 def _number(seed: int, purpose: str, name: str) -> int:
+    """A large number that depends on seed, purpose and name alone, for reproducible draws of answers."""
     text = f"{seed} {purpose} {name}"
     return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest())
 
