@@ -105,7 +105,7 @@ def _run_command(arguments: list[str]) -> int:
 
 
 def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> ArgumentParser:
-    """Return the parser of the command line; only the command that is run is imported."""
+    """The parser of the ``llmeval`` command line; only the command that is run is imported."""
     from pytest_llmeval._version import __version__
 
     parser = ArgumentParser(

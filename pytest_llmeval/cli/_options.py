@@ -110,7 +110,7 @@ class Option(NamedTuple):
 
 
 def report_path(text: str, other_suffixes: Sequence[str] = ()) -> Path:
-    """Return the path of a report.
+    """Read the path of a report from the command line.
 
     Args:
         text: The path.

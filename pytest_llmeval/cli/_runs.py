@@ -182,13 +182,13 @@ def _recordings_of_shards(ran: "ResultOptions", root: Path) -> "Recordings | Non
 
 
 def _failed_elsewhere(run: "RunRecord") -> list[str]:
-    """Return failures of merged shards that are not failures of cases."""
+    """The failures of merged shards that are not failures of cases, as lines for people."""
     reasons = [f"{counted(len(run.failures), 'other test')} failed in the shards"] if run.failures else []
     return [*reasons, "tests could not be collected"] if run.uncollected else reasons
 
 
 def finished_lines(finished: "Reported", verbosity: int) -> list[str]:
-    """Return the report and the notes of a run as wide as the terminal."""
+    """The lines of a run's report and notes, as wide as the terminal."""
     from pytest_llmeval.reports import render
 
     width = shutil.get_terminal_size().columns

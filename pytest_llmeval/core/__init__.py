@@ -226,7 +226,7 @@ Value = TypeVar("Value")
 
 
 def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Return the values of each key, in the order of the pairs.
+    """The values of each key among pairs of key and value, in their order.
 
     >>> grouped([("a", 1), ("b", 2), ("a", 3)])
     {'a': [1, 3], 'b': [2]}
@@ -239,7 +239,7 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 @contextmanager
 def with_value(variable: ContextVar[Value], value: Value) -> Iterator[None]:
-    """Give a context variable a value within a block."""
+    """A context in which a context variable has a value, such as the registry in use."""
     token = variable.set(value)
     try:
         yield

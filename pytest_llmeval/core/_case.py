@@ -187,14 +187,14 @@ class PredictionParts(Mapping[str, Any]):
 
 
 def without_parts(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any]:
-    """Return an object without the parts of a prediction, unless they are expected as its fields."""
+    """A predicted object without the parts of a prediction, unless they are expected as its fields."""
     fields = expected if isinstance(expected, Mapping) else ()
     extra = [name for name in prediction if name in (*PARTS, TRACE) and name not in fields]
     return {name: value for name, value in prediction.items() if name not in extra} if extra else prediction
 
 
 def own_fields(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any] | None:
-    """Return the fields of an object that is itself the answer, without what an application tells of itself.
+    """The fields of a predicted object that is itself the answer, without what an application adds about its run.
 
     Returns:
         ``None`` if the answer is elsewhere in it: it has nothing but parts, or passages next to fields that nobody
@@ -212,7 +212,7 @@ def own_fields(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any
 
 
 def record_in(prediction: Any, expected: Mapping[str, Any]) -> Any:
-    """Return the record that a prediction is, or has as its answer, where a field of the record is called ``answer``.
+    """The record that a prediction is, or has as its answer, where a field of the record is called ``answer``.
 
     What is expected decides, not what stands next to the answer.
 
@@ -292,7 +292,7 @@ def expectation(name: str | None, path: str | None, expected: Any) -> Any:
 
 
 def _is_other(key: str, value: Any) -> bool:
-    """Whether a key of what is expected is about another part than the one that is asked for.
+    """Whether a key of a case's expectation is about another part of the prediction than the one in question.
 
     A state is an object or a list; records may have a field ``outcome``.
     """
@@ -560,13 +560,13 @@ _DIGITS = 32
 
 
 def answer_print(answer: Any) -> str:
-    """Return the fingerprint of an answer, text or JSON data, by which labels name it."""
+    """The fingerprint of an answer, text or JSON data, by which human labels name it."""
     text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=True, sort_keys=True)
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
 
 
 def shown_text(value: Any) -> str:
-    """Return a value as judges and people are shown it: a text as it is, nothing as the empty text, the rest as JSON.
+    """A value of a case as judges and people are shown it: text unchanged, nothing as empty text, the rest as JSON.
 
     >>> shown_text("Paris"), shown_text(None), shown_text({"town": "Zürich"})
     ('Paris', '', '{"town": "Zürich"}')

@@ -60,7 +60,7 @@ _LONGEST_POSITION: Final = 18
 
 
 def parse_digits(text: str) -> int | None:
-    """The whole number that a text of decimal digits writes; ``None`` for any other text, and for too many digits."""
+    """The whole number in a text of decimal digits from outside; ``None`` for other texts and too many digits."""
     digits = text.lstrip("0")
     return int(digits or "0") if text.isdecimal() and len(digits) <= _LONGEST_POSITION else None
 
@@ -166,7 +166,7 @@ def form_of(value: Any, *, nan_is_absent: bool = False, only_set: bool = False) 
 
 
 def exact_form_of(value: Any) -> Any:
-    """Return the JSON form of a value, except that decimal numbers in it are themselves."""
+    """The JSON form of a user's value, in which decimal numbers stay `Decimal` objects."""
     try:
         return _FormWriter(nan_is_absent=False, refuses=False, keeps_decimals=True).form(value, "")
     except RecursionError:
@@ -174,7 +174,7 @@ def exact_form_of(value: Any) -> Any:
 
 
 class Opaque(str):
-    """The text in place of a value that JSON cannot say; equal to that of an equal value only.
+    """The text in place of a user's value that JSON cannot say; equal to that of an equal value only.
 
     Attributes:
         value: The value itself.
@@ -378,7 +378,7 @@ class _FormWriter(msgspec.Struct, frozen=True):
 
 
 def _medium_form(value: Any) -> Any:
-    """Return the form of an image, a sound or a document; ``None`` for any other value."""
+    """The JSON form of an image, a sound or a document in a user's value; ``None`` for any other value."""
     if not isinstance(value, _BYTES) and type(value).__module__.partition(".")[0] not in _WITH_MEDIA:
         return None
     from pytest_llmeval.core._media import media_form
@@ -495,7 +495,7 @@ def _at(place: str) -> str:
 
 
 def _base(value: object) -> object:
-    """Return a value of a subclass, such as a float of numpy, as one of its built-in base."""
+    """A user's value of a subclass, such as a float of numpy, as one of its built-in base."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, float):

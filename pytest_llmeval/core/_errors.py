@@ -45,7 +45,7 @@ class Fault(Struct, frozen=True, order=True):
 
 
 def format_error(error: BaseException) -> str:
-    """Return the type and message of an error, even if the message cannot be computed."""
+    """The type and the message of an error for people, even if the message cannot be computed."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 (a broken __str__ must not hide that there was an error)
@@ -57,7 +57,7 @@ _TURN = " of the conversation"
 
 
 def in_turn(error: Exception, turn: int) -> Exception:
-    """Return an error that says in which turn of a conversation it happened.
+    """Return an error of a target or evaluator that says in which turn of a conversation it happened.
 
     That of a target stays what it is, and gets a note.
     """
@@ -259,13 +259,13 @@ def _is_ours(frame: TracebackType) -> bool:
 
 
 def shown_path(path: Path) -> str:
-    """Name a file as a user in the current directory would."""
+    """The path of a file in messages, as a user in the current directory would write it."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def origin(error: BaseException) -> str:
-    """Return the innermost line of the user's code that an exception passed, such as `` (app.py:3 in answer)``.
+    """The innermost line of the user's code that an exception passed, such as `` (app.py:3 in answer)``.
 
     Empty if it passed none.
     """

@@ -420,7 +420,7 @@ def _holds_detail(details: Mapping[str, Any], name: str) -> bool:
 
 
 def name_of(evaluator: Evaluator) -> str:
-    """Return the name that an evaluator's class gives itself.
+    """The name that an evaluator's class has for suite files.
 
     Raises:
         EvaluatorError: It gives itself none.

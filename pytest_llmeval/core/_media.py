@@ -306,7 +306,7 @@ _ADDRESS: Final = re.compile(r"https://[^\s/?#@\x00-\x1f\x7f]+(?:[/?#][^\s\x00-\
 
 
 def _shelf() -> _Shelf:
-    """Return the media of this process, begun anew for a run that began since."""
+    """The images, sounds and documents of this process, begun anew for a run that began since."""
     run = media_run()
     if run is not _SHELF.run:
         _SHELF.begin(run)
@@ -410,7 +410,7 @@ def media_location(form: MediaForm) -> str:
 
 
 def with_media(value: Any) -> Any:
-    """Return a value with media in place of their forms, as functions of users get it.
+    """A value of a case with media in place of their JSON forms, as functions of users get it.
 
     A form whose content is not here stays as it is.
     """
@@ -425,7 +425,7 @@ def with_media(value: Any) -> Any:
 
 
 def media_from(value: Any) -> Media | None:
-    """Return the medium that an object of another library is; ``None`` for any other object.
+    """The image, sound or document that an object of another library is; ``None`` for any other object.
 
     These are images of PIL, figures of matplotlib, contents of pydantic-ai, and bytes that begin as a medium does.
 

@@ -16,7 +16,7 @@ _KEYS: Final = frozenset({"media", "sha256", "bytes", "width", "height", "url"})
 
 
 def is_media(value: Any) -> bool:
-    """Whether a value is the JSON form of a medium."""
+    """Whether a value of a case is the JSON form of an image, a sound or a document."""
     if not isinstance(value, Mapping) or "media" not in value or not value.keys() <= _KEYS:
         return False
     kind, digest, url = value["media"], value.get("sha256"), value.get("url")
@@ -31,7 +31,7 @@ def is_media(value: Any) -> bool:
 
 
 def media_in(value: Any) -> Iterator[MediaForm]:
-    """Yield the forms of the media in a value, in order; the same one may come twice."""
+    """Yield the forms of images, sounds and documents in a value, in order; the same one may come twice."""
     if isinstance(value, Mapping):
         if is_media(value):
             yield value
@@ -44,7 +44,7 @@ def media_in(value: Any) -> Iterator[MediaForm]:
 
 
 def replaced_media(value: Any, replace: Callable[[MediaForm], Any]) -> Any:
-    """Return a value with something else in place of each form of a medium; the value itself if there is none."""
+    """A value of a case with a replacement for each form of a medium; the value itself if it has none."""
     if type(value) is dict:
         if is_media(value):
             return replace(value)
@@ -68,7 +68,7 @@ class MediaText(str):
 
 
 def text_with_media(text: str, value: Any) -> str:
-    """Return a text that carries the media of a value; the text itself if it has none."""
+    """A text that carries the images, sounds and documents of a value; the text itself if it has none."""
     media = tuple(media_in(value))
     if not media:
         return text
@@ -131,7 +131,7 @@ known_media: Final[dict[str, Any]] = {}
 
 
 def knows_media() -> bool:
-    """Whether this process has met any medium."""
+    """Whether this process has met any image, sound or document."""
     return bool(known_media)
 
 
@@ -154,7 +154,7 @@ def described_media(value: Any) -> Any:
 
 
 def size_text(size: int) -> str:
-    """Return a number of bytes for people.
+    """The size of an image, sound or document, in bytes, for people.
 
     >>> size_text(999), size_text(2_500), size_text(20_000_000)
     ('999 B', '2.5 kB', '20 MB')

@@ -114,7 +114,7 @@ def usual_ending(kind: str) -> str:
 
 
 def usual_name(name: str) -> str:
-    """Return a media type without parameters, under its usual name.
+    """A media type without parameters, under its usual name.
 
     >>> usual_name("image/JPG"), usual_name("text/plain; charset=utf-8")
     ('image/jpeg', 'text/plain')

@@ -185,7 +185,7 @@ class Sums(dict[str, FloatArray]):
 
 
 def mean_of_repeats(observations: Sequence[Observation]) -> Observation:
-    """Return the mean of the counts of all repeats of a case, with the details of the first.
+    """The mean of the counts of all repeats of a case, with the details of the first.
 
     A metric is undefined if it is undefined in all of them, and then abstained if one abstains; it is errored if it is
     errored in one.
@@ -202,7 +202,7 @@ def mean_of_repeats(observations: Sequence[Observation]) -> Observation:
 
 
 def abstained_of(undefined: Iterable[str], observations: Sequence[Observation]) -> tuple[str, ...]:
-    """Return the metrics, undefined in all of some observations, for which one of these abstains."""
+    """The metrics, undefined in all of several observations, for which one of these abstains."""
     return tuple(name for name in undefined if any(name in observation.abstained for observation in observations))
 
 

@@ -34,7 +34,7 @@ def _quoted_label(text: str) -> str:
 
 
 def label_key(value: Any) -> str | None:
-    """Return the JSON text of a label, which distinguishes labels: ``"1"``, ``1`` and ``1.0`` differ.
+    """The JSON text of a class label, which distinguishes labels: ``"1"``, ``1`` and ``1.0`` differ.
 
     Returns:
         The text; ``None`` for what cannot be a label (null, a list, an object, a number that is not finite).
@@ -56,7 +56,7 @@ def label_name(key: str) -> str:
 
 
 def label_order(key: str) -> tuple[int, float, str]:
-    """The key by which labels are sorted: booleans, numbers by size, strings by code point, `NO_LABEL` last."""
+    """The key by which class labels are sorted: booleans, numbers by size, strings by code point, `NO_LABEL` last."""
     if key == NO_LABEL:
         return 3, 0.0, key
     value = json.loads(key)
@@ -71,12 +71,12 @@ CELL = "cell"
 
 @lru_cache(maxsize=_REMEMBERED)
 def cell_name(gold: str, predicted: str, prefix: str = CELL) -> str:
-    """Return the count name of a cell, such as ``cell["joy","anger"]``, from the keys of its two labels."""
+    """The count name of a confusion matrix's cell, such as ``cell["joy","anger"]``, from the keys of its labels."""
     return f"{prefix}[{gold},{predicted}]"
 
 
 def read_cells(sums: Mapping[str, Any], prefix: str = CELL) -> dict[tuple[str, str], Any]:
-    """Return the cells among named sums as ``(gold key, predicted key) -> sum``; other names are left out."""
+    """The cells of a confusion matrix among named sums, as ``(gold key, predicted key) -> sum``."""
     return {_read_cell(name, prefix): value for name, value in sums.items() if name.startswith(prefix + "[")}
 
 

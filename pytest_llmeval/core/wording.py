@@ -79,7 +79,7 @@ def limit(value: float) -> str:
 
 
 def width_of(text: str) -> int:
-    """Return the width of a text in terminal columns; East Asian wide characters take two.
+    """The width of a text in terminal columns; East Asian wide characters take two.
 
     >>> width_of("Tokyo"), width_of("東京")
     (5, 4)
@@ -129,7 +129,7 @@ def several(texts: Sequence[str], separator: str = ", ") -> str:
 
 
 def closest(word: str, options: Iterable[str]) -> str | None:
-    """Return the option most like `word`, or ``None`` if none is like it.
+    """The known name most like `word`, for a hint in a message; ``None`` if none is like it.
 
     Upper and lower case count as alike. Words of more than 80 characters are like nothing.
     """
@@ -206,7 +206,7 @@ def is_visible(character: str) -> bool:
 
 
 def all_visible(text: str) -> bool:
-    """Whether people see all characters of a text."""
+    """Whether people see all characters of a text from a user's file or a model."""
     return text.isprintable() and (text.isascii() or _ANY_BLANK.search(text) is None)
 
 
@@ -318,7 +318,7 @@ _WRONG, _REASONING = "wrong", "reasoning"
 
 
 def excerpt(text: str, limit: int, *, lines: bool = False, count: bool = False) -> str:
-    r"""Return the beginning of a text, without control characters, with a mark if something is left out.
+    r"""The beginning of a foreign text for a message, without control characters, with a mark if it is cut.
 
     Args:
         text: From anywhere.
@@ -340,7 +340,7 @@ def excerpt(text: str, limit: int, *, lines: bool = False, count: bool = False) 
 
 
 def quotation(text: str, limit: int, *, end: bool = False) -> str:
-    r"""Return the beginning of a text, or its end, in quotes as Python writes them.
+    r"""The beginning of a foreign text, or its end, in quotes as Python writes them.
 
     >>> quotation("it's", 4), quotation("two\nlines", 5), quotation("abcdef", 4, end=True)
     ('"it\'s"', "'two\\nl...'", "'...cdef'")
@@ -368,7 +368,7 @@ def listed(items: Iterable[str], most: int = _MOST, more: str = " (and {} more)"
 
 
 def call_text(name: str, arguments: Mapping[str, Any] | None) -> str:
-    """Return a call of a tool as messages show it.
+    """A tool call of an agent, as messages show it.
 
     >>> call_text("find", {"q": "order", "all": True}), call_text("stop", None)
     ('find("q": "order", "all": true)', 'stop()')
@@ -378,7 +378,7 @@ def call_text(name: str, arguments: Mapping[str, Any] | None) -> str:
 
 
 def as_line(value: Any, most: int = _LONGEST_LIST) -> str:
-    r"""Return a value as one printable line: a text as it is, anything else as JSON, with descriptions of media.
+    r"""A value of a case as one printable line: text unchanged, anything else as JSON, with descriptions of media.
 
     >>> as_line("two\nlines"), as_line({"a": None})
     ('two\\nlines', '{"a": null}')
@@ -417,7 +417,7 @@ def text_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def html_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of cells, the first one the header, as a table for notebooks; every text in it is escaped."""
+    """A table for notebooks from rows of cells, the first one the header; every text in it is escaped."""
     kinds = ("th", *["td"] * (len(rows) - 1))
     cells = (
         "".join(f"<{kind}>{escape(printable(cell))}</{kind}>" for cell in row)

@@ -25,7 +25,7 @@ class UnfinishedThoughtsError(ValueError):
 
 
 def begins_with_data(text: str) -> bool:
-    """Whether a text begins with JSON or with a fence."""
+    """Whether the reply of a model begins with JSON or with a fence."""
     return text.startswith(_DATA)
 
 
@@ -66,7 +66,7 @@ def spoken_text(text: str, concludes: Callable[[str], object] = begins_with_data
 
 
 def without_marks(text: str) -> str:
-    """Return a text without white space, marks of byte order and other invisible characters around it."""
+    """The text of a model without white space, marks of byte order and other invisible characters around it."""
     start, end = 0, len(text)
     while start < end and _is_mark(text[start]):
         start += 1

@@ -12,7 +12,9 @@ _TEXTS: Final = frozenset({"application/json", "application/xml"})
 
 
 def openai_part(medium: Media) -> dict[str, Any]:
-    """Return https://platform.openai.com/docs/api-reference/chat/create parts: an image, a sound or a file.
+    """A part of an OpenAI chat message for a medium in a request: an image, a sound or a file.
+
+    See https://platform.openai.com/docs/api-reference/chat/create.
 
     Raises:
         MediaError: The interface has no part for it.
@@ -32,7 +34,9 @@ def openai_part(medium: Media) -> dict[str, Any]:
 
 
 def anthropic_part(medium: Media) -> dict[str, Any]:
-    """Return a block of https://docs.anthropic.com/en/api/messages: an image or a document.
+    """A block of an Anthropic message for a medium in a request: an image or a document.
+
+    See https://docs.anthropic.com/en/api/messages.
 
     Raises:
         MediaError: The interface has no block for it.
@@ -50,7 +54,9 @@ def anthropic_part(medium: Media) -> dict[str, Any]:
 
 
 def gemini_part(medium: Media) -> dict[str, Any]:
-    """Return a part of https://ai.google.dev/api/caching#Part: a text, a content or an address.
+    """A part of a Gemini request for a medium in a request: a text, a content or an address.
+
+    See https://ai.google.dev/api/caching#Part.
 
     Raises:
         MediaError: The interface has no part for it.

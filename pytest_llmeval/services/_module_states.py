@@ -46,7 +46,7 @@ def state_of(module: ModuleType, is_own: IsOwn) -> object:
 
 
 def patches_of(module: ModuleType, is_own: IsOwn) -> object:
-    """The functions and objects of the project that a module of a library has got."""
+    """The functions and objects of the project that were set in a module of a library, as mocks are."""
     makers = [(name, id(value), _maker(value)) for name, value in sorted(vars(module).items())]
     return [patch for patch in makers if patch[2] == _MOCK or is_own(patch[2])]
 
@@ -63,5 +63,5 @@ def _holds_state(value: Any, is_own: IsOwn) -> bool:
 
 
 def _maker(value: Any) -> str:
-    """The module that defines a function or class, or the class of another object."""
+    """The name of the module that defines a function or class, or the class of another object."""
     return str((value if issubclass(type(value), type | FunctionType) else type(value)).__module__)

@@ -97,7 +97,7 @@ _T = TypeVar("_T")
 
 
 def delay_asked_for(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the seconds of ``Retry-After`` (RFC 9110, section 10.2.3): a number or a date; ``None`` without it.
+    """The seconds of ``Retry-After`` in a service's reply (RFC 9110, section 10.2.3): a number or a date.
 
     OpenAI's ``retry-after-ms`` is read first.
 
@@ -232,7 +232,7 @@ def _retry_delay(error: AttemptError, number: int) -> float:
 
 
 def ordinal(value: int) -> str:
-    """Return a position in a row, from 1.
+    """The position of a repeat or an attempt in words, from 1.
 
     Example:
         >>> [ordinal(value) for value in (1, 2, 3, 4, 11, 22)]

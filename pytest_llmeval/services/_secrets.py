@@ -42,7 +42,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def variable_fault(name: str, example: str) -> str | None:
-    """The fault of the name of an environment variable that holds a secret.
+    """The fault of the name, in a suite file, of an environment variable that holds a secret.
 
     What was found is not repeated: it may be the secret itself.
     """
@@ -52,7 +52,7 @@ def variable_fault(name: str, example: str) -> str | None:
 
 
 def environment_secrets(environment: Mapping[str, str]) -> list[str]:
-    """Return the values of variables such as ``OPENAI_API_KEY``, ``DB_PASSWORD`` or ``SEARCH_TOKEN``.
+    """The values of secret variables, such as ``OPENAI_API_KEY``, ``DB_PASSWORD`` or ``SEARCH_TOKEN``.
 
     A value has 6 characters and more; a plain word, such as ``ollama`` for a server without keys, has 8. Values of this
     process that were remembered stay secret when their variables are gone.
@@ -152,7 +152,7 @@ _URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """Return text with ``***`` in place of secrets, the longest first: one may begin as another does.
+    """Foreign text with ``***`` in place of secrets, the longest first: one may begin as another does.
 
     Secrets are found in capitals and small letters, and where they are cut (``...`` follows). One of less than eight
     characters may be a part of an ordinary word, where it stays.
@@ -201,7 +201,7 @@ def _without_long(text: str, secret: str) -> str:
 
 
 def secret_values(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> frozenset[str]:
-    """Return the values of environment variables that are secret, in every spelling.
+    """The values of environment variables that are secret, in every spelling, to remove them from text.
 
     Args:
         variables: Names of those that a suite uses as secrets; others are known by their names.
@@ -211,7 +211,7 @@ def secret_values(variables: Iterable[str] = (), environment: Mapping[str, str] 
 
 
 def presentable(text: str, variables: Iterable[str] = ()) -> str:
-    """Return foreign text for people: without `secret_values`, and nothing invisible in its lines."""
+    """Foreign text for people: without `secret_values`, and nothing invisible in its lines."""
     return printable(without(text, secret_values(variables)), lines=True)
 
 
@@ -397,7 +397,7 @@ _LONGEST_SHOWN: Final = 100
 
 
 def address_of(url: str, *keys: str) -> str:
-    """Return a name for a service and its keys that contains no secret.
+    """The name of a service and its keys in the notes of a run, which contains no secret.
 
     Args:
         url: Where.
@@ -407,7 +407,7 @@ def address_of(url: str, *keys: str) -> str:
 
 
 def address_fault(url: str, expected: str, secrets: str) -> str | None:
-    """The fault of an address of HTTP; the message holds no part that may be secret.
+    """The fault of a service's HTTP address; the message holds no part that may be secret.
 
     Args:
         url: The address.
@@ -428,7 +428,7 @@ def address_fault(url: str, expected: str, secrets: str) -> str | None:
 
 
 def redacted_url(url: str) -> str:
-    """Return an address without user, password, query and fragment.
+    """The address of a service without user, password, query and fragment.
 
     Example:
         >>> redacted_url("http://me:secret@host:81/v1?key=1")
@@ -457,7 +457,7 @@ def why_no_answer(error: Exception) -> str:
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the address of the proxy; ``None`` where there is none.
+    """The address of the proxy for requests to a service; ``None`` where there is none.
 
     A session of aiohttp that trusts the environment would find it, too, but would also send passwords of a netrc file.
     """

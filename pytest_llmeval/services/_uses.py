@@ -71,7 +71,7 @@ _HISTORY: Final = ".git/"
 
 
 class UseRecord:
-    """What this process uses, by who does.
+    """The files, variables, options and hosts that this process uses, by the suite or file that uses them.
 
     Attributes:
         top: The folder of the project; of files elsewhere nothing is recorded.
@@ -402,7 +402,7 @@ def _host(address: Any) -> str:
 
 
 def _file_of_database(uri: str) -> str:
-    """Return the file of a database of SQLite, which a URI may name."""
+    """The file of an SQLite database that a suite's code opens, also by URI."""
     if not uri.startswith("file:"):
         return uri
     path = uri.removeprefix("file:").partition("?")[0].partition("#")[0]
@@ -564,7 +564,7 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 (the class of os.environ, which has no public name)
-    """The variables of this process, with a record of those that are read."""
+    """The environment variables of this process, with a record of those that a suite's code reads."""
 
     def __getitem__(self, key: Any) -> Any:
         _WATCH.read_variable(os.fsdecode(key))
@@ -590,7 +590,7 @@ class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 (the 
 
 
 class _Options(Namespace):
-    """The options of pytest, with a record of those that are read."""
+    """The options of pytest, with a record of those that a suite's code reads."""
 
     def __getattribute__(self, name: str) -> Any:
         # pytest reads its own options many times for each test. Python tells an audit hook of every look at `f_code`,
@@ -615,7 +615,7 @@ def our_call() -> Iterator[None]:
 
 
 def watch(top: Path, options: Namespace | None = None) -> UseRecord:
-    """Begin to record what this process uses.
+    """Begin to record the files, variables and options that this process uses.
 
     Args:
         top: The folder of the project.

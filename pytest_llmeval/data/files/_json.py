@@ -134,7 +134,7 @@ def _syntax_message(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _depth(text: str) -> int:
-    """The deepest nesting of JSON text; brackets in strings do not count."""
+    """The deepest nesting of the text of a JSON file; brackets in strings do not count."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return 0
     depth = deepest = 0
@@ -179,18 +179,18 @@ def parse_reply(body: bytes | str) -> Any:
 
 
 def _finite(literal: str) -> float:
-    """The float of a number in the JSON reply of a service; one above the range of floats is refused."""
+    """The float of a number in the JSON reply of a target; one above the range of floats is refused."""
     value = float(literal)
     return value if math.isfinite(value) else _no_number(literal)
 
 
 def _no_number(literal: str) -> NoReturn:
-    """Refuse NaN, infinities and numbers above the range of floats in the JSON reply of a service."""
+    """Refuse NaN, infinities and numbers above the range of floats in the JSON reply of a target."""
     raise ValueError(f"{literal} is not a JSON number")
 
 
 def nests_too_deep(value: Any) -> bool:
-    """Whether lists and objects are nested above `MAX_DEPTH`."""
+    """Whether lists and objects of JSON data are nested above `MAX_DEPTH`."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
         if not level:
@@ -213,7 +213,7 @@ def _has_lone_surrogate(text: str, value: Any) -> bool:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs of a JSON object as a mapping; an ``object_pairs_hook`` of the json module.
+    """The pairs of a JSON object as a mapping, for the ``object_pairs_hook`` of the json module.
 
     Raises:
         ValueError: A key occurs twice.
@@ -335,7 +335,7 @@ class _Scanner:
 
 
 def scan_json(text: str, faults: FaultLog | None = None, line: int = 1, depth: int = MAX_DEPTH) -> FilePlace:
-    """Return the places in a JSON text that `json.loads` accepts, down to `depth` levels.
+    """The places of values in a JSON text that `json.loads` accepts, down to `depth` levels.
 
     Args:
         text: The text.

@@ -138,7 +138,7 @@ def render_path(path: Sequence[str | int]) -> str:
 
 
 def duplicate_key(key: str, first: FilePlace) -> str:
-    """Return the message for a key that already occurs in the same mapping, at `first`."""
+    """The message for a key that already occurs in the same mapping of a user's file, at `first`."""
     return f"found the key {key!r} twice, expected it once (first at {first.line}:{first.column})"
 
 
@@ -225,7 +225,7 @@ _ROOT: ContextVar[Path | None] = ContextVar("root of searches", default=None)
 
 
 def repository_top(folder: Path) -> Path | None:
-    """Return the top folder of the repository around a folder; ``None`` outside of one.
+    """The top folder of the git repository around a folder; ``None`` outside of one.
 
     A bare repository that lies among the files of another is none of its own: only ``.git`` makes one, which git keeps
     out of commits.
@@ -240,7 +240,7 @@ def searching_within(root: Path) -> AbstractContextManager[None]:
 
 
 def input_files(folder: Path, pattern: str) -> list[Path]:
-    """Return the files that a name or pattern means; a folder, and ``**`` at the end, mean all files below.
+    """The files that a name or pattern in a suite means; a folder, and ``**`` at the end, mean all files below.
 
     Compiled Python is never meant.
 
@@ -257,7 +257,7 @@ def input_files(folder: Path, pattern: str) -> list[Path]:
 
 
 def matching_files(folder: Path, pattern: str) -> list[Path]:
-    """Return the files that a pattern matches, sorted.
+    """The files that a glob pattern matches, sorted.
 
     ``**`` matches any number of folders. Wildcards match no hidden names and do not follow links to folders.
 

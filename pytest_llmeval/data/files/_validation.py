@@ -206,7 +206,7 @@ def _pydantic_message(error: "ErrorDetails", names: Sequence[str]) -> str:
 
 
 def _tag_message(error: "ErrorDetails") -> str:
-    """Return the message for the key that distinguishes the branches of a union."""
+    """The message for the key of a suite file that distinguishes the branches of a union."""
     context = error["ctx"]
     key = context["discriminator"]
     if "tag" not in context:
@@ -230,20 +230,20 @@ def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:
 
 
 def _dataclasses(hint: Any) -> list[Any]:
-    """Return the dataclasses that a type consists of, branches of unions and values of mappings among them."""
+    """The dataclasses that a declared type consists of, branches of unions and values of mappings among them."""
     if isinstance(hint, type) and is_dataclass(hint):
         return [hint]
     return [dataclass for part in get_args(hint) for dataclass in _dataclasses(part)]
 
 
 def _literals(kind: Any) -> set[Any]:
-    """Return the literal values of a dataclass's fields, by which the branches of a union are distinguished."""
+    """The literal values of a dataclass's fields, by which the branches of a union in a suite file differ."""
     hints = get_type_hints(kind).values()
     return {value for hint in hints if get_origin(hint) is Literal for value in get_args(hint)}
 
 
 def option_fault(error: "ErrorDetails", kind: Any) -> str:
-    """Return the message of a fault in Python options, such as ``metrics[0]: found ..., expected ...``."""
+    """The message of a fault in Python options, such as ``metrics[0]: found ..., expected ...``."""
     hints = [hint for dataclass in _dataclasses(kind) for hint in get_type_hints(dataclass).values()]
     branches = {dataclass.__name__ for hint in hints for dataclass in _dataclasses(hint)}
     path = render_path([part for part in _pydantic_location(error) if part not in branches])

@@ -53,7 +53,7 @@ class WritingProcess(NamedTuple):
 
 
 def _waits_to_be_reaped(process: str) -> bool:
-    """Whether a process has ended though its parent has not noticed; it writes nothing any more."""
+    """Whether a process that wrote files has ended though its parent has not noticed."""
     try:
         status = Path("/proc", process, "stat").read_bytes()
     except OSError:  # there is no /proc, or it has ended meanwhile
@@ -63,7 +63,10 @@ def _waits_to_be_reaped(process: str) -> bool:
 
 @cache
 def _machine() -> str:
-    """Return a digest of where process ids mean the same: containers may share a host's name, and a folder."""
+    """A digest of the machine on which ids of processes that write files are unique.
+
+    Containers may share a host's name, and a folder.
+    """
     space = ""
     with suppress(OSError):
         space = str(Path("/proc/self/ns/pid").readlink())
@@ -98,7 +101,7 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file as `write_text` does."""
+    """Write the bytes of a file as `write_text` does: readers see the old file or the new one."""
     _write_file(path, [data])
 
 
@@ -248,7 +251,7 @@ def rewrite(path: Path, make: Callable[[], str]) -> bool:
 
 
 def has_text(path: Path, text: str) -> bool:
-    """Whether a file has a text already, with any line ends."""
+    """Whether a file of ours has a text already, with any line ends, and need not be written."""
     if not path.is_file():
         return not text and not path.is_symlink()
     return path.read_bytes().replace(b"\r\n", b"\n") == text.encode("utf-8", "backslashreplace")
@@ -323,7 +326,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _open_stream(path: Path) -> int:
-    """Open a pipe or a device without waiting for who reads it."""
+    """Open a pipe or a device for a report without waiting for its reader."""
     try:
         file = os.open(path, os.O_WRONLY | _NO_WAIT)
     except OSError as error:
@@ -336,7 +339,7 @@ def _open_stream(path: Path) -> int:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether a path names no file that could be replaced, but a pipe, a terminal or a stream of the process."""
+    """Whether a path to write to names a pipe, a terminal or a stream of the process, which cannot be replaced."""
     if path.parent in _STREAMS:
         return True
     try:

@@ -44,7 +44,7 @@ _SCALAR_TAGS: dict[str, tuple[type, ...]] = {
 
 
 def _number(text: str) -> int | float | str:
-    """Return the number that a plain scalar is, or the text itself.
+    """The number that a plain YAML scalar is, or the text itself.
 
     Raises:
         ValueError: The number is one that JSON cannot carry.
@@ -67,7 +67,7 @@ def _number(text: str) -> int | float | str:
 
 
 def plain_value(text: str) -> Any:
-    """Return the value of an unquoted scalar (YAML 1.2.2, section 10.3.2).
+    """The value of an unquoted scalar in a YAML file (YAML 1.2.2, section 10.3.2).
 
     Raises:
         ValueError: It is a number that JSON cannot carry.
@@ -78,7 +78,7 @@ def plain_value(text: str) -> Any:
 
 
 def tagged_value(text: str, tag: str) -> Any:
-    """Return the value of a scalar with an explicit tag.
+    """The value of a scalar with an explicit tag in a YAML file.
 
     Raises:
         ValueError: The tag is not in the core schema, or the text is not of its type.
@@ -95,7 +95,7 @@ def tagged_value(text: str, tag: str) -> Any:
 
 
 def tag_fault(tag: str | None, kind: str) -> str | None:
-    """The fault of the tag of a ``seq`` or ``map``; ``None`` without one."""
+    """The fault of the tag of a ``seq`` or ``map`` in a YAML file; ``None`` without one."""
     return None if tag in {None, "!", _CORE + kind} else _unknown_tag(str(tag))
 
 
@@ -345,7 +345,7 @@ class _Builder:
 
 
 def _joined(text: str) -> str:
-    """Return a text with one character for each surrogate pair, which JSON escapes in halves."""
+    """A YAML text with one character for each surrogate pair, which JSON escapes in halves."""
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 

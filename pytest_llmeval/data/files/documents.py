@@ -40,7 +40,7 @@ def _file_fault(display_path: str, message: str, line: int = 0, column: int = 0)
 
 
 def _reason(path: Path, error: OSError | ValueError) -> str:
-    """Return the message of the operating system and, for a missing file, the most similar name."""
+    """The reason why a user's file cannot be read and, for a missing file, the most similar name."""
     # A ValueError is about a name that no file can have; its text depends on the version of Python.
     reason = error.strerror if isinstance(error, OSError) else "embedded null byte"
     return f"cannot be read: {reason}{_similar_file(path, error)}"
@@ -208,7 +208,7 @@ def parse_csv(
 def _table_rows(
     lines: Iterable[str], delimiter: str, limit: int, faults: FaultLog, surplus: SurplusColumn | None
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of the lines of a table; see `parse_csv`."""
+    """Yield the rows of the lines of a CSV text; see `parse_csv`."""
     with _cell_limit(limit):
         records = _records(lines, delimiter, faults)
         header_line, header = next(records, (1, []))

@@ -43,7 +43,7 @@ def json_text(value: Any) -> str:
 
 
 def case_id(value: Any) -> str | None:
-    """Return a text or whole number, also as 264.0, as an id in composed form (NFC); ``None`` for other values."""
+    """The id of a case from text or a whole number, also 264.0, in composed form (NFC); ``None`` for other values."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if isinstance(value, float) and value.is_integer():
@@ -52,7 +52,7 @@ def case_id(value: Any) -> str | None:
 
 
 def same_id(text: str) -> str:
-    """The common form of ids that mean the same: ``264`` for ``264.0``.
+    """The common form of ids of cases or documents that mean the same: ``264`` for ``264.0``.
 
     Tools such as pandas write the whole numbers of a column with a fraction if one of them is missing.
     """

@@ -109,7 +109,7 @@ class ObjectRow(Struct, frozen=True):
 
 
 def _object_row(row: Any) -> ObjectRow | BadCell:
-    """Return a row in its JSON form with the objects behind it, or what is wrong with it."""
+    """A row of data in memory in its JSON form with the objects behind it, or its fault."""
     is_case = isinstance(row, Case)
     if type(row) is dict or not (is_case or is_typed(row)):
         cells = row
@@ -135,7 +135,7 @@ def _object_row(row: Any) -> ObjectRow | BadCell:
 
 
 def _fields_of_row(row: Any) -> dict[str, Any]:
-    """Return the fields of a typed row, under the names of their columns."""
+    """The fields of a row of data in memory that is a typed object, under the names of their columns."""
     form = form_of(row, nan_is_absent=True)
     return {name: getattr(row, name, value) for name, value in form.items()} if isinstance(form, dict) else {}
 
@@ -265,7 +265,7 @@ def _rows_of_table(path: Path, split: str | None) -> Iterator[dict[str, Any]]:
 
 
 def _files_of_table(path: Path, split: str | None) -> list[Path]:
-    """Return the files of a table, in the order of its rows.
+    """The files of a Parquet or Arrow table, in the order of its rows.
 
     Raises:
         LlmevalError: There is none.
@@ -317,7 +317,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, Iterable[Any]]]:
 
 
 def columns_of_file(path: Path) -> list[str] | None:
-    """Return the columns of a data file, as far as its first row shows them; ``None`` where that is not known."""
+    """The columns of a data file, as far as its first row shows them; ``None`` where that is not known."""
     try:
         if path.suffix == ".csv":
             with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -426,5 +426,5 @@ def _fields_of(kind: Any) -> Iterable[str]:
 
 
 def _is_type(selection: Any) -> bool:
-    """Whether what feeds a part is a type, such as a model or ``dict[int, str]``."""
+    """Whether the column of a part of a case is given as a type, such as a model or ``dict[int, str]``."""
     return isinstance(selection, type) or is_typeddict(selection) or get_origin(selection) is not None

@@ -17,7 +17,7 @@ _LONGEST_SHOWN = 60
 
 
 def taxonomy_path(name: str) -> Path:
-    """Return the file of a shipped label set.
+    """The file of a label set that ships with the package.
 
     Raises:
         FileNotFoundError: There is no label set of this name.
@@ -31,7 +31,7 @@ def taxonomy_path(name: str) -> Path:
 
 @cache
 def load_taxonomy(name: str) -> Mapping[str, Any]:
-    """Return a shipped label set.
+    """A label set that ships with the package.
 
     Args:
         name: File name without its suffix, such as ``question_types``.
