@@ -10,7 +10,7 @@ _CSV_COLUMNS = ("suite", "path", "variant", "case", "outcome")
 
 
 def csv_rows(report: RunReport) -> Iterator[Sequence[str | float | None]]:
-    """Yield the header and a row for each case; a case without a score, or of a suite without the metric, has none."""
+    """Yield the CSV report's header, then a row per case; a score that a case lacks is ``None``."""
     metrics = list(dict.fromkeys(name for suite in report.suites for name in suite.metrics))
     yield [*_CSV_COLUMNS, *(f"metric:{name}" if name in _CSV_COLUMNS else name for name in metrics)]
     for suite in report.suites:
@@ -20,5 +20,5 @@ def csv_rows(report: RunReport) -> Iterator[Sequence[str | float | None]]:
 
 
 def write_csv(report: RunReport, path: Path) -> None:
-    """Write the scores to a file row by row."""
+    """Write the CSV report of a run, one row per case."""
     write_text(path, csv_lines(csv_rows(report)))

@@ -27,7 +27,7 @@ _STATUS: Final = {
 
 
 def to_ctrf(report: RunReport) -> dict[str, Any]:
-    """Return the report as the JSON data of CTRF: a test for each case, gate, snapshot and faulty file.
+    """The CTRF report of a run as JSON data: a test for each case, gate, approved score and faulty file.
 
     Source: the JSON Schema of https://ctrf.io; durations and times are whole milliseconds.
     """
@@ -65,6 +65,7 @@ def to_ctrf(report: RunReport) -> dict[str, Any]:
 
 
 def _suite(suite: SuiteReport) -> Iterator[dict[str, Any]]:
+    """Yield the CTRF tests of a suite: its cases, gates and approved scores."""
     for case in suite.cases:
         message = {"message": case.reason} if case.reason and case.outcome != "passed" else {}
         flaky = case.details.get("repeats", {}).get("status") == "flaky"
@@ -84,11 +85,13 @@ def _suite(suite: SuiteReport) -> Iterator[dict[str, Any]]:
 
 
 def _verdict(suite: SuiteReport, kind: str, subject: str, outcome: str, reason: str) -> dict[str, Any]:
+    """The CTRF test for the verdict on a gate or an approved score."""
     message = {"message": reason} if reason else {}
     return {**_test(suite, f"{kind}[{subject}]", outcome, 0), **message, "filePath": suite.path, "tags": [kind]}
 
 
 def _test(suite: SuiteReport, name: str, outcome: str, seconds: float) -> dict[str, Any]:
+    """The fields of every CTRF test: name, status, duration and suite."""
     return {
         "name": name,
         "status": _STATUS[outcome],
@@ -99,9 +102,10 @@ def _test(suite: SuiteReport, name: str, outcome: str, seconds: float) -> dict[s
 
 
 def _milliseconds(seconds: float) -> int:
+    """A duration in whole milliseconds, the unit of CTRF."""
     return round(seconds * 1000)
 
 
 def write_ctrf(report: RunReport, path: Path) -> None:
-    """Write the report to a file."""
+    """Write the CTRF report of a run as JSON."""
     write_data(to_ctrf(report), path)

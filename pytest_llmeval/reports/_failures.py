@@ -37,7 +37,7 @@ _ALL_STEPS = 12
 
 
 class _TraceLine(NamedTuple):
-    """A line of a transcript.
+    """A line of a failing case's transcript or list of tool calls.
 
     Attributes:
         text: The line.
@@ -64,20 +64,20 @@ class _TraceLine(NamedTuple):
 
 
 def findings_of(record: CaseRecord) -> list[str]:
-    """The findings about a case, a line each: of evaluators, then the parts of the reason."""
+    """Findings about a failing case: the evaluators' lines, then the parts of its reason."""
     parts = re.split(r"; |(?<=\w): (?=turn \d|found )", record.reason or "")
     return [*(line for lines in record.lines.values() for line in lines), *parts]
 
 
 def _in_turns(findings: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield findings with the turns that they begin with; 0 where they name none."""
+    """Yield each finding about a conversation with the turn that it begins with; 0 without one."""
     for finding in findings:
         match = _NAMED.match(finding)
         yield (int(match[1]), finding[match.end() :]) if match else (0, finding)
 
 
 def transcript_lines(messages: Any, findings: Sequence[str] = (), most: int = 160) -> Iterator[str]:
-    """Yield the turns around those that are wrong, or else the last ones, and how many turns are left out.
+    """Yield a failing conversation's transcript: turns near findings, or the last ones, and how many are left out.
 
     Args:
         messages: Of the conversation; for any other value, nothing is yielded.
@@ -114,7 +114,7 @@ def transcript_lines(messages: Any, findings: Sequence[str] = (), most: int = 16
 
 
 def call_lines(calls: Any, findings: Sequence[str], most: int = 160) -> Iterator[str]:
-    """Yield the calls of a trace, numbered: those around the calls that findings are about, or else the last ones.
+    """Yield a failing case's tool calls, numbered: those around calls that findings name, or the last ones.
 
     Args:
         calls: Of the prediction; for any other value, nothing is yielded.
@@ -146,20 +146,21 @@ def call_lines(calls: Any, findings: Sequence[str], most: int = 160) -> Iterator
 
 
 def _shown_places(count: int, wrong: Sequence[int], whole: int) -> list[int]:
-    """Return the numbers of the turns or lines that are shown."""
+    """Numbers of the transcript turns or tool calls to show: all of a few, else those around the wrong ones."""
     if count <= whole:
         return list(range(1, count + 1))
     near = [*sorted(wrong)[:_MOST_WRONG]] or [count]
-    around = {place for each in near for place in range(each - _AROUND, each + _AROUND + 1)}
+    around = {place for number in near for place in range(number - _AROUND, number + _AROUND + 1)}
     return sorted(place for place in around if 0 < place <= count)
 
 
 def _range(noun: str, first: int, last: int) -> str:
+    """A range of transcript turns or call lines in words, such as ``turns 3 to 5``."""
     return f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
 
 
 def _turn(number: int, messages: Sequence[Mapping[str, Any]]) -> Iterator[_TraceLine]:
-    """Yield a line for each message, and one for equal calls of a tool that follow each other."""
+    """Yield the transcript lines of one turn; equal steps in a row, such as repeated tool calls, share a line."""
     name = f"turn {number} "
     for message in messages:
         for step, equal in groupby(_steps(message)):
@@ -169,11 +170,12 @@ def _turn(number: int, messages: Sequence[Mapping[str, Any]]) -> Iterator[_Trace
 
 
 def _times(step: _TraceLine, times: int) -> _TraceLine:
+    """A transcript line with the number of its repetitions, such as ``(x 3)``."""
     return step._replace(text=f"{step.text} (x {times})") if times > 1 else step
 
 
 def _steps(message: Mapping[str, Any]) -> Iterator[_TraceLine]:
-    """Yield what a message says and calls, in order."""
+    """Yield the transcript lines of a message: its texts, tool results and tool calls, in order."""
     role, content = _printed(message.get("role", "")), message.get("content")
     for block in _blocks(content):
         match block:
@@ -192,13 +194,13 @@ def _steps(message: Mapping[str, Any]) -> Iterator[_TraceLine]:
 
 
 def _blocks(content: Any) -> Sequence[Any]:
-    """Return the blocks of a message that is written in blocks; else the content is the only one."""
-    has_blocks = isinstance(content, list) and all(isinstance(each, Mapping) and "type" in each for each in content)
+    """Content blocks of a message in a provider's block form; any other content is the only block."""
+    has_blocks = isinstance(content, list) and all(isinstance(block, Mapping) and "type" in block for block in content)
     return content if has_blocks else [content]
 
 
 def _call(call: Any) -> _TraceLine:
-    """Return name, arguments and result of a call, however it is written."""
+    """The transcript line of a tool call: name, arguments and result, in any of the forms that providers use."""
     if not isinstance(call, Mapping):
         return _TraceLine(f"call {_printed(call)}")
     function = call["function"] if isinstance(call.get("function"), Mapping) else call
@@ -220,6 +222,7 @@ def _call(call: Any) -> _TraceLine:
 
 
 def _printed(value: Any) -> str:
+    """A value in a transcript as one printable line."""
     return printable(as_line(value))
 
 
@@ -237,7 +240,7 @@ _SECOND = "\0"
 
 
 class CasePlace(NamedTuple):
-    """Location of a case.
+    """Location of a case in reports: its file, line and variant.
 
     Attributes:
         path: Its file, relative to pytest's rootdir.
@@ -256,7 +259,7 @@ class CasePlace(NamedTuple):
 
 
 def marked_difference(expected: str, prediction: str) -> str:
-    """Write the prediction with differences marked: ``[-missing-]`` and ``{+added+}``.
+    """Mark how a prediction differs from the expected text: ``[-missing-]`` and ``{+added+}``.
 
     >>> marked_difference("Paris", "It is Paris.")
     '{+It is +}Paris{+.+}'
@@ -275,7 +278,7 @@ def marked_difference(expected: str, prediction: str) -> str:
 
 
 def explain(case: Case, record: CaseRecord, place: CasePlace | None = None, width: int = 80) -> str:
-    """Return the text of a failing case: reason, location, answer and findings.
+    """The text of a failing case for the terminal: reason, location, answer and findings.
 
     Args:
         case: The case, with its prediction, if any.
@@ -299,10 +302,10 @@ def explain(case: Case, record: CaseRecord, place: CasePlace | None = None, widt
 
 
 def _values(case: Case, record: CaseRecord, width: int) -> Iterator[str]:
-    """Yield input, expected and prediction, each cut to what fits, and how the prediction differs."""
+    """Yield a failing case's input, expected value and predictions, cut to the width, and their difference."""
     findings, room = findings_of(record), 2 * width - _INDENT
-    failing = [each for each in record.answers if each.failed] or record.answers
-    answers = [(each.value, each.failed or each.times) for each in failing] or [(case.prediction, 1)]
+    failing = [reply for reply in record.answers if reply.failed] or record.answers
+    answers = [(reply.value, reply.failed or reply.times) for reply in failing] or [(case.prediction, 1)]
     transcript = list(transcript_lines(_part(case, "messages", answers[0][0]), findings, room))
     transcript = transcript or list(call_lines(_part(case, "tool_calls", answers[0][0]), findings, room))
     for name, value in (("input", case.input), ("expected", case.expected)):
@@ -328,7 +331,7 @@ def _values(case: Case, record: CaseRecord, width: int) -> Iterator[str]:
 
 
 def _part(case: Case, name: str, prediction: Any) -> Any:
-    """Return a part of a prediction that is an object; ``None`` if it has none that is text."""
+    """A part of a failing case's prediction, such as its answer; ``None`` if missing or of the wrong type."""
     if not isinstance(prediction, Mapping):
         return None
     parts = case.origin.parts if case.origin is not None else Parts()
@@ -339,12 +342,12 @@ def _part(case: Case, name: str, prediction: Any) -> Any:
     if name in ("messages", "tool_calls"):
         return part
     if name == "contexts":
-        return part if isinstance(part, list) and all(isinstance(each, str) for each in part) else None
+        return part if isinstance(part, list) and all(isinstance(passage, str) for passage in part) else None
     return part if isinstance(part, str) else None
 
 
 def _passages(case: Case, prediction: Any, width: int) -> Iterator[str]:
-    """Yield the passages of an answer by their numbers, a line each."""
+    """Yield the retrieved passages of a failing case's prediction, numbered, one per line."""
     passages = _part(case, "contexts", prediction) or []
     for number_of, passage in enumerate(passages[:_MOST_PASSAGES], 1):
         yield as_line(f"  [{number_of}] {' '.join(passage.split())}", width)
@@ -353,6 +356,7 @@ def _passages(case: Case, prediction: Any, width: int) -> Iterator[str]:
 
 
 def _value(name: str, value: Any, width: int, suffix: str = "") -> str:
+    """A named value of a failing case, such as its input, cut and wrapped to the terminal's width."""
     room = _LINES * (width - _INDENT)
     text = as_line(value, room)
     if (columns := width_of(text)) > len(text):
@@ -361,16 +365,17 @@ def _value(name: str, value: Any, width: int, suffix: str = "") -> str:
 
 
 def _wrapped(indent: str, text: str, width: int) -> str:
+    """Text of a failing case wrapped to the terminal's width; wide characters count as two columns."""
     if width_of(text) <= width:
         return text
     # textwrap counts characters: one that takes two columns is followed by a second, until it has wrapped.
-    spread = "".join(f"{each}{_SECOND}" if width_of(each) > 1 else each for each in text)
+    spread = "".join(f"{character}{_SECOND}" if width_of(character) > 1 else character for character in text)
     lines = textwrap.wrap(spread, width, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True)
     return "\n".join(lines).replace(_SECOND, "")
 
 
 def _nearest(expected: Any, prediction: Any) -> str | None:
-    """Return the reference most similar to the prediction; ``None`` if none is similar, or these are no texts."""
+    """The expected text most similar to a prediction, for showing the difference; ``None`` if none is similar."""
     references = [expected] if isinstance(expected, str) else expected if isinstance(expected, list) else []
     texts = [reference for reference in references if isinstance(reference, str)]
     if not texts or not isinstance(prediction, str) or max(map(len, (*texts, prediction))) > _COMPARED:
@@ -383,7 +388,7 @@ def _nearest(expected: Any, prediction: Any) -> str | None:
 
 
 def repeats_line(repeats: Mapping[str, Any]) -> str:
-    """Say how the repeats of a case went, and where they part.
+    """A summary of a case's repeats: how many passed, and the first step at which they differ.
 
     >>> call, answer = {"what": "refund()", "repeats": [1, 3]}, {"what": "a message of the assistant", "repeats": [2]}
     >>> parts_at = {"turn": 2, "step": 1, "variants": [call, answer]}
@@ -397,7 +402,7 @@ def repeats_line(repeats: Mapping[str, Any]) -> str:
     place = (
         f"step {parting['step']}" if parting.get("turn") is None else f"turn {parting['turn']}, step {parting['step']}"
     )
-    variants = [(each.get("what", ""), ", ".join(map(str, each["repeats"]))) for each in parting["variants"]]
+    variants = [(variant.get("what", ""), ", ".join(map(str, variant["repeats"]))) for variant in parting["variants"]]
     listed = ", ".join(f"{what} ({numbers})".strip() for what, numbers in variants)
     return f"{went}; they part in {place}: {listed}"
 
@@ -407,7 +412,7 @@ _NOT_RUN = ("skipped", "not_run")
 
 
 class FailureCause(NamedTuple):
-    """How many cases of a run fail, and what most of them share.
+    """The number of failing cases of a run, and the label that most of them share.
 
     Attributes:
         failures: How many of the cases fail.
@@ -429,7 +434,7 @@ class FailureCause(NamedTuple):
 
 
 def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterator[str]:
-    """Yield each failure mode whose cases all passed before, and of which some fail now.
+    """Yield failure modes whose cases all passed in an earlier run and of which some fail now.
 
     Args:
         now: Cases of a run.
@@ -438,21 +443,21 @@ def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterato
     Yields:
         The mode with how many of its cases fail, such as ``rude: back in 3 of 11``.
     """
-    earlier = {each.id: each.outcome for each in before if each.outcome not in _NOT_RUN}
+    earlier = {case.id: case.outcome for case in before if case.outcome not in _NOT_RUN}
     cases: dict[str, list[CaseEnd]] = {}
-    for each in now:
-        if each.outcome not in _NOT_RUN and MODES in each.labels:
-            for mode in groups_of_case(each.labels, MODES):
-                cases.setdefault(mode, []).append(each)
-    for mode, some in cases.items():
-        failing = [each for each in some if each.outcome in BAD]
-        known = {earlier[each.id] for each in some if each.id in earlier}
-        if known == {"passed"} and any(each.id in earlier for each in failing):
-            yield f"{mode}: back in {len(failing)} of {len(some)}"
+    for case in now:
+        if case.outcome not in _NOT_RUN and MODES in case.labels:
+            for mode in groups_of_case(case.labels, MODES):
+                cases.setdefault(mode, []).append(case)
+    for mode, members in cases.items():
+        failing = [case for case in members if case.outcome in BAD]
+        known = {earlier[case.id] for case in members if case.id in earlier}
+        if known == {"passed"} and any(case.id in earlier for case in failing):
+            yield f"{mode}: back in {len(failing)} of {len(members)}"
 
 
 def cause_of(suites: Sequence[SuiteReport], failing: Sequence[tuple[SuiteReport, CaseReport]]) -> FailureCause:
-    """The property that failing cases share beyond chance.
+    """Count a run's failing cases and find the label that they share beyond chance.
 
     Args:
         suites: Of the run.
@@ -466,7 +471,7 @@ def cause_of(suites: Sequence[SuiteReport], failing: Sequence[tuple[SuiteReport,
     labels = {(suite.path, suite.suite, case.id): case.labels for suite in suites for case in suite.cases}
     chosen = list(dict.fromkeys((suite.path, suite.suite, case.id) for suite, case in failing))
     label, value = explaining_label(labels, chosen)
-    shared = sum(labels[each].get(label) == value for each in chosen) if label else 0
+    shared = sum(labels[key].get(label) == value for key in chosen) if label else 0
     size = min(sum(suite.total for suite in suites) // systems, MOST)
     return FailureCause(len(chosen), size, systems, shared, f"{label}={value}" if label else "")
 
@@ -476,7 +481,7 @@ FEW_FAILURES = 10
 
 
 def shared_reason(case: CaseRecord | CaseReport, failing: int) -> str:
-    """The reason by which terminal, page and comment group failing cases; empty for a case that stands alone.
+    """The reason by which terminal, page and comment group failing cases; empty for a case that is shown alone.
 
     Args:
         case: The case.

@@ -16,7 +16,7 @@ PERCENTAGES = "evaluate_summary.txt"
 
 
 class ReportFormat(NamedTuple):
-    """A format of reports.
+    """A file format of ``--llmeval-report``, with the function that writes it.
 
     Attributes:
         writer: A function, or its import string, that writes a report to a path, and returns a note on what the file
@@ -63,7 +63,7 @@ _DEVICE = re.compile(r"(aux|com\d|con|lpt\d|nul|prn)(\.|$)", re.IGNORECASE)
 
 
 class WrittenReports(NamedTuple):
-    """The result of writing reports.
+    """The result of writing a run's report files: those written, those that failed, and notes.
 
     Attributes:
         written: The files.
@@ -77,7 +77,7 @@ class WrittenReports(NamedTuple):
 
 
 def report_format(path: Path) -> str:
-    """Return the key in `FORMATS` of a path: by the end of its name, else by its suffix.
+    """The key in `FORMATS` of a report file: by the end of its name, else by its suffix.
 
     >>> [report_format(Path(name)) for name in ("out/errors.json", "my_errors.json", "terrors.json")]
     ['errors.json', 'errors.json', '.json']
@@ -91,12 +91,12 @@ def report_format(path: Path) -> str:
 
 
 def shows_passed_cases(paths: Sequence[Path], verbosity: int) -> bool:
-    """Whether a report, or the terminal, shows what is wrong with cases that pass."""
+    """Whether a report file, or the terminal at this verbosity, shows the findings about passed cases."""
     return bool(paths) or verbosity > 0 or "GITHUB_STEP_SUMMARY" in os.environ
 
 
 def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
-    """Write the report files, and GitHub's job summary if a variable names it.
+    """Write a run's report files, and GitHub's job summary if ``GITHUB_STEP_SUMMARY`` names its file.
 
     Args:
         report: The run.
@@ -130,7 +130,7 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
 
 
 def _files(report: "RunReport", paths: Iterable[Path]) -> Iterator[tuple[Path, "RunReport"]]:
-    """Yield each file and the part of the report that it has."""
+    """Yield each report file with its part of the run; ``{suite}`` in a path makes one file per suite."""
     from msgspec import structs
 
     for path in paths:

@@ -37,7 +37,7 @@ _LONGEST = 60
 def fill_declared(
     declared: Mapping[str, Sequence[ReportTable]], metrics: MetricIndex, result: Result
 ) -> list[FilledTable]:
-    """Fill the tables of evaluators, leaving out those without rows.
+    """Fill the report tables that evaluators declare with a result's numbers, leaving out tables without rows.
 
     Args:
         declared: Label of an evaluator to its tables.
@@ -73,7 +73,7 @@ def fill_declared(
 def _counted_cases(
     table: ConfusionMatrix, numbers: "_ResultNumbers", headers: Sequence[str], rows: Sequence[TableRow]
 ) -> list[tuple[int, int, list[str]]]:
-    """Return row and column of each cell with the cases that it counts."""
+    """Ids of the cases that each cell of a confusion matrix counts, with the cell's row and column."""
     down = {row[0]: place for place, row in enumerate(rows)}
     across = {name: place for place, name in enumerate(headers) if place}
     cells: dict[tuple[int, int], list[str]] = {}
@@ -86,7 +86,7 @@ def _counted_cases(
 
 
 def _note(table: ReportTable, numbers: "_ResultNumbers") -> str:
-    """Return the explanation of metrics above 1, if the table has such a value or bound."""
+    """An evaluator's explanation of metrics above 1, if its report table has such a value or bound."""
     if not isinstance(table, MetricTable):
         return ""
     values = [numbers.result.metrics.get(name) for name in numbers.in_table(table)]
@@ -95,7 +95,7 @@ def _note(table: ReportTable, numbers: "_ResultNumbers") -> str:
 
 
 class _ResultNumbers(Struct, frozen=True, dict=True):
-    """The part of a result that belongs to one evaluator, by the evaluator's own names."""
+    """One evaluator's part of a suite's result, by the evaluator's own metric names."""
 
     index: MetricIndex
     label: str
@@ -149,7 +149,7 @@ class _ResultNumbers(Struct, frozen=True, dict=True):
 
 
 def _layout(table: ReportTable, numbers: _ResultNumbers) -> tuple[Sequence[str], list[TableRow]]:
-    """Return headers and rows."""
+    """Headers and rows of an evaluator's report table, filled with the numbers of a result."""
     if isinstance(table, MetricTable):
         return table.headers, [[*names, *map(numbers.of_all, cells)] for names, cells in table.rows]
     if isinstance(table, LabelTable):
@@ -168,6 +168,7 @@ def _layout(table: ReportTable, numbers: _ResultNumbers) -> tuple[Sequence[str],
 
 
 def _confusion(table: ConfusionMatrix, cells: Mapping[tuple[str, str], float]) -> tuple[Sequence[str], list[TableRow]]:
+    """Headers and rows of a confusion matrix in a report: true labels down, predicted labels across."""
     first = [label_key(label) or NO_LABEL for label in table.labels] if cells else []
     true, predicted = (
         list(dict.fromkeys([*first, *sorted({cell[side] for cell in cells}, key=label_order)])) for side in (0, 1)
@@ -179,10 +180,11 @@ def _confusion(table: ConfusionMatrix, cells: Mapping[tuple[str, str], float]) -
 
 
 def _count(value: float) -> float:
-    """Return a count as an integer if it is one: averages over repeats and shares are not."""
+    """A cell of a confusion matrix: an integer, unless it is an average over repeats or a share."""
     return int(value) if value == int(value) else value
 
 
 def _shortened(detail: Any) -> str:
+    """A case's detail as a text short enough for a cell of a report table."""
     text = detail if isinstance(detail, str) else json.dumps(detail, ensure_ascii=False)
     return excerpt(text, _LONGEST, lines=True)

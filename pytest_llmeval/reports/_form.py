@@ -64,7 +64,7 @@ STATUSES = ("stable pass", "flaky", "stable fail", "error")
 
 
 def count_text(count: int, outcome: str) -> str:
-    """The number of cases or verdicts with an outcome, such as ``2 not run``.
+    """A count of cases or verdicts with an outcome in a report's words, such as ``2 not run``.
 
     >>> count_text(2, "not_run"), count_text(2, "known_failure"), count_text(1, "not_judged")
     ('2 not run', '2 known failures', '1 not evaluated')
@@ -74,7 +74,7 @@ def count_text(count: int, outcome: str) -> str:
 
 
 def gated_metrics(gates: Iterable[str]) -> list[str]:
-    """Return the metrics of gates, each once.
+    """Names of the metrics that gates are about, read from the gates' texts, each once.
 
     >>> gated_metrics(["f1 >= 0.8", "drop(mean(f1)) <= 0.02", "em >= 0.5 by language"])
     ['f1', 'em']
@@ -94,7 +94,7 @@ _TEXT_KEYS = ("answer", "question", "text")
 
 
 def _said_text(value: Any) -> str:
-    """Return a question or an answer as one line; of an object its text, where it has one.
+    """A question or an answer of a reported case as one line; of an object its text, if it has one.
 
     >>> _said_text({"question": "How long?", "customer": 7})
     'How long?'
@@ -241,9 +241,9 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         spread = self.details.get("repeats", {}).get("spread", {})
         absent = self.absent
         for metric, value in self.metrics.items():
-            for repeat, each in enumerate([value, *spread.get(metric, {}).get("scores", ())]):
-                row = {"case": self.id, "outcome": self.outcome, "repeat": repeat, "metric": metric, "value": each}
-                yield {**row, "reason": None if each is not None else absent.get(metric, self.reason), **labels}
+            for repeat, score in enumerate([value, *spread.get(metric, {}).get("scores", ())]):
+                row = {"case": self.id, "outcome": self.outcome, "repeat": repeat, "metric": metric, "value": score}
+                yield {**row, "reason": None if score is not None else absent.get(metric, self.reason), **labels}
 
     @property
     def question_text(self) -> str | None:
@@ -389,7 +389,7 @@ class SampleReport(Struct, frozen=True):
 
 
 def gate_verdicts(gates: Iterable[GateResult]) -> dict[str, ChangeVerdict]:
-    """Return metric to the verdict of its gate on a drop: it declined if a fall failed the gate."""
+    """Metrics with a gate that failed by a drop (``declined``) or that could not decide (``undecided``)."""
     verdicts: dict[str, ChangeVerdict] = {}
     for gate in gates:
         if " by " in gate.gate:
@@ -407,14 +407,14 @@ _SLACK = 1e-9
 
 
 def is_past_limit(gate: GateResult) -> bool:
-    """Whether a gate on a drop has passed although the drop is past its limit, as it is not significant."""
+    """Whether a gate on a drop passed although the drop exceeds its limit, because it is not significant."""
     is_drop = bool(gate.known) and "<=" in gate.gate
     past = is_drop and gate.value is not None and gate.limit is not None and gate.value > gate.limit + _SLACK
     return past and gate.outcome == "passed"
 
 
 def past_limits(gates: Iterable[GateResult]) -> list[str]:
-    """Return a sentence for each gate that passed past its limit: metric, sizes, cases, and what would tell."""
+    """A sentence for each gate that passed beyond its limit because the drop is not significant."""
     return [f"past its limit, not significant: {gate.known}" for gate in gates if is_past_limit(gate)]
 
 
@@ -546,13 +546,13 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def failed(self) -> bool:
         """Whether a case, a gate or a comparison with approved scores failed."""
-        verdicts = (each.outcome for part in (self.cases, self.gates, self.snapshot) for each in part)
+        verdicts = (item.outcome for part in (self.cases, self.gates, self.snapshot) for item in part)
         return not {"failed", "errored"}.isdisjoint(verdicts)
 
     @property
     def verdict(self) -> RunVerdict:
         """The verdict on the suite."""
-        outcomes = {each.outcome for part in (self.gates, self.snapshot) for each in part}
+        outcomes = {item.outcome for part in (self.gates, self.snapshot) for item in part}
         if self.failed or self.counts.get("failed") or self.counts.get("errored"):
             return "failed"
         scored = not self.counts.get("not_scored") or self.counts.get("passed") or self.counts.get("known_failure")
@@ -760,6 +760,7 @@ class Survival(Struct, frozen=True):
 
 
 def _few_of(names: Sequence[str]) -> str:
+    """The first names of cases or limits in a sentence on surviving mutants, and how many more there are."""
     more = [f"and {len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
     return ", ".join([*names[:_MOST_NAMED], *more])
 

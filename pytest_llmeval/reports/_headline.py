@@ -14,7 +14,7 @@ _LONGEST = 100
 
 
 class Headline(NamedTuple):
-    """What made a run fail, what the worse cases share, and the case to begin with.
+    """The first sentence on a failed run: its cause, the label that worse cases share, and the case to begin with.
 
     Attributes:
         cause: The first faulty file, failed gate or approved score, else the failing cases.
@@ -69,7 +69,7 @@ class Headline(NamedTuple):
 
 
 def undecided_text(run: RunReport) -> str:
-    """How many gates of an undecided run could not decide; empty for any other run."""
+    """A sentence on how many gates of an undecided run could not decide; empty for any other run."""
     outcomes = Counter(gate.outcome for suite in run.suites for gate in suite.gates)
     if run.verdict != "undecided" or not outcomes["undecided"]:
         return ""
@@ -78,6 +78,7 @@ def undecided_text(run: RunReport) -> str:
 
 
 def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: Mapping[str, CaseReport]) -> Headline:
+    """The headline of a run that failed at a gate: the gate's cause and its worst case."""
     suite = run.suites[place]
     if gate.fallen:
         cause = gate.cause.partition(". ")[0]
@@ -96,6 +97,7 @@ def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: Mapp
 
 
 def _headline(run: RunReport, place: int, cause: str, worse: Sequence[CaseReport], noun: str) -> Headline:
+    """The headline of a failed run, with the label that its worse cases share and the first of these cases."""
     suite = run.suites[place]
     alone = len({(suite.path, suite.base_name) for suite in run.suites}) == 1
     name = suite.variant if alone else suite.suite
@@ -107,7 +109,7 @@ def _headline(run: RunReport, place: int, cause: str, worse: Sequence[CaseReport
 
 
 def _failing(suite: SuiteReport, before: Mapping[str, CaseReport]) -> list[CaseReport]:
-    """Return the cases that newly fail, else all that fail."""
+    """Cases of a suite that newly fail, or else all that fail, for the headline of a failed run."""
     failing = [case for case in suite.cases if case.outcome in BAD]
     return [case for case in failing if before.get(case.id, NO_CASE).outcome not in BAD] or failing
 
@@ -115,7 +117,7 @@ def _failing(suite: SuiteReport, before: Mapping[str, CaseReport]) -> list[CaseR
 def _worst_first(
     suite: SuiteReport, cases: Sequence[CaseReport], before: Mapping[str, CaseReport], metric: str
 ) -> list[CaseReport]:
-    """Return cases by how far they fell in a metric, then by its score; those without a score are last."""
+    """A suite's cases by their fall in a metric, then by its score; cases without a score are last."""
     sign = -1 if metric in suite.lower_is_better else 1
 
     def rank(case: CaseReport) -> tuple[bool, float, float]:
@@ -128,7 +130,7 @@ def _worst_first(
 
 
 def fallen_cases(suite: SuiteReport, before: Mapping[str, CaseReport], metric: str) -> list[CaseReport]:
-    """Return the cases whose score of a metric got worse since an earlier run, the largest fall first."""
+    """A suite's cases whose score of a metric got worse since an earlier run, the largest fall first."""
     sign = -1 if metric in suite.lower_is_better else 1
     falls = []
     for case in suite.cases:

@@ -37,7 +37,7 @@ _TEXTS = ("input", "expected", "prediction", "answers")
 
 
 class FormField(NamedTuple):
-    """A field of a published form.
+    """A field of the report form: its Python name, JSON key and type, and when reports write it.
 
     Attributes:
         name: In Python.
@@ -61,30 +61,30 @@ class FormField(NamedTuple):
 
 
 def is_form(kind: Any) -> bool:
-    """Whether a type is one of the classes of the form."""
+    """Whether a type is a class of the report form, which JSON reports write field by field."""
     return isinstance(kind, type) and (issubclass(kind, Struct) or is_dataclass(kind))
 
 
 @cache
 def form_fields(kind: Any) -> Mapping[str, FormField]:
-    """Return key in JSON to field, in the order of the JSON report."""
+    """The fields of a class of the report form by JSON key, in the order of the JSON report."""
     is_struct = issubclass(kind, Struct)
     omits = is_struct and kind.__struct_config__.omit_defaults
     hints = get_type_hints(kind, include_extras=True)
     declared: dict[str, FormField] = {}
-    for each in structs.fields(kind) if is_struct else fields(kind):
-        key = each.encode_name if isinstance(each, structs.FieldInfo) else each.name
+    for member in structs.fields(kind) if is_struct else fields(kind):
+        key = member.encode_name if isinstance(member, structs.FieldInfo) else member.name
         if key.startswith("("):
             continue
-        hint = hints[each.name]
+        hint = hints[member.name]
         marks = [part for part in getattr(hint, "__metadata__", ()) if isinstance(part, WrittenField)]
         written = marks[0] if marks else WrittenField.IF_KNOWN if omits else WrittenField.ALWAYS
         if marks and get_origin(hint) is Annotated:
             hint = hint.__origin__
-        default = each.default
+        default = member.default
         if default in (NODEFAULT, NO_DEFAULT):
-            default = NODEFAULT if each.default_factory in (NODEFAULT, NO_DEFAULT) else each.default_factory()
-        declared[key] = FormField(each.name, key, hint, default, written)
+            default = NODEFAULT if member.default_factory in (NODEFAULT, NO_DEFAULT) else member.default_factory()
+        declared[key] = FormField(member.name, key, hint, default, written)
     for name, before in getattr(kind, "COMPUTED", {}).items():
         keys = [*declared, name]
         keys.insert(keys.index(before) + 1, keys.pop())
@@ -94,49 +94,49 @@ def form_fields(kind: Any) -> Mapping[str, FormField]:
 
 
 def published(value: Any) -> Any:
-    """Return a part of the form as JSON data."""
+    """A part of the report form as JSON data."""
     if isinstance(value, Mapping):
-        return {name: published(each) for name, each in value.items()}
+        return {name: published(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [published(each) for each in value]
-    return {name: published(each) for name, each in _fields_of(value).items()} if is_form(type(value)) else value
+        return [published(part) for part in value]
+    return {name: published(part) for name, part in _fields_of(value).items()} if is_form(type(value)) else value
 
 
 def published_without(form: Any, key: str) -> dict[str, Any]:
-    """Return a part of the form as JSON data, without one of its keys."""
+    """A part of the report form as JSON data, without one of its keys."""
     return {name: published(value) for name, value in _fields_of(form).items() if name != key}
 
 
 @cache
 def _declared_fields(kind: Any) -> tuple[Sequence[tuple[str, FormField, WrittenField]], Sequence[FormField]]:
-    """Return the fields of a form with key and time of writing, and those that are written together."""
+    """Fields of a class of the report form with JSON key and time of writing, and fields written together."""
     declared = form_fields(kind)
-    together = [each for each in declared.values() if each.written is WrittenField.TOGETHER]
-    return [(key, each, each.written) for key, each in declared.items()], together
+    together = [form_field for form_field in declared.values() if form_field.written is WrittenField.TOGETHER]
+    return [(key, form_field, form_field.written) for key, form_field in declared.items()], together
 
 
 def _fields_of(form: Any) -> dict[str, Any]:
-    """Return by key what is written of a form."""
+    """The fields of a part of the report form that a JSON report writes, by key."""
     kind: Any = type(form)
     declared, together = _declared_fields(kind)
-    lacks_all = all(each.lacks(getattr(form, each.name)) for each in together)
+    lacks_all = all(form_field.lacks(getattr(form, form_field.name)) for form_field in together)
     fields_of: dict[str, Any] = {}
-    for key, each, written in declared:
-        value = getattr(form, each.name)
+    for key, form_field, written in declared:
+        value = getattr(form, form_field.name)
         left_out = lacks_all if written is WrittenField.TOGETHER else written is WrittenField.IF_KNOWN
-        if not left_out or not each.lacks(value):
+        if not left_out or not form_field.lacks(value):
             fields_of[key] = value
     return fields_of
 
 
 def to_json(report: RunReport) -> dict[str, Any]:
-    """Return the report as JSON data."""
+    """The JSON report of a run as data."""
     data: dict[str, Any] = published(report)
     return data
 
 
 def write_data(data: Any, path: Path) -> None:
-    """Stream JSON data, or a form, to a file; lone surrogates are written as escapes."""
+    """Stream JSON data, or a part of the report form, to a file; lone surrogates are written as escapes."""
     write_text(path, chain(_indented(data), ["\n"]))
 
 
@@ -145,7 +145,7 @@ _WHOLE: Final = 4
 
 
 def _level(value: Any) -> Any:
-    """Return a value with its first level as JSON has it, for the encoder, which asks again for the next level."""
+    """The first level of a mapping or a report part as JSON data, for the encoder, which asks for the next level."""
     if isinstance(value, Mapping):
         return dict(value.items())
     if is_form(type(value)):
@@ -158,7 +158,7 @@ _SLOW_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, ind
 
 
 def _indented(value: Any, level: int = 0) -> Iterator[str]:
-    """Yield JSON text as `_SLOW_ENCODER` writes it, whose loops are in Python."""
+    """Yield the indented text of a JSON report as `_SLOW_ENCODER` writes it, whose loops are in Python."""
     line = "\n" + " " * level
     if level < _WHOLE and (is_form(type(value)) or isinstance(value, Mapping)):
         value = _level(value)
@@ -166,7 +166,7 @@ def _indented(value: Any, level: int = 0) -> Iterator[str]:
         yield _indented_text(value).replace("\n", line)
         return
     is_mapping = isinstance(value, dict)
-    parts = value.items() if isinstance(value, dict) else (("", each) for each in value)
+    parts = value.items() if isinstance(value, dict) else (("", item) for item in value)
     start = "{" if is_mapping else "["
     for key, part in parts:
         yield f"{start}{line} {f'{visible_json(_ENCODER.encode(key))}: ' if is_mapping else ''}"
@@ -176,6 +176,7 @@ def _indented(value: Any, level: int = 0) -> Iterator[str]:
 
 
 def _indented_text(value: Any) -> str:
+    """The indented JSON text of a part of a report; half of a surrogate pair needs the slow encoder."""
     text = visible_json(_ENCODER.encode(value))
     try:
         return msgspec.json.format(text, indent=1)
@@ -187,7 +188,7 @@ _METRIC: Final = ("value", "low", "high", "scored", "errored", "missing")
 
 
 def verdicts_of(report: RunReport) -> list[dict[str, Any]]:
-    """Return the metrics and verdicts of each suite as JSON data, as commands give them to programs."""
+    """Metrics and verdicts of each suite of a run as JSON data, which commands print for programs."""
     return [
         {
             "suite": suite.base_name,
@@ -202,11 +203,12 @@ def verdicts_of(report: RunReport) -> list[dict[str, Any]]:
 
 
 def to_errors(report: RunReport) -> dict[str, Any]:
-    """Return the error analysis as JSON data. It holds nothing that differs between two runs over the same data."""
+    """The error analysis of a run as JSON data, with nothing that differs between two runs over the same data."""
     return {"schema_version": SCHEMA_VERSION, "suites": [_error_analysis(suite) for suite in report.suites]}
 
 
 def _error_analysis(suite: SuiteReport) -> dict[str, Any]:
+    """The error analysis of a suite as JSON data: its error buckets with their cases, and errored cases."""
     by_id = {case.id: case for case in suite.cases}
     errored = [{"id": case.id, "reason": case.reason} for case in suite.cases if case.outcome == "errored"]
     buckets = [
@@ -221,6 +223,7 @@ def _error_analysis(suite: SuiteReport) -> dict[str, Any]:
 
 
 def _error_of_case(case: CaseReport, bucket: BucketReport) -> dict[str, Any]:
+    """A case of an error bucket as JSON data of the error analysis: score, reason, texts and findings."""
     texts = published(case.withheld or case)
     return {
         "id": case.id,
@@ -234,7 +237,7 @@ def _error_of_case(case: CaseReport, bucket: BucketReport) -> dict[str, Any]:
 
 
 def write_errors(report: RunReport, path: Path) -> None:
-    """Write the error analysis to a file."""
+    """Write the error analysis of a run to a JSON file."""
     write_data(to_errors(report), path)
 
 
@@ -269,11 +272,13 @@ def read_report(path: Path) -> RunReport:
 
 @cache
 def _checked(kind: Any) -> Any:
-    """Return a type of the form as pydantic reads it, whose faults say what was found, and what is expected."""
+    """A type of the report form for pydantic, whose faults state the value and what a JSON report must have."""
     if is_form(kind):
         # Required fields come first, as dataclasses want it.
-        known = sorted(form_fields(kind).values(), key=lambda each: each.default is not NODEFAULT)
-        return make_dataclass(kind.__name__, [_checked_field(each) for each in known if each.key], frozen=True)
+        known = sorted(form_fields(kind).values(), key=lambda form_field: form_field.default is not NODEFAULT)
+        return make_dataclass(
+            kind.__name__, [_checked_field(form_field) for form_field in known if form_field.key], frozen=True
+        )
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         bounds = [part for part in kind.__metadata__ if isinstance(part, Meta)]
@@ -288,23 +293,26 @@ def _checked(kind: Any) -> Any:
     return kind
 
 
-def _checked_field(each: FormField) -> tuple[str, Any, Any]:
-    default: Any = {} if each.default is NODEFAULT else {"default_factory": lambda: each.default}
-    return each.key, _checked(each.type), field(**default)
+def _checked_field(form_field: FormField) -> tuple[str, Any, Any]:
+    """A field of the report form for `make_dataclass`: JSON key, type for pydantic, and default."""
+    default: Any = {} if form_field.default is NODEFAULT else {"default_factory": lambda: form_field.default}
+    return form_field.key, _checked(form_field.type), field(**default)
 
 
 def _is_whole(kind: Any) -> bool:
+    """Whether the type of a report field is a whole number, with or without limits."""
     return kind is int or get_args(kind)[:1] == (int,)
 
 
 def _json_limits(meta: Meta) -> Any:
+    """The limits of a number in the report form as a field of pydantic."""
     from pydantic import Field
 
     return Field(ge=meta.ge, le=meta.le)
 
 
 def _contradictions(suite: SuiteReport, document: Document, place: tuple[str | int, ...]) -> Iterator[Fault]:
-    """Yield what has the right form and yet makes no sense."""
+    """Yield faults of a JSON report that its types allow: ids that are repeated or unknown, rows of wrong length."""
     ids: set[str] = set()
     for number, case in enumerate(suite.cases):
         if case.id in ids:
@@ -323,18 +331,19 @@ def _contradictions(suite: SuiteReport, document: Document, place: tuple[str | i
 
 
 def completed(report: RunReport) -> RunReport:
-    """Return a report with what follows from its other fields: counts, pass rates, and which texts it has."""
+    """Fill in the fields of a report that follow from others: counts, pass rates, and which texts it has."""
     texts = any(_has_texts(case) for suite in report.suites for case in suite.cases)
     suites = [_suite(suite, texts=texts) for suite in report.suites]
     return structs.replace(report, suites=suites)
 
 
 def _has_texts(case: CaseReport) -> bool:
+    """Whether a JSON report has texts of a case: input, expected value, prediction or judgings."""
     return not (case.input is None and case.expected is None and case.prediction is UNSET and not case.judgings)
 
 
 def _suite(suite: SuiteReport, *, texts: bool) -> SuiteReport:
-    """Complete a suite.
+    """Fill in the fields of a suite in a JSON report that follow from its other fields.
 
     Args:
         suite: As the file has it.
@@ -368,7 +377,7 @@ def _suite(suite: SuiteReport, *, texts: bool) -> SuiteReport:
 
 
 def pass_rates(suite: SuiteReport) -> Result:
-    """Return pass rates of a suite and its groups by the formula of a run: a report leaves them to its readers."""
+    """Pass rates of a reported suite and its groups by the formula of a run; JSON reports leave them to readers."""
     records = [
         CaseRecord(
             case.id,
@@ -385,23 +394,25 @@ def pass_rates(suite: SuiteReport) -> Result:
 
 
 def _table(table: FilledTable) -> FilledTable:
-    """Complete a table; its first columns of text are taken for the names of its rows."""
+    """Fill in the fields of a table in a JSON report; its first columns of text are the names of its rows."""
     columns = [all(isinstance(cell, str) for cell in cells) for cells in zip(*table.rows, strict=True)]
     names = next((place for place, is_text in enumerate(columns) if not is_text), len(columns))
     return structs.replace(table, names=max(1, names), is_matrix=bool(table.cases))
 
 
 def visible_json(text: str) -> str:
-    r"""Return JSON text with escapes for characters that terminals obey or people do not see.
+    r"""JSON text with escapes for characters that terminals obey or that people do not see.
 
     >>> visible_json('["a\u202eb"]\n')
     '["a\\u202eb"]\n'
     """
     if all_visible(text.replace("\n", "")):
         return text
-    return "".join(each if each == "\n" or is_visible(each) else json.dumps(each)[1:-1] for each in text)
+    return "".join(
+        character if character == "\n" or is_visible(character) else json.dumps(character)[1:-1] for character in text
+    )
 
 
 def write_json(report: RunReport, path: Path) -> None:
-    """Write the report to a file."""
+    """Write the JSON report of a run to a file."""
     write_data(report, path)

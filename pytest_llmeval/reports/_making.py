@@ -65,7 +65,7 @@ _SOURCES: dict[tuple[type, ...], Mapping[str, int]] = {}
 
 
 def _filled(form: type[_T], *sources: object, **more: Any) -> _T:
-    """Return a part of the form: each field from the first source that has an attribute of its name.
+    """Build a part of the report form, each field from the first source that has an attribute of its name.
 
     Args:
         form: The class.
@@ -95,7 +95,7 @@ def suite_report(
     buckets: Sequence[tuple[BucketReport, bool]] = (),
     **more: Any,
 ) -> SuiteReport:
-    """Return the report of a suite.
+    """The report of a suite, from its result and the verdicts on its gates.
 
     Args:
         suite: Name, with the variant in brackets.
@@ -150,7 +150,7 @@ def complete_report(
     gated: Iterable[str],
     **more: Any,
 ) -> SuiteReport:
-    """The report of a suite with all that its result and its cases say: tables, buckets, ranges and worst cases.
+    """A suite's report with all that its result and cases give: tables, error buckets, ranges and worst cases.
 
     Args:
         suite: Name, with the variant in brackets.
@@ -192,7 +192,7 @@ def case_reports(
     files: Mapping[str, str] = {},
     contents: Mapping[str, str] = {},
 ) -> list[CaseReport]:
-    """Return the cases of a suite.
+    """The reports of a suite's cases, from its result and, for their texts, the cases.
 
     Args:
         result: Of the suite.
@@ -215,6 +215,7 @@ def case_reports(
 def _case(
     scores: CaseResult, record: CaseRecord, case: Case | None, label: str, texts: ReportedTexts, file: str
 ) -> CaseReport:
+    """The report of a case; ``texts`` decides whether it shows, withholds or lacks the case's texts."""
     plain = _filled(
         CaseReport,
         scores,
@@ -247,24 +248,24 @@ def _case(
 
 
 def affected_report(records: Iterable[CaseRecord]) -> AffectedReport | None:
-    """The cases that ran because of a change; ``None`` if no case was chosen so."""
+    """Counts of a suite's cases that ran because of a change; ``None`` if the run chose no cases that way."""
     chosen = [record.selection for record in records if record.selection is not None]
     if not chosen:
         return None
-    carried = [each for each in chosen if each.carried]
-    causes = Counter(each.cause for each in chosen if not each.carried)
-    costs = [each.saved_usd for each in carried]
+    carried = [selection for selection in chosen if selection.carried]
+    causes = Counter(selection.cause for selection in chosen if not selection.carried)
+    costs = [selection.saved_usd for selection in carried]
     return AffectedReport(
         chosen[0].since,
         len(chosen) - len(carried),
         len(carried),
-        dict(sorted(causes.items(), key=lambda each: (-each[1], each[0]))),
+        dict(sorted(causes.items(), key=lambda item: (-item[1], item[0]))),
         None if None in costs else math.fsum(cost for cost in costs if cost is not None),
     )
 
 
 def fill_buckets(metrics: MetricIndex, result: Result) -> list[tuple[BucketReport, bool]]:
-    """Sort cases into the buckets that evaluators define, in their order; a case may be in several.
+    """Sort the cases of a result into the error buckets that evaluators define; a case may be in several.
 
     Args:
         metrics: Of the suite.
@@ -289,7 +290,7 @@ def fill_buckets(metrics: MetricIndex, result: Result) -> list[tuple[BucketRepor
 
 
 def _scores_of(result: Result, metric: str) -> list[float | None]:
-    """Return the score of each case by a metric; ``None`` where there is none."""
+    """The score of each case of a result by a metric; ``None`` for a case without one."""
     column = result.case_scores.get(metric)
     if column is None:
         return [None] * len(result.records)
@@ -297,9 +298,9 @@ def _scores_of(result: Result, metric: str) -> list[float | None]:
 
 
 def _imperfect(metrics: MetricIndex, label: str) -> Iterator[ErrorBucket]:
-    """Yield the bucket of an evaluator that defines none: its first metric with a best value is worse."""
-    for each in metrics.declared[label]:
-        metric = each.metric
+    """Yield the error bucket of an evaluator that defines none: its first metric is worse than its best value."""
+    for entry in metrics.declared[label]:
+        metric = entry.metric
         best = metric.high if metric.higher_is_better else metric.low
         if best is not None and "[" not in metric.name:
             below, above = (best, None) if metric.higher_is_better else (None, best)
@@ -308,7 +309,7 @@ def _imperfect(metrics: MetricIndex, label: str) -> Iterator[ErrorBucket]:
 
 
 def without_texts(details: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return only the numbers in the details of a case: any text may quote the user's.
+    """The numbers in a case's details, for reports without texts: any text may quote the user's.
 
     Example:
         >>> without_texts({"fact_check": {"claim": "It is open.", "n": 2, "cited": [{"why": "words"}]}})
@@ -321,16 +322,17 @@ def without_texts(details: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _without_texts(value: Any) -> Any:
+    """The numbers in a detail of a case, at any depth, for reports without texts."""
     if isinstance(value, Mapping):
-        numbers = {name: _without_texts(each) for name, each in value.items()}
+        numbers = {name: _without_texts(part) for name, part in value.items()}
         return {name: number for name, number in numbers.items() if number not in _NOTHING}
     if isinstance(value, list | tuple):
-        return [each for each in map(_without_texts, value) if each not in _NOTHING]
+        return [part for part in map(_without_texts, value) if part not in _NOTHING]
     return None if isinstance(value, str) else value
 
 
 def worst_cases(result: Result, metrics: MetricIndex, gated: Iterable[str]) -> WorstCases | None:
-    """Return the worst cases by the first metric that a gate judges, or else by the first metric.
+    """A result's worst cases by the first metric that a gate judges, or else by the first metric.
 
     Cases with the best possible score are left out; ``None`` if no others are left.
     """
@@ -345,12 +347,12 @@ def worst_cases(result: Result, metrics: MetricIndex, gated: Iterable[str]) -> W
         for record, score in zip(result.records, _scores_of(result, names[0]), strict=True)
         if score is not None and (best is None or abs(score - best) > _SLACK)
     ]
-    below.sort(key=lambda each: -each[1] if lower else each[1])
-    return WorstCases(names[0], [WorstCase(*each) for each in below[:_WORST]]) if below else None
+    below.sort(key=lambda pair: -pair[1] if lower else pair[1])
+    return WorstCases(names[0], [WorstCase(*pair) for pair in below[:_WORST]]) if below else None
 
 
 def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
-    """Fill the tables of all evaluators, leaving out those without rows.
+    """Fill the report tables that a suite's evaluators declare, leaving out tables without rows.
 
     Args:
         metrics: Of the suite.
@@ -365,7 +367,7 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
 
 
 def join_tables(systems: Mapping[str, Sequence[FilledTable]]) -> list[FilledTable]:
-    """Return the tables that have one column of metrics, such as the scores of components, with one for each system.
+    """A suite's report tables with one column of metrics, joined: a column for each system.
 
     Args:
         systems: System to the tables of its results.
@@ -382,9 +384,9 @@ def join_tables(systems: Mapping[str, Sequence[FilledTable]]) -> list[FilledTabl
 
 
 def _column(table: FilledTable, among: Iterable[FilledTable]) -> dict[tuple[Cell, ...], Cell]:
-    """Return the numbers of a system by the names of their rows, from its table of the same title."""
-    same = (each for each in among if (each.title, each.headers) == (table.title, table.headers))
-    return {tuple(row[: table.names]): row[-1] for each in same for row in each.rows}
+    """The numbers of a system by row name, from its report table with the same title and headers."""
+    same = (other for other in among if (other.title, other.headers) == (table.title, table.headers))
+    return {tuple(row[: table.names]): row[-1] for other in same for row in other.rows}
 
 
 def systems_report(
@@ -395,7 +397,7 @@ def systems_report(
     tables: Mapping[str, Sequence[FilledTable]] = {},
     strengths: Sequence[Strengths] = (),
 ) -> SystemsReport:
-    """Return the report of systems side by side.
+    """The report that compares the systems of a suite side by side.
 
     Args:
         suite: Name of the suite.
@@ -418,6 +420,7 @@ def systems_report(
 
 
 def _system(name: str, table: "SystemTable", compare_by: Sequence[str]) -> SystemReport:
+    """The report of one system of a suite: its metrics, differences from the reference, and groups."""
     result = table.results[name]
     values = {metric: value for metric in table.metrics if (value := result.find(metric)) is not None}
     groups = {
@@ -436,7 +439,7 @@ _RARE = (*EXCUSED, "scored", "not_scored", "not_needed")
 
 
 def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None = None) -> dict[str, int]:
-    """Return cases by outcome.
+    """The number of a suite's cases by outcome, for its report.
 
     Args:
         cases: Those of which something is known.

@@ -55,7 +55,7 @@ VERDICTS = {
 
 
 def text(value: str, *, cell: bool = True) -> str:
-    r"""Escape any text for Markdown: it is displayed, without markup, HTML or line breaks.
+    r"""Escape any text for the Markdown report: it is displayed, without markup, HTML or line breaks.
 
     Text with what GitHub and GitLab would turn into a link, a mention or a reference becomes code.
 
@@ -76,32 +76,34 @@ def text(value: str, *, cell: bool = True) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
+    """A table of the Markdown report in GitHub's syntax."""
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
 def _capped(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> list[str]:
-    """Return a table with at most `MOST_ROWS` rows, and how many more there are."""
+    """A table of the Markdown report with at most `MOST_ROWS` rows, and a line on how many are left out."""
     return [_table(rows[:MOST_ROWS], headers), "", *_more(len(rows) - MOST_ROWS)]
 
 
 def _more(count: int) -> list[str]:
+    """The line of the Markdown report on how many rows a table leaves out; no line for none."""
     return [f"... and {count} more.", ""] if count > 0 else []
 
 
 def _drawn(table: TextTable) -> list[str]:
-    """Return a table with its title."""
+    """A table of the Markdown report below its title."""
     title = [f"### {text(table.title)}", ""] if table.title else []
     return [*title, _table([list(map(text, row)) for row in table.rows], list(map(text, table.headers))), ""]
 
 
 def _folded(name: str, more: str, lines: Sequence[str]) -> list[str]:
-    """Fold lines below a name, as HTML, where GitHub makes no links inside code."""
+    """Fold lines of the Markdown report below a name, as HTML, where GitHub makes no links inside code."""
     summary = f"<code>{html.escape(printable(name))}</code>{html.escape(printable(more))}"
     return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""]
 
 
 def to_markdown(report: RunReport) -> str:
-    """Return the report as GitHub-flavoured Markdown: verdict, suites at a glance, what failed, the rest folded."""
+    """The Markdown report of a run: verdict, suites at a glance, failed suites, and the rest folded."""
     commit = f", commit `{report.run.commit[:12]}`" if report.run.commit else ""
     lines = ["# Evaluation report", "", *_verdict(report)]
     lines += [
@@ -123,7 +125,7 @@ def to_markdown(report: RunReport) -> str:
         if suite.failed:
             lines += [f"## {text(suite.suite)}", "", *_suite(suite)]
     for systems in report.systems:
-        lines += _systems(systems, [each.failed for each in suites if systems.has(each.path, each.base_name)])
+        lines += _systems(systems, [suite.failed for suite in suites if systems.has(suite.path, suite.base_name)])
     for survival in report.mutation:
         lines += _mutants(survival)
     for suite in suites:
@@ -133,6 +135,7 @@ def to_markdown(report: RunReport) -> str:
 
 
 def _verdict(report: RunReport) -> list[str]:
+    """The verdict on the run in the Markdown report, with its cause and the counts."""
     if not (report.suites or report.faults):
         return []
     counts = totals(report.suites)
@@ -145,24 +148,26 @@ def _verdict(report: RunReport) -> list[str]:
 
 
 def _urgency(suite: SuiteReport) -> int:
-    """Return 0 for a suite with a failure, 1 for one that changed, 2 for the others."""
+    """Sort key of suites in the Markdown report: 0 for a failure, 1 for changed scores, 2 for the others."""
     changed = any(verdict.kind != "unchanged" for verdict in suite.snapshot)
     return 0 if suite.failed else 1 if changed else 2
 
 
 def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
+    """Cells of a suite in the overview table of the Markdown report."""
     summary = brief(row, _GLANCE)
     _, cases, gates = row.cells
     return VERDICTS[row.suite.verdict], text(row.suite.suite), cases, gates, text(summary)
 
 
 def _counts(suite: SuiteReport) -> str:
+    """A suite's cases by outcome and its pass rate, as the Markdown report words them."""
     counts = ", ".join(count_text(count, name) for name, count in suite.counts.items() if count and name != "total")
     return f"{counted(suite.total, 'case')}: {counts}{rate_text(suite)}"
 
 
 def _mutants(survival: Survival) -> list[str]:
-    """Return the survival of mutants by kind, folded, with the findings."""
+    """The survival of a suite's mutants by kind in the Markdown report, folded, with the suite's weaknesses."""
     rate = "" if survival.rate is None else f", {survival.rate:.0%} survive"
     rows = [
         (text(kind.name), text(kind.why), str(kind.mutants), str(kind.survived), str(kind.undecided))
@@ -174,7 +179,7 @@ def _mutants(survival: Survival) -> list[str]:
 
 
 def _systems(systems: SystemsReport, failures: Iterable[bool]) -> list[str]:
-    """Return the systems of a suite side by side, folded where none of them has a failure."""
+    """The systems of a suite side by side in the Markdown report, folded unless one of them failed."""
     lines: list[str] = []
     for table in system_tables(systems, metrics=systems.metrics, joined=True):
         lines += _drawn(table)
@@ -200,12 +205,12 @@ def verdict_reason(
 
 
 def _suite(suite: SuiteReport) -> list[str]:
-    """The failures and changes of a suite, the tables of its evaluators, and the rest folded."""
+    """A suite's section of the Markdown report: failures, changes, tables of evaluators, and the rest folded."""
     lines = [text(suite.description, cell=False), ""] if suite.description else []
     lines += [f"{text(suite.path)}: {_counts(suite)}", ""]
     for line in (*asking_lines(suite), *metric_notes(suite), *cluster_lines(suite)):
         lines += [text(line), ""]
-    gates = sorted(suite.gates, key=lambda each: each.outcome == "passed")
+    gates = sorted(suite.gates, key=lambda gate: gate.outcome == "passed")
     if gates:
         rows = [(VERDICTS[gate.outcome], text(gate.gate), text(verdict_reason(suite, gate))) for gate in gates]
         lines += ["### Gates", "", _table(rows, ("verdict", "gate", "reason")), ""]
@@ -229,7 +234,7 @@ def _suite(suite: SuiteReport) -> list[str]:
 
 
 def _failing(suite: SuiteReport) -> list[str]:
-    """Return a table of the failing cases."""
+    """The table of a suite's failing cases in the Markdown report."""
     bad = [case for case in suite.cases if case.outcome in BAD]
     if not bad:
         return []
@@ -238,7 +243,7 @@ def _failing(suite: SuiteReport) -> list[str]:
 
 
 def _details(suite: SuiteReport) -> list[str]:
-    """Return metrics, groups, kinds of errors and the worst cases."""
+    """A suite's metrics, groups, error buckets and worst cases in the Markdown report."""
     lines: list[str] = []
     if metrics := listed_metrics(suite, in_tables=False):
         lines += _drawn(metric_table(suite, metrics))
@@ -249,7 +254,7 @@ def _details(suite: SuiteReport) -> list[str]:
 
 
 def _notes(suite: SuiteReport) -> list[str]:
-    """Return texts and findings of the cases whose texts the report has."""
+    """Texts and findings of a suite's cases in the Markdown report, where the report has these texts."""
     noted = [case for case in suite.cases if case.has_texts]
     lines = []
     for case in noted[:MOST_ROWS]:
@@ -271,7 +276,7 @@ def _notes(suite: SuiteReport) -> list[str]:
 
 
 def _worst(suite: SuiteReport) -> list[str]:
-    """Return a table of the worst cases with the findings of evaluators."""
+    """The table of a suite's worst cases in the Markdown report, with the evaluators' findings."""
     if suite.worst is None:
         return []
     rows = [
@@ -283,7 +288,7 @@ def _worst(suite: SuiteReport) -> list[str]:
 
 
 def _error_analysis(suite: SuiteReport) -> list[str]:
-    """Return a table of the buckets that hold a case."""
+    """The table of a suite's error buckets in the Markdown report, without empty ones."""
     rows = []
     for bucket in suite.error_buckets:
         if bucket.cases:
@@ -295,10 +300,10 @@ def _error_analysis(suite: SuiteReport) -> list[str]:
 
 
 def write_markdown(report: RunReport, path: Path) -> None:
-    """Write the report to a file."""
+    """Write the Markdown report of a run to a file."""
     write_text(path, [to_markdown(report)])
 
 
 def append_markdown(report: RunReport, path: Path) -> None:
-    """Append the report to a file that other steps write to, such as GitHub's job summary."""
+    """Append the Markdown report to a file that other steps write to, such as GitHub's job summary."""
     append_text(path, to_markdown(report))

@@ -13,12 +13,12 @@ from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport
 
 
 def values_of(case: CaseReport) -> Sequence[Any]:
-    """The values of a case that may hold media."""
+    """The values of a reported case that may hold media: input, expected value and predictions."""
     return [case.input, case.expected, case.prediction, *(answer.value for answer in case.several)]
 
 
 def media_paths(suites: Iterable[SuiteReport], root: Path) -> dict[str, str]:
-    """Return digest to path of the media of some suites whose files are here.
+    """Paths of the media in reported cases by digest, for files below the root.
 
     Args:
         suites: Their cases have the forms of media.
@@ -39,7 +39,7 @@ def media_paths(suites: Iterable[SuiteReport], root: Path) -> dict[str, str]:
 
 
 class _ReportMedia(Struct, frozen=True):
-    """Contents at the paths that reports say, or else in the folder of contents.
+    """Contents of media at the paths that reports name, or else in the folder of contents.
 
     Attributes:
         folder: Of contents; paths are relative to its root.
@@ -60,7 +60,7 @@ class _ReportMedia(Struct, frozen=True):
 
 
 def begin_media_of(reports: Iterable[RunReport], root: Path) -> None:
-    """Find the contents of media of reports from now on.
+    """Look up the contents of media at the paths that reports name, from now on.
 
     Args:
         reports: As they were read.

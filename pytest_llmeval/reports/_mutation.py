@@ -7,7 +7,7 @@ from pytest_llmeval.reports._form import POWER, SHOWN_FROM, GateNotice, KindOutc
 
 
 def survival_lines(survival: Survival, limit: float = SHOWN_FROM) -> Iterator[str]:
-    """Yield the survival of mutants as text.
+    """Yield the terminal's report on mutation: which mutants survive in a suite, and its weaknesses.
 
     Args:
         survival: Of a suite.
@@ -17,10 +17,11 @@ def survival_lines(survival: Survival, limit: float = SHOWN_FROM) -> Iterator[st
 
 
 def _survival_lines(survival: Survival, limit: float) -> Iterator[str]:
+    """Yield the lines of the report on mutation before control characters are escaped."""
     from tabulate import tabulate
 
     yield f"{survival.suite}: {counted(survival.mutants, 'mutant')}, {_survival_rate(survival)}"
-    yield from (f"  {each}" for each in survival.left_out)
+    yield from (f"  {reason}" for reason in survival.left_out)
     judged = survival.undecided > 0
     for title, kinds, word in (
         ("wrong answers", survival.kinds, "survive"),
@@ -50,6 +51,7 @@ def _survival_lines(survival: Survival, limit: float) -> Iterator[str]:
 
 
 def _survival_rate(survival: Survival) -> str:
+    """The share of a suite's mutants that survive, in the words of the report on mutation."""
     if not survival.mutants:
         return "no answer could be changed"
     if survival.rate is None:
@@ -58,19 +60,22 @@ def _survival_rate(survival: Survival) -> str:
 
 
 def _survivor_share(rate: float | None) -> str:
+    """A share of surviving mutants in per cent; ``-`` if it is unknown."""
     return "-" if rate is None else f"{rate:.0%}"
 
 
 def _survivor_interval(kind: KindOutcome) -> str:
+    """The confidence interval of a mutant kind's survival rate; ``-`` if it is unknown."""
     return "-" if kind.low is None or kind.high is None else f"{kind.low:.0%}..{kind.high:.0%}"
 
 
 def _blind_evaluators(kind: KindOutcome) -> str:
-    """Return the evaluators that noticed none of the mutants."""
+    """Labels of the evaluators that noticed no mutant of a kind."""
     return ", ".join(label for label, unmoved in kind.by_evaluator.items() if unmoved == kind.mutants)
 
 
 def _gate_notice(gate: GateNotice) -> str:
+    """The share of broken answers from which a gate fails, in the words of the report on mutation."""
     if gate.unjudged:
         return gate.unjudged
     if gate.never:

@@ -66,7 +66,7 @@ _WARNING = re.compile(rf"warning|.*; {_NOT_AUDITED}")
 
 
 class OverviewRow(NamedTuple):
-    """A suite, or one of its systems, on one line.
+    """A suite, or one of its systems, as a line of the overview in terminal and Markdown reports.
 
     Attributes:
         suite: Its report.
@@ -80,7 +80,7 @@ class OverviewRow(NamedTuple):
 
 
 def overview(suites: Sequence[SuiteReport], width: int) -> Iterator[Line]:
-    """Yield a line for each suite: cases, gates, changes from the approved scores, metrics with gates.
+    """Yield the terminal's overview, a line per suite: cases, gates, changed scores and metrics with gates.
 
     Args:
         suites: The suites.
@@ -99,18 +99,20 @@ def overview(suites: Sequence[SuiteReport], width: int) -> Iterator[Line]:
 
 
 def _start(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """The first cells of a line in the terminal's overview, padded to the widths of their columns."""
     return " ".join(
         padded(cell, size, left=not place) for place, (cell, size) in enumerate(zip(cells, widths, strict=True))
     )
 
 
 def rows_of(suites: Sequence[SuiteReport]) -> list[OverviewRow]:
-    """Return the rows of suites, with the systems of a suite together."""
-    groups = groupby(suites, lambda each: (each.path, each.base_name))
+    """Overview rows of suites, with the systems of a suite together."""
+    groups = groupby(suites, lambda suite: (suite.path, suite.base_name))
     return [row for _, group in groups for row in _rows(list(group))]
 
 
 def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
+    """Yield the overview rows of one suite: a row for each of its systems or variants."""
     # Whether cases passed is in their column.
     judged = sorted(
         dict.fromkeys(name for variant in variants for name in variant.gated), key=lambda name: name == PASS_RATE
@@ -125,7 +127,7 @@ def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
 
 
 def brief(row: OverviewRow, room: int) -> str:
-    """Return changes and metrics with gates, the first of them that fit.
+    """A suite's changed scores and gated metrics for its overview row, the first of them that fit.
 
     Where there is no room for all, intervals lose decimals, or are left out: a value says more than another's interval.
     """
@@ -136,7 +138,7 @@ def brief(row: OverviewRow, room: int) -> str:
     for level in range(_LEVELS):
         parts = [form[min(level, len(form) - 1)] for form in forms]
         texts = [", ".join(parts[:count]) for count in range(len(parts), -1, -1)]
-        text = next(each for each in texts if width_of(each) <= room)
+        text = next(candidate for candidate in texts if width_of(candidate) <= room)
         if text == texts[0]:
             break
     return changes + text
@@ -147,7 +149,7 @@ _LEVELS = 3
 
 
 def _forms(value: MetricValue | None) -> Iterator[str]:
-    """Yield the forms of a value, the longest first."""
+    """Yield the texts of a metric's value in the overview, the longest first."""
     if value is None:
         yield number(None)
         return
@@ -162,7 +164,7 @@ _WORST = 3
 
 
 def cause_lines(suite: SuiteReport, gate: GateResult) -> Iterator[str]:
-    """Yield the worst cases and the worst group by the metric of a gate; nothing if the gate itself names cases."""
+    """Yield errored cases, or a gate metric's worst cases and group, unless the gate itself names cases."""
     errored = [case.id for case in suite.cases if case.outcome == "errored"]
     if errored and "errored" in gate.reason:
         yield f"  errored cases: {listed(errored, _WORST)}"
@@ -173,14 +175,14 @@ def cause_lines(suite: SuiteReport, gate: GateResult) -> Iterator[str]:
         yield from _worst(scores, sign, _failing(suite, gate))
         groups = [] if " by " in gate.gate else list(_groups(suite, metric, scores))
         if len({value for value, _, _ in groups}) > 1:
-            value, cases, name = min(groups, key=lambda each: (sign * each[0], -each[1]))
+            value, cases, name = min(groups, key=lambda group: (sign * group[0], -group[1]))
             yield f"  worst group: {name} {number(value)} ({counted(cases, 'case')})"
 
 
 def fall_lines(
     suite: SuiteReport, verdict: SnapshotVerdict, before: Mapping[str, CaseReport] | None = None
 ) -> Iterator[str]:
-    """Yield the cases that fell most by a metric that is worse than approved.
+    """Yield the report line on the cases that fell most in a metric that is worse than approved.
 
     Args:
         suite: The suite.
@@ -208,10 +210,12 @@ def fall_lines(
 
 
 def _scores(cases: Sequence[CaseReport], metric: str) -> dict[str, float]:
+    """Scores of reported cases in a metric by case id, without cases that have none."""
     return {case.id: score for case in cases if (score := case.metrics.get(metric)) is not None}
 
 
 def _worst(scores: Mapping[str, float], sign: int, among: Sequence[CaseReport]) -> Iterator[str]:
+    """Yield the report line on the cases with the worst scores; cases with the best score are left out."""
     best = max(scores.values(), key=lambda score: sign * score, default=None)
     below = (case.id for case in among if scores.get(case.id, best) != best)
     worst = sorted(below, key=lambda case: sign * scores[case])
@@ -220,14 +224,14 @@ def _worst(scores: Mapping[str, float], sign: int, among: Sequence[CaseReport]) 
 
 
 def _failing(suite: SuiteReport, gate: GateResult) -> Sequence[CaseReport]:
-    """Return the cases of the groups that failed a gate by label; all, if the gate has none."""
+    """The cases of the groups in which a gate by label failed; all cases of the suite for other gates."""
     _, _, label = gate.gate.rpartition(" by ")
     names = {name for name in suite.groups.get(label, {}) if f" {name}: " in gate.reason}
     return [case for case in suite.cases if case.labels.get(label) in names] or suite.cases
 
 
 def _groups(suite: SuiteReport, metric: str, scores: Mapping[str, float]) -> Iterator[tuple[float, int, str]]:
-    """Yield value, number of cases and name of each group; without ``group_by``, means of scores by label."""
+    """Yield value, size and name of a suite's groups; without ``group_by``, the mean scores by label."""
     for label, values in suite.groups.items():
         for name, group in values.items():
             if (value := group.find(metric)) is not None and value.value is not None:
@@ -242,7 +246,7 @@ def _groups(suite: SuiteReport, metric: str, scores: Mapping[str, float]) -> Ite
 
 
 def change_lines(suite: SuiteReport) -> Iterator[str]:
-    """Yield the changes since the approval by their verdicts, with values and the interval of the difference."""
+    """Yield a suite's changes since its approval, a line per verdict, with the interval of each difference."""
     for verdict in CHANGE_VERDICTS if suite.changes is not None else ():
         metrics = suite.changes.named(verdict).items() if suite.changes is not None else ()
         listed = [
@@ -254,7 +258,7 @@ def change_lines(suite: SuiteReport) -> Iterator[str]:
 
 
 def _changes(suite: SuiteReport, room: int) -> list[str]:
-    """The scores that differ from the approved ones, or their number if the names do not fit."""
+    """A suite's scores that differ from the approved ones, or their number if the names do not fit."""
     moved: dict[str, list[str]] = {}
     for verdict in suite.snapshot:
         if verdict.metric != EVERYTHING and (word := _word(verdict, suite.changes)):
@@ -267,7 +271,7 @@ def _changes(suite: SuiteReport, room: int) -> list[str]:
 
 
 def _word(verdict: SnapshotVerdict, changes: Changes | None) -> str:
-    """Return a word for what happened to a score; empty if nothing did."""
+    """A word for the change of a score since its approval, such as ``rose`` or ``new``."""
     change = None if changes is None else changes.metrics.get(verdict.metric)
     if change is not None and change.difference:
         return change.verdict.replace("_", " ")
@@ -277,7 +281,7 @@ def _word(verdict: SnapshotVerdict, changes: Changes | None) -> str:
 
 
 def _is_doubtful(suite: SuiteReport) -> bool:
-    """Whether something passed but needs attention."""
+    """Whether a verdict of a suite needs attention although it is no failure, such as an undecided gate."""
     doubtful = ("fell_within", "not_comparable", "vanished")
     return any(verdict.kind in doubtful for verdict in suite.snapshot) or any(
         gate.outcome in ("undecided", "not_judged") for gate in suite.gates
@@ -285,7 +289,7 @@ def _is_doubtful(suite: SuiteReport) -> bool:
 
 
 def warnings(suite: SuiteReport, reasons: Sequence[str] = ()) -> Iterator[Line]:
-    """Yield what needs attention in a suite without a failure.
+    """Yield the terminal's lines on what needs attention in a suite without a failure.
 
     Args:
         suite: The suite.
@@ -296,7 +300,7 @@ def warnings(suite: SuiteReport, reasons: Sequence[str] = ()) -> Iterator[Line]:
             yield Line(printable(f"{suite.suite}: snapshot {verdict.reason}"), "yellow")
     yield from not_judged(suite, f"{suite.suite}: ")
     past = past_limits(gate for gate in suite.gates if not any(gate.known in reason for reason in reasons))
-    yield from (Line(printable(f"{suite.suite}: {each}"), "yellow") for each in past)
+    yield from (Line(printable(f"{suite.suite}: {sentence}"), "yellow") for sentence in past)
     undecided = [gate for gate in suite.gates if gate.outcome == "undecided"]
     if undecided:
         why = re.split(r"[.;] ", undecided[0].reason)[0]
@@ -316,7 +320,7 @@ def warnings(suite: SuiteReport, reasons: Sequence[str] = ()) -> Iterator[Line]:
         )
     if suite.usage is not None:
         lines = _cascade_lines(suite, suite.usage)
-        yield from (Line(f"{suite.suite}: {each}", "yellow") for each in lines if _WARNING.match(each))
+        yield from (Line(f"{suite.suite}: {line}", "yellow") for line in lines if _WARNING.match(line))
     yield from (Line(printable(f"{suite.suite}: {line}")) for line in _scope_lines(suite))
     for line in (*metric_notes(suite), *cluster_lines(suite)):
         if line.startswith("warning"):
@@ -324,14 +328,14 @@ def warnings(suite: SuiteReport, reasons: Sequence[str] = ()) -> Iterator[Line]:
 
 
 def not_judged(suite: SuiteReport, prefix: str = "") -> Iterator[Line]:
-    """Yield one line for all gates that were not evaluated."""
+    """Yield one terminal line for all gates of a suite that were not evaluated."""
     waiting = [gate for gate in suite.gates if gate.outcome == "not_judged"]
     if waiting:
         yield Line(printable(f"{prefix}{len(waiting)} of {len(suite.gates)} gates {waiting[0].reason}"), "yellow")
 
 
 def _scope_lines(suite: SuiteReport) -> Iterator[str]:
-    """Yield which cases of the file the numbers are about, unless all."""
+    """Yield which cases of the suite file a report's numbers are about, unless all."""
     if suite.left_out:
         yield f"only predicted cases: {suite.left_out} left out"
     if suite.sample is not None:
@@ -343,7 +347,7 @@ def _scope_lines(suite: SuiteReport) -> Iterator[str]:
 
 
 def uncalibrated_text(suites: Sequence[SuiteReport]) -> str:
-    """The judges that decide without labels of people, and the command that collects some; empty if none does."""
+    """A warning on judges without human labels, with the command that collects some; empty if none lacks them."""
     named = [f"{', '.join(suite.uncalibrated)} of {suite.suite}" for suite in suites if suite.uncalibrated]
     if not named:
         return ""
@@ -355,7 +359,7 @@ _CAUSES = 4
 
 
 def affected_text(suites: Sequence[SuiteReport]) -> str:
-    """The number of cases that ran because of a change, what changed, and what was saved; empty in a run of all."""
+    """A line on how many cases ran because of a change, its causes and savings; empty in a run of all cases."""
     chosen = [suite.affected for suite in suites if suite.affected is not None]
     if not chosen:
         return ""
@@ -369,7 +373,7 @@ def affected_text(suites: Sequence[SuiteReport]) -> str:
     causes: Counter[str] = Counter()
     for report in chosen:
         causes.update(report.causes)
-    listed = [f"{cause} ({count})" for cause, count in sorted(causes.items(), key=lambda each: (-each[1], each[0]))]
+    listed = [f"{cause} ({count})" for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))]
     more = [f"{len(listed) - _CAUSES} more"] if len(listed) > _CAUSES else []
     text = f"ran {ran} of {counted(ran + carried, 'case')} {since}: {', '.join([*listed[:_CAUSES], *more])}"
     usd = math.fsum(report.saved_usd or 0 for report in chosen)
@@ -380,12 +384,12 @@ _CENT = 0.01
 
 
 def run_notes(run: RunReport) -> list[str]:
-    """The notes on all suites: judges that no human labels confirm, and what ran because of a change."""
+    """Notes on all suites of a run: judges that no human labels confirm, and what ran because of a change."""
     return list(filter(None, [uncalibrated_text(run.suites), affected_text(run.suites)]))
 
 
 def totals(suites: Sequence[SuiteReport]) -> Line:
-    """Return the counts of cases, gates and snapshots by outcome."""
+    """A report line with the counts of cases, gates and approved scores by outcome."""
     kinds: dict[str, Counter[str]] = {
         "case": Counter(),
         "gate": Counter(gate.outcome for suite in suites for gate in suite.gates),
@@ -412,12 +416,12 @@ def totals(suites: Sequence[SuiteReport]) -> Line:
 
 
 def rate_text(suite: SuiteReport) -> str:
-    """Return the pass rate after the counts of cases; empty if cases have nothing to pass."""
+    """The pass rate as reports append it to a suite's case counts; empty if cases have nothing to pass."""
     return "" if suite.counts.get("scored") else f"; pass rate {number(suite.pass_rate.value)}"
 
 
 def asking_lines(suite: SuiteReport) -> Iterator[str]:
-    """Yield left-out cases, stability of repeats, cost and latency of judges and target, a line each."""
+    """Yield report lines on left-out cases, repeats, and the cost and latency of judges and target."""
     yield from _scope_lines(suite)
     if suite.stability:
         yield "repeats: " + ", ".join(f"{count} {status}" for status, count in suite.stability.items())
@@ -433,7 +437,7 @@ def asking_lines(suite: SuiteReport) -> Iterator[str]:
 
 
 def stop_text(stop: StopReport) -> str:
-    """Return after how many cases a suite stopped, and the calls and cost that it saved."""
+    """A report line on a suite's early stop: after how many cases, and the calls and cost that it saved."""
     cases = f"stopped after {stop.cases} of {counted(stop.cases + stop.not_needed, 'case')}, all gates decided"
     ahead = f" ({stop.ran_ahead} of the others had run ahead and count nowhere)" if stop.ran_ahead else ""
     amounts = [counted(stop.judge_calls, "judge call")] if stop.judge_calls else []
@@ -470,6 +474,7 @@ def _cascade_lines(suite: SuiteReport, usage: UsageReport) -> Iterator[str]:
 
 
 def _of_target(usage: UsageReport) -> Iterator[str]:
+    """Yield the tokens, cost and latency of a suite's target as parts of a report line."""
     amounts = [f"{usage.target_tokens:.0f} tokens"] if usage.target_tokens is not None else []
     amounts += [f"{usage.target_cost_usd:.4f} USD"] if usage.target_cost_usd is not None else []
     if amounts:
@@ -479,6 +484,7 @@ def _of_target(usage: UsageReport) -> Iterator[str]:
 
 
 def _judged(usage: UsageReport | JudgeUsage, cost_usd: float | None) -> str:
+    """The number of a judge's verdicts, with requests, tokens, cost and latency, as part of a report line."""
     parts = [f"{counted(usage.verdicts, 'verdict')}, {usage.calls} requested in this run"]
     if usage.calls:
         known = usage.input_tokens is not None and usage.output_tokens is not None
@@ -491,20 +497,20 @@ def _judged(usage: UsageReport | JudgeUsage, cost_usd: float | None) -> str:
 
 
 def _latency(percentiles: Mapping[str, float] | None) -> str:
-    """Return latencies in words; empty if all are below half a millisecond."""
+    """Latency percentiles of a judge or target in words; empty if all are below half a millisecond."""
     known = {name: value for name, value in (percentiles or {}).items() if round(value * 1000)}
     return "latency " + ", ".join(f"{name} {seconds(value)}" for name, value in known.items()) if known else ""
 
 
 def money_lines(money: Money | None) -> Iterator[str]:
-    """Yield the known cost and savings of a run; nothing if both are 0."""
+    """Yield the report line on the known cost and savings of a run; nothing if both are 0."""
     if money is None:
         return
     parts = {"judges": money.spent.judges, "simulated users": money.spent.users, "targets": money.spent.targets}
     ways = {"what was stored": money.saved.stored, "stopping": money.saved.stop, "cascades": money.saved.cascade}
     spent, saved = (
-        {name: amount for name, amount in each.items() if amount is not None and round(amount, 4)}
-        for each in (parts, ways)
+        {name: amount for name, amount in amounts.items() if amount is not None and round(amount, 4)}
+        for amounts in (parts, ways)
     )
     unknown = [name for name, amount in parts.items() if amount is None]
     texts = [f"cost: {_usd(math.fsum(spent.values()))} USD{_parts(spent)}"] if spent else []
@@ -515,11 +521,12 @@ def money_lines(money: Money | None) -> Iterator[str]:
 
 
 def _parts(amounts: Mapping[str, float]) -> str:
+    """The cost of a run by who spent it, in brackets, such as ``(judges 0.0200)``."""
     return f" ({', '.join(f'{name} {_usd(amount)}' for name, amount in amounts.items())})"
 
 
 def calls_line(activity: Snapshot, *, complete: bool) -> str:
-    """The cost of a run that was cut off, of finished cases or not; empty without calls.
+    """The line on the calls and cost of an interrupted run, of finished cases or not; empty without calls.
 
     Args:
         activity: The activity of its processes.
@@ -538,18 +545,19 @@ def calls_line(activity: Snapshot, *, complete: bool) -> str:
 
 
 def _usd(amount: float | None) -> str:
+    """A cost in US dollars with four decimals, or ``unknown``."""
     return "unknown" if amount is None else f"{amount:.4f}"
 
 
 def metric_notes(suite: SuiteReport) -> Iterator[str]:
-    """Yield what the values of metrics leave out, such as labels of answers that have changed."""
+    """Yield warnings on metrics that are undefined or leave something out, such as labels of changed answers."""
     for name, metric in suite.metrics.items():
         if metric.reason:
             yield f"warning: {name}{' is undefined' if metric.value is None else ''}: {metric.reason}"
 
 
 def cluster_lines(suite: SuiteReport) -> Iterator[str]:
-    """Yield the design effect of clusters, or a warning about cases that look clustered."""
+    """Yield the design effect of a suite's clusters, and a warning about cases that look clustered."""
     if clusters := suite.clusters:
         text = f"{counted(len(suite.cases), 'case')} in {counted(clusters.count, 'cluster')} by {clusters.label}"
         effects = {name: value for name, value in clusters.design_effects.items() if name in suite.metrics}
@@ -568,7 +576,7 @@ def cluster_lines(suite: SuiteReport) -> Iterator[str]:
 
 
 def listed_metrics(suite: SuiteReport, *, most: int | None = None, in_tables: bool = True) -> Mapping[str, MetricValue]:
-    """Return the metrics to list, in the order of the suite.
+    """The metrics that a report lists, in the order of the suite.
 
     The cells of a confusion matrix are never listed: the matrix has them all.
 
@@ -586,7 +594,7 @@ def listed_metrics(suite: SuiteReport, *, most: int | None = None, in_tables: bo
 
 
 def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> TextTable:
-    """Return the table of metrics with intervals, means and counts.
+    """The report table of a suite's metrics with intervals, means and counts.
 
     To save room, the mean is dropped first, then the counts.
     """
@@ -602,13 +610,13 @@ _LEGEND = {
 
 
 def legend(metrics: Mapping[str, MetricValue]) -> str:
-    """Return the meaning of the columns of the table of metrics that count any cases; nothing without one."""
+    """The meaning of the columns of a report's metric table that count cases; empty without such a column."""
     columns = (text for name, text in _LEGEND.items() if any(getattr(metric, name) for metric in metrics.values()))
     return "; ".join(columns)
 
 
 def group_table(key: str, suite: SuiteReport) -> TextTable:
-    """Return the groups of a label, with the metrics of gates first."""
+    """The report table of a suite's groups by a label, with the metrics of gates first."""
     names = list(dict.fromkeys([*suite.gated, *suite.metrics]))
     rows = [
         (name, str(group.cases), *(number(value.value if (value := group.find(metric)) else None) for metric in names))
@@ -618,7 +626,7 @@ def group_table(key: str, suite: SuiteReport) -> TextTable:
 
 
 def case_table(suite: SuiteReport) -> TextTable | None:
-    """Return the cases of a small suite with their scores, those of gates first; ``None`` for any other suite."""
+    """The report table of a small suite's cases with scores, gated ones first; ``None`` for any other suite."""
     cases = suite.cases
     names = dict.fromkeys([*suite.gated, *listed_metrics(suite)])
     scored = [name for name in names if any(case.metrics.get(name) is not None for case in cases)][:_MOST_SCORES]

@@ -11,7 +11,7 @@ _COLUMNS = ("suite", "path", "case", "outcome", "system", "repeat", "metric", "v
 
 
 def write_parquet(report: RunReport, path: Path) -> None:
-    """Write the rows of `CaseReport.to_rows` with ``suite`` and ``path``; labels are columns ``label.NAME``.
+    """Write the Parquet report: rows of `CaseReport.to_rows` with suite and path; labels are ``label.NAME``.
 
     Raises:
         MissingExtraError: pyarrow is not installed.

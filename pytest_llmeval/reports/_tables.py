@@ -30,7 +30,7 @@ _GAP = "  "
 
 
 class Line(NamedTuple):
-    """A line of text and its colour: ``green``, ``red``, ``yellow``, ``bold`` or none."""
+    """A line of a terminal report and its colour: ``green``, ``red``, ``yellow``, ``bold`` or none."""
 
     text: str
     colour: str = ""
@@ -84,7 +84,7 @@ class TextTable(Struct, frozen=True):
 
 
 def _fitting(fixed: Sequence[int], spare: Sequence[int], widths: Sequence[int], width: int) -> list[int]:
-    """Return the columns that fit."""
+    """The columns of a report table that fit the terminal; spare columns are dropped in their order."""
     columns = sorted([*fixed, *spare])
     for place in spare:
         if sum(widths[column] + len(_GAP) for column in columns) - len(_GAP) <= width:
@@ -143,6 +143,7 @@ class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def _cell_text(cell: Cell) -> str:
+    """The text of a cell in a report table."""
     return str(cell) if isinstance(cell, str | int) else number(cell)
 
 
@@ -242,7 +243,7 @@ class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool = False) -> Iterator[TextTable]:
-    """Yield the tables: values, differences to the reference, those of evaluators, and groups.
+    """Yield the tables that compare a suite's systems: values, differences, those of evaluators, and groups.
 
     Args:
         report: The systems.
@@ -282,12 +283,12 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
 
 
 def _from_the_end(columns: int, needed: int) -> Sequence[int]:
-    """Return the positions of dispensable columns, the last first."""
+    """Positions of the columns that a narrow report table may drop, the last first."""
     return range(columns - 1, needed - 1, -1)
 
 
 def _system_change(system: SystemReport, metric: str) -> tuple[str, ...]:
-    """Return value and difference of a system; the reference has empty cells for the difference."""
+    """Cells of a system's value and its difference from the reference, which has no difference itself."""
     value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
     cells = (system.system, number(value.value), interval(value.low, value.high))
     if change is None:
@@ -297,7 +298,7 @@ def _system_change(system: SystemReport, metric: str) -> tuple[str, ...]:
 
 
 def _system_cell(system: SystemReport, metric: str, confidence: float) -> str:
-    """Return the value, starred if the difference from the reference is significant."""
+    """A system's value in a report table, starred if its difference from the reference is significant."""
     value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
     is_sure = change is not None and change.p_value is not None and change.p_value <= 1 - confidence
     return f"{number(value.value)}{'*' if is_sure else ''}"

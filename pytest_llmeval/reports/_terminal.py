@@ -50,18 +50,19 @@ _EVERYTHING = 2
 
 
 def write_plain_text(report: RunReport, path: Path) -> None:
-    """Write what the terminal shows with ``-v`` to a file, without colour."""
+    """Write the terminal's summary of a run with ``-v`` to a text file, without colour."""
     lines = (line.text for line in render(report, verbosity=1, width=_FILE_WIDTH))
     write_text(path, ["".join(f"{line}\n" for line in lines)])
 
 
 def write_percentages(report: RunReport, path: Path) -> None:
-    """Write the same to a file, but values at cut-offs, in columns such as ``@10``, in per cent."""
+    """Write the terminal's summary to a text file, with values at cut-offs such as ``@10`` in per cent."""
     suites = [structs.replace(suite, tables=[_in_per_cent(table) for table in suite.tables]) for suite in report.suites]
     write_plain_text(structs.replace(report, suites=suites), path)
 
 
 def _in_per_cent(table: FilledTable) -> FilledTable:
+    """A report table whose values at cut-offs, in columns such as ``@10``, are in per cent."""
     rows = [
         [
             f"{cell:.2%}" if header.startswith("@") and isinstance(cell, float) else cell
@@ -75,7 +76,7 @@ def _in_per_cent(table: FilledTable) -> FilledTable:
 def render(
     report: RunReport, *, verbosity: int, width: int, rerun: Sequence[str] = (), has_page: bool = False
 ) -> Iterator[Line]:
-    """Yield the lines of the summary.
+    """Yield the lines of a run's summary in the terminal.
 
     Args:
         report: The run.
@@ -99,12 +100,12 @@ def render(
         yield from following
         return
     width = min(width, _READABLE)
-    detailed = [each for each in report.suites if verbosity or each.failed]
+    detailed = [suite for suite in report.suites if verbosity or suite.failed]
     several = not verbosity and len(detailed) > 1
     reasons = () if report.conclusion is None else report.conclusion.why
     yield from _suites(report.suites, detailed, verbosity, width, reasons)
     for systems in report.systems:
-        if any(systems.has(each.path, each.base_name) for each in detailed):
+        if any(systems.has(suite.path, suite.base_name) for suite in detailed):
             yield from _systems(systems, verbosity, width, values=not several)
     if report.mutation:
         yield from _mutants(report.mutation)
@@ -112,7 +113,7 @@ def render(
         yield Line("")
     if any(map(_may_be_approved, report.suites)):
         yield Line("snapshot: approve improved and new metrics with --snapshot-update")
-    yield from (Line(printable(each), "yellow") for each in [uncalibrated_text(report.suites)] if each)
+    yield from (Line(printable(note), "yellow") for note in [uncalibrated_text(report.suites)] if note)
     yield from map(Line, money_lines(report.money))
     yield from _affected(report, least=2)
     yield from following
@@ -121,7 +122,7 @@ def render(
 
 
 class _Failed(NamedTuple):
-    """A failed run, as far as the next command depends on it.
+    """A failed run, as far as the choice of the next command depends on it.
 
     Attributes:
         bad: Number of failing cases.
@@ -148,7 +149,7 @@ _CREATE = re.compile(r"create it with (pytest .+)$")
 
 
 def next_command(report: RunReport, rerun: Sequence[str], *, verbosity: int, has_page: bool) -> str:
-    """Return the command that says more about a failure, or fixes it; empty if there is none.
+    """The command that says more about a failed run, or fixes it; empty if there is none.
 
     Args:
         report: The run.
@@ -180,9 +181,9 @@ def _suites(
     width: int,
     reasons: Sequence[str],
 ) -> Iterator[Line]:
-    """Yield suites: one table if several failed, else a line for each that did not; then more on each that failed."""
+    """Yield the terminal's lines on suites: an overview of the short ones, then more on the detailed ones."""
     several = not verbosity and len(detailed) > 1
-    short = suites if several else [each for each in suites if not (verbosity or each.failed)]
+    short = suites if several else [suite for suite in suites if not (verbosity or suite.failed)]
     if short:
         yield from overview(short, width)
         for suite in short:
@@ -195,7 +196,7 @@ def _suites(
 
 
 def _reasons(suite: SuiteReport, concluded: Sequence[str]) -> Iterator[Line]:
-    """Yield what failed in one of several suites, apart from cases; nothing if it is only these."""
+    """Yield why one of several suites failed, apart from its cases; nothing if only cases failed."""
     lines = [
         *(Line(printable(line), "yellow") for line in metric_notes(suite) if line.startswith("warning")),
         *_gates(suite, concluded, details=False, passed=False),
@@ -208,19 +209,19 @@ def _reasons(suite: SuiteReport, concluded: Sequence[str]) -> Iterator[Line]:
 
 
 def _affected(report: RunReport, least: int) -> Iterator[Line]:
-    """Yield which cases of so many suites ran because of a change."""
+    """Yield the terminal's line on cases that ran because of a change, in a run of at least so many suites."""
     if len(report.suites) >= least and (text := affected_text(report.suites)):
         yield Line(printable(text))
 
 
 def _may_be_approved(suite: SuiteReport) -> bool:
-    """Whether scores are better than approved, or new, and an approval would not accept what failed as well."""
-    failed = any(each.outcome == "failed" for part in (suite.gates, suite.snapshot) for each in part)
+    """Whether a suite has improved or new scores, and no failure that an approval would accept as well."""
+    failed = any(verdict.outcome == "failed" for part in (suite.gates, suite.snapshot) for verdict in part)
     return not failed and any(verdict.kind in ("improved", "new") for verdict in suite.snapshot)
 
 
 def _mutants(mutation: Sequence[Survival]) -> Iterator[Line]:
-    """Yield the survival of mutants in each suite."""
+    """Yield the terminal's lines on the survival of mutants in each suite."""
     from pytest_llmeval.reports._mutation import survival_lines
 
     for survival in mutation:
@@ -229,7 +230,7 @@ def _mutants(mutation: Sequence[Survival]) -> Iterator[Line]:
 
 
 def _systems(systems: SystemsReport, verbosity: int, width: int, *, values: bool) -> Iterator[Line]:
-    """Yield the systems of a suite side by side, with the table of all their values if it is wanted."""
+    """Yield the terminal's tables on the systems of a suite; the table of all their values is optional."""
     yield Line("")
     yield Line(printable(systems.title), "bold")
     tables = system_tables(systems, metrics=systems.metrics if verbosity >= _EVERYTHING else systems.compare_by)
@@ -238,6 +239,7 @@ def _systems(systems: SystemsReport, verbosity: int, width: int, *, values: bool
 
 
 def _titled(table: TextTable, width: int, *, everything: bool) -> Iterator[Line]:
+    """Yield the terminal's lines of a report table below its title."""
     if table.title:
         yield Line("")
         yield Line(printable(table.title))
@@ -245,6 +247,7 @@ def _titled(table: TextTable, width: int, *, everything: bool) -> Iterator[Line]
 
 
 def _suite(suite: SuiteReport, verbosity: int, width: int, concluded: Sequence[str]) -> Iterator[Line]:
+    """Yield the terminal's lines on a suite in detail: counts, tables, metrics, gates and approved scores."""
     everything = verbosity >= _EVERYTHING
     yield Line(printable(f"{suite.suite}  ({suite.path})"), "bold")
     counts = ", ".join(
@@ -278,7 +281,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int, concluded: Sequence[s
 
 
 def _metrics(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
-    """Yield the table of metrics, with a legend for the counts that it has."""
+    """Yield the terminal's table of a suite's metrics, with a legend for the counts that it has."""
     everything = verbosity >= _EVERYTHING
     # One case has neither intervals nor means: its metrics would be a long list of single numbers.
     few = _METRICS_OF_ONE if suite.total == 1 else None if verbosity else _METRICS
@@ -294,7 +297,7 @@ def _metrics(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
 
 
 def _cases(suite: SuiteReport, width: int, *, everything: bool) -> Iterator[Line]:
-    """Yield the cases of a small suite."""
+    """Yield the terminal's table of a small suite's cases."""
     table = case_table(suite)
     if table is not None:
         yield Line("")
@@ -302,7 +305,7 @@ def _cases(suite: SuiteReport, width: int, *, everything: bool) -> Iterator[Line
 
 
 def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
-    """Yield the worst cases with the findings of evaluators."""
+    """Yield the terminal's lines on a suite's worst cases, with the findings of evaluators."""
     if suite.worst is None:
         return
     yield Line("")
@@ -318,7 +321,7 @@ def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
 
 
 def _errors(suite: SuiteReport) -> str:
-    """Return the sizes of buckets; a name that several evaluators use is prefixed with the evaluator."""
+    """Sizes of a suite's error buckets; a name that several evaluators use is prefixed with the evaluator."""
     often = Counter(bucket.name for bucket in suite.error_buckets)
     return ", ".join(
         f"{len(bucket.cases)} {f'{bucket.evaluator}.' if often[bucket.name] > 1 else ''}{bucket.name}"
@@ -328,7 +331,7 @@ def _errors(suite: SuiteReport) -> str:
 
 
 def _gates(suite: SuiteReport, concluded: Sequence[str], *, details: bool, passed: bool = True) -> Iterator[Line]:
-    """Yield the verdicts on gates; details are the statistics of a fall, and else what made a gate fail is shown.
+    """Yield the terminal's lines on a suite's gates, with statistics of a fall or with what made a gate fail.
 
     Args:
         suite: The suite.
@@ -354,10 +357,13 @@ def _gates(suite: SuiteReport, concluded: Sequence[str], *, details: bool, passe
 
 
 def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
-    """Yield scores that differ from the approved ones, failures first; the rest is counted."""
-    unchanged = [each for each in suite.snapshot if each.kind == "unchanged"]
+    """Yield the terminal's lines on scores that differ from the approved ones, failures first; others are counted."""
+    unchanged = [verdict for verdict in suite.snapshot if verdict.kind == "unchanged"]
     broken = suite.broken_scores
-    changed = [*broken, *(each for each in suite.snapshot if each.kind != "unchanged" and each.outcome != "failed")]
+    changed = [
+        *broken,
+        *(verdict for verdict in suite.snapshot if verdict.kind != "unchanged" and verdict.outcome != "failed"),
+    ]
     verdicts = suite.snapshot if everything else changed[: max(_CHANGES, len(broken))]
     for verdict in verdicts:
         yield _verdict(verdict)
@@ -371,6 +377,7 @@ def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
 
 
 def _verdict(verdict: SnapshotVerdict, suite: SuiteReport | None = None) -> Line:
+    """The terminal's line of the verdict on an approved score."""
     where = f"{suite.suite}: " if suite else ""
     if verdict.outcome == "not_judged":
         return Line(printable(f"{where}snapshot {verdict.reason}"), "yellow")
@@ -394,7 +401,7 @@ def gate_line(
     brief: bool = False,
     why: str | None = None,
 ) -> Line:
-    """Return the line of a verdict, after the name of its suite if several are listed.
+    """The terminal's line of the verdict on a gate, with the name of its suite if several are listed.
 
     Args:
         gate: The verdict.
@@ -418,7 +425,7 @@ _WIDTH: Final = 240
 
 
 def agent_lines(report: RunReport, notes: Sequence[str] = ()) -> list[str]:
-    """Return the lines of the report, at most 40: faults, gates, snapshots and cases in this order.
+    """Lines of the report for coding agents, at most 40: faults, gates, approved scores, then cases.
 
     Args:
         report: The run.
@@ -427,7 +434,7 @@ def agent_lines(report: RunReport, notes: Sequence[str] = ()) -> list[str]:
     counts = f"; {totals(report.suites).text}" if report.suites else ""
     first = f"llmeval {report.verdict_text}{counts}"
     broken = [
-        excerpt(" ".join(each.split()), _WIDTH) for each in (*_broken(report), *(f"note: {note}" for note in notes))
+        excerpt(" ".join(line.split()), _WIDTH) for line in (*_broken(report), *(f"note: {note}" for note in notes))
     ]
     room = _MOST - 2
     if len(broken) > room:
@@ -439,6 +446,7 @@ def agent_lines(report: RunReport, notes: Sequence[str] = ()) -> list[str]:
 
 
 def _broken(report: RunReport) -> Iterator[str]:
+    """Yield what did not pass in the report for coding agents: faults, gates, approved scores, then cases."""
     for path, faults in report.faults.items():
         for fault in faults:
             yield f"fault {code_of(fault)}: {fault if fault.startswith(path) else f'{path}: {fault}'}"
@@ -455,25 +463,29 @@ def _broken(report: RunReport) -> Iterator[str]:
 
 
 def _bad(suite: SuiteReport) -> list[CaseReport]:
+    """The failing cases of a suite, for the report for coding agents."""
     return [case for case in suite.cases if case.outcome in BAD]
 
 
 def _place(suite: SuiteReport, case: CaseReport) -> str:
+    """Location and item name of a failing case in the report for coding agents."""
     line = f":{case.line}" if case.line else ""
     return f"{case.file or suite.path}{line} {_item(suite, case)}"
 
 
 def _item(suite: SuiteReport, case: CaseReport) -> str:
+    """The pytest item name of a case: its id, with the variant in brackets."""
     return f"{case.id}[{suite.variant}]" if suite.variant else case.id
 
 
 def _reason(case: CaseReport) -> str:
+    """Why a case failed, in the report for coding agents: its reason and the evaluators' findings."""
     details = [line for lines in case.lines.values() for line in lines]
     return "; ".join([*([case.reason] if case.reason else []), *details]) or "no reason is known"
 
 
 def _next_of_agent(report: RunReport) -> str:
-    """Return the command that says more about what broke first, or what to do with a run that passed."""
+    """The command that coding agents run next: about what broke first, or after a run that passed."""
     for path in report.faults:
         return f"llmeval validate {shlex.quote(path)}"
     for suite in report.suites:

@@ -62,12 +62,12 @@ _NAMED = 5
 
 
 def no_suite(place: object, patterns: Sequence[str] = SUITE_FILES) -> str:
-    """The fault of a folder without suite files."""
+    """The message on a folder without suite files, with the command that writes one."""
     return f"no {' or '.join(patterns[:1])} below {place}; `llmeval init` writes one"
 
 
 def left_alone(files: Sequence[str]) -> str:
-    """Return the line about files that other tools seem to own."""
+    """The message on files with the name of a suite file that seem to belong to other tools."""
     count = "1 file looks like that" if len(files) == 1 else f"{len(files)} files look like those"
     which = "of another tool and was" if len(files) == 1 else "of other tools and were"
     names = ", ".join([*files[:_NAMED], *(["..."] if len(files) > _NAMED else [])])

@@ -75,7 +75,7 @@ def with_cases(
     rows: Sequence[Case],
     row_faults: Sequence[Fault],
 ) -> LoadedSuite:
-    """Return a suite with the cases of its file and of its source, and all faults.
+    """A loaded suite with the cases of its file and of its source, and all faults.
 
     Args:
         reading: Of the file.
@@ -91,17 +91,17 @@ def with_cases(
         from pytest_llmeval.suites._media_files import check_hosts
 
         check_hosts(reading)
-    for number, each in enumerate(reading.entry.cases):
-        case = _case(reading, each, number)
+    for number, entry in enumerate(reading.entry.cases):
+        case = _case(reading, entry, number)
         if case is None:
             faulty += 1
         else:
             places.append((case, reading.document.fault(("cases", number), "")))
     if source is not None:
         loaded = [case for row in rows if (case := _from_row(reading, row, source)) is not None]
-        places += [(each, Fault(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
-        names = {file: _display_path(reading, file) for file in {source.file_of(each) for each in loaded if each.line}}
-        files = {each.id: names[source.file_of(each)] for each in loaded if each.line}
+        places += [(row, Fault(source.file_of(row), row.line, min(row.line, 1), "", "")) for row in loaded]
+        names = {file: _display_path(reading, file) for file in {source.file_of(row) for row in loaded if row.line}}
+        files = {row.id: names[source.file_of(row)] for row in loaded if row.line}
         faulty += source.faulty(row_faults) + len(rows) - len(loaded)
     cases: dict[str, Case] = {}
     for case, place in places:
@@ -119,7 +119,7 @@ def with_cases(
     if not places and not reading.faults:
         reading.fault((), "the suite has no case: add 'cases', or a 'source' with at least one")
     _check_labels(reading, suite, [case for case, _ in places])
-    faults = sorted(reading.faults, key=lambda each: (each.file != reading.document.file, each))
+    faults = sorted(reading.faults, key=lambda fault: (fault.file != reading.document.file, fault))
     evaluators = suite.evaluators
     if suite.checked:
         checks = reading.checks_evaluator(cases.values())
@@ -133,12 +133,12 @@ def with_cases(
 
 
 def _display_path(reading: SuiteReading, file: str) -> str:
-    """The name of a data file in messages, which name the suite file alike."""
+    """The path of a suite's data file in messages, which name the suite file alike."""
     return display_path(Path(os.path.normpath(reading.path.parent / file)), reading.root)
 
 
 def _check_labels(reading: SuiteReading, suite: LoadedSuite, cases: Sequence[Case]) -> None:
-    """Refuse to group or cluster by a label that no case has: a gate on it would judge one group of everything."""
+    """Refuse grouping or clustering of a suite by a label that no case has: a gate would judge one group."""
     entry = reading.entry
     labels = sorted({label for case in cases for label in case.labels})
     places: dict[str | None, tuple[str | int, ...]] = {entry.cluster_by: ("cluster_by",)}
@@ -155,7 +155,7 @@ def _check_labels(reading: SuiteReading, suite: LoadedSuite, cases: Sequence[Cas
 
 
 def _from_row(reading: SuiteReading, row: Case, source: Source) -> Case | None:
-    """Check media, thresholds, checks and messages of a source's row; faults get the row's line."""
+    """Check media, thresholds, checks and messages of a source's row; its faults get the row's line."""
     of_file = reading.document.data.get("source") is not None  # rows that Python passes have objects
     if of_file and _may_hold_media(row):
         from pytest_llmeval.suites._media_files import with_row_media
@@ -177,6 +177,7 @@ def _from_row(reading: SuiteReading, row: Case, source: Source) -> Case | None:
 
 
 def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
+    """Read a case under ``cases`` of a suite file; ``None`` after adding its faults."""
     before = len(reading.faults)
     path = ("cases", number)
     if isinstance(data, Mapping) and isinstance(data.get("id"), float) and (name := case_id(data["id"])):
@@ -228,18 +229,19 @@ def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
 
 
 def _names_file(content: Any) -> bool:
+    """Whether the content of a scripted message names a media file."""
     from pytest_llmeval.suites._media_files import names_file
 
     return names_file(content)
 
 
 def _may_hold_media(case: Case) -> bool:
-    """Whether a part of a case is data, in which ``{file: PATH}`` can stand."""
+    """Whether a part of a case is data, in which ``{file: PATH}`` can name a medium."""
     return any(isinstance(part, Mapping | list) for part in (case.input, case.expected, case.prediction))
 
 
 def _name_fault(case: Case, earlier: Mapping[str, Case]) -> str | None:
-    """The fault of the id or the tags of a case."""
+    """The fault of a case's id or tags, such as an id that an earlier case has."""
     fault = id_fault(case.id) or _tag_fault(case.tags)
     if fault is not None:
         return fault
@@ -251,11 +253,11 @@ def _name_fault(case: Case, earlier: Mapping[str, Case]) -> str | None:
 
 
 def _value_fault(case: Case, suite: LoadedSuite) -> str | None:
-    """The fault of a part of a case that an evaluator cannot use."""
+    """The fault of a case's values that an evaluator of the suite cannot use."""
     for label, evaluator in suite.evaluators.items():
         try:
             expecting = suite.readings[label].expecting(case)
-            faults = (fault for each in expecting for fault in evaluator.check(each))
+            faults = (fault for view in expecting for fault in evaluator.check(view))
             wrong = "; ".join(islice(faults, _MOST_FAULTS)) or None
         except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
             wrong = f"its check failed: {format_error(error)}{origin(error)}"
@@ -265,7 +267,7 @@ def _value_fault(case: Case, suite: LoadedSuite) -> str | None:
 
 
 def _read_script(reading: SuiteReading, messages: Any) -> list[dict[str, Any]]:
-    """Read ``messages`` of a source's row."""
+    """Read the scripted conversation under ``messages`` of a source's row."""
     entry = reading.check(CaseEntry, {"messages": messages}, ())
     if entry is None:
         return []
@@ -275,7 +277,7 @@ def _read_script(reading: SuiteReading, messages: Any) -> list[dict[str, Any]]:
 
 
 def _script_of(messages: Sequence[str | MessageEntry]) -> list[dict[str, Any]]:
-    """Return the messages of a script; a text is a message of the user."""
+    """The messages of a scripted conversation; a bare text is a message of the user."""
     return [
         {"role": "user", "content": message} if isinstance(message, str) else dict(vars(message))
         for message in messages
@@ -283,7 +285,7 @@ def _script_of(messages: Sequence[str | MessageEntry]) -> list[dict[str, Any]]:
 
 
 def _script_fault(messages: Sequence[str | MessageEntry]) -> str | None:
-    """Return the fault of a script as a whole."""
+    """The fault of a scripted conversation as a whole, such as an empty list."""
     if not messages:
         return "found an empty list, expected at least one message"
     for number, message in enumerate(messages, 1):
@@ -299,7 +301,7 @@ def _script_fault(messages: Sequence[str | MessageEntry]) -> str | None:
 
 
 def _talking(case: Case, user: "SimulatedUser | None") -> Case:
-    """Return a case as a simulated user has it: what it wants is the input.
+    """A case as a conversation with a simulated user, whose wishes become the input.
 
     Raises:
         ValueError: Nobody says what it wants.
@@ -319,7 +321,7 @@ _MARKS_WITH_ARGUMENTS = ("parametrize", "usefixtures", "filterwarnings", "llmeva
 
 
 def _tag_fault(tags: Iterable[str]) -> str | None:
-    """Say what is wrong with tags, which become pytest marks."""
+    """The fault of a case's tags, which become pytest marks."""
     for tag in tags:
         if not tag.replace("-", "_").isidentifier() or tag.startswith("_"):
             return f"found the tag {tag!r}, expected letters, digits, '-' and '_'"

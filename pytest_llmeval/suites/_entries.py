@@ -79,7 +79,7 @@ def check(function: CaseFunction, name: str | None = None) -> CheckKind:
 
 
 class NamedObject(Struct, frozen=True):
-    """An object with the name that it has in files and reports.
+    """An object of a suite declared in Python, with the name that it has in files and reports.
 
     Attributes:
         value: The object.
@@ -110,11 +110,12 @@ def named(value: Any, name: str) -> NamedObject:
 
 
 def _is_client(value: Any) -> bool:
+    """Whether an object is a client for the model of a judge or a simulated user."""
     return hasattr(value, "complete") or hasattr(value, "chat")
 
 
 class ByName(Struct, frozen=True):
-    """The keys of a suite as a file has them, and the objects that the names in them mean.
+    """The keys of a suite declared in Python as a file has them, and the objects that names in them mean.
 
     Attributes:
         keys: With names in place of objects.
@@ -128,7 +129,7 @@ class ByName(Struct, frozen=True):
 
 
 def by_name_in_file(keys: Mapping[str, Any]) -> ByName:
-    """Return the keys of a suite with names in place of objects.
+    """Keys of a suite declared in Python, with names in place of objects.
 
     Raises:
         LlmevalError: A value is none that the key can have, an object has no name, or two have the same one.
@@ -136,9 +137,9 @@ def by_name_in_file(keys: Mapping[str, Any]) -> ByName:
     own: dict[str, type[Evaluator] | CheckKind] = {}
     file_keys = dict(keys)
     if evaluators := keys.get("evaluators"):
-        file_keys["evaluators"] = [_entry_of(each, own) for each in listed(evaluators)]
+        file_keys["evaluators"] = [_entry_of(entry, own) for entry in listed(evaluators)]
     if checks := keys.get("checks"):
-        file_keys["checks"] = [_checks_in_file(each, own) for each in listed(checks)]
+        file_keys["checks"] = [_checks_in_file(entry, own) for entry in listed(checks)]
     objects: dict[str, Any] = {}
     for key, grammar in _OBJECTS.items():
         if keys.get(key) is not None:
@@ -164,9 +165,9 @@ place of a mapping belongs under the first key."""
 
 
 def _objects_in_file(value: Any, grammar: Any, place: str, objects: dict[str, Any]) -> Any:
-    """Return a value with names in place of objects, and add the objects."""
+    """A value of a Python suite's key with names in place of objects, which are added to ``objects``."""
     if isinstance(grammar, list) and isinstance(value, list | tuple):
-        return [_objects_in_file(each, grammar[0], place, objects) for each in value]
+        return [_objects_in_file(part, grammar[0], place, objects) for part in value]
     if value is None or isinstance(value, str | list | tuple) or isinstance(grammar, list):
         return value
     if isinstance(grammar, str):
@@ -180,8 +181,8 @@ def _objects_in_file(value: Any, grammar: Any, place: str, objects: dict[str, An
     if isinstance(value, Mapping):
         below = {key: grammar.get(key, grammar.get(_ANY)) for key in value}
         return {
-            key: each if below[key] is None else _objects_in_file(each, below[key], f"{place}.{key}", objects)
-            for key, each in value.items()
+            key: part if below[key] is None else _objects_in_file(part, below[key], f"{place}.{key}", objects)
+            for key, part in value.items()
         }
     short, inner = next(iter(grammar.items()))
     if not isinstance(inner, str):
@@ -190,7 +191,7 @@ def _objects_in_file(value: Any, grammar: Any, place: str, objects: dict[str, An
 
 
 def _object_name(value: Any, place: str, grammar: str) -> str:
-    """Return the name of an object: its own, or that of its system."""
+    """The name of a target, world or client in a Python suite: its own, or that of its system."""
     itself = value.value if isinstance(value, NamedObject) else value
     if not callable(itself) and not (grammar == _CLIENT and _is_client(itself)):
         expected = "a client, or PROVIDER:NAME" if grammar == _CLIENT else "a function, or its name 'my_app:answer'"
@@ -210,13 +211,13 @@ def _object_name(value: Any, place: str, grammar: str) -> str:
 
 
 def listed(entries: Any) -> Iterable[Any]:
-    """Return the entries of a key that may have a single one."""
+    """The entries of a Python suite's key that may have a single one."""
     single = isinstance(entries, str | Mapping | Evaluator | NamedEvaluator | CheckKind) or callable(entries)
     return [entries] if single else entries
 
 
 def _entry_of(entry: Any, own: dict[str, Any]) -> Any:
-    """The entry of a suite file for an evaluator."""
+    """The suite file entry for an evaluator of a Python suite, whose class is added to ``own``."""
     if isinstance(entry, str | Mapping):
         return entry
     if isinstance(entry, EntryFunction):
@@ -242,11 +243,11 @@ def _entry_of(entry: Any, own: dict[str, Any]) -> Any:
 
 
 def _checks_in_file(entry: Any, own: dict[str, Any]) -> Any:
-    """Return a check, or a composition of checks, with names in place of functions."""
+    """A check of a Python suite, or a composition of checks, with names in place of functions."""
     if isinstance(entry, Mapping):
-        return {key: _checks_in_file(each, own) for key, each in entry.items()}
+        return {key: _checks_in_file(part, own) for key, part in entry.items()}
     if isinstance(entry, list | tuple):
-        return [_checks_in_file(each, own) for each in entry]
+        return [_checks_in_file(part, own) for part in entry]
     if isinstance(entry, EntryFunction):
         raise LlmevalError(f"checks: ev.{entry.__name__} is not called; write ev.{entry.__name__}(...)")
     if not isinstance(entry, CheckKind):
@@ -258,7 +259,7 @@ def _checks_in_file(entry: Any, own: dict[str, Any]) -> Any:
 
 
 def checks_by_name(entries: Iterable[Any]) -> tuple[list[Any], Mapping[str, CheckKind]]:
-    """Return checks with names in place of functions, and name to function.
+    """Checks of a Python suite with names in place of functions, and the checks of these functions by name.
 
     Raises:
         LlmevalError: A function has no name, or two have the same one.
@@ -291,8 +292,9 @@ def get_checks(*entries: Any) -> "Checks":
     return checks_evaluator(read)
 
 
-def _keep_object(own: dict[str, Any], name: str, each: Any, key: str) -> None:
-    if own.setdefault(name, each) != each:
+def _keep_object(own: dict[str, Any], name: str, value: Any, key: str) -> None:
+    """Keep a Python suite's evaluator class or check by name, refusing two with the same name."""
+    if own.setdefault(name, value) != value:
         label = name.rpartition(" ")[2]
         raise LlmevalError(
             f"{key}: found two functions or classes {label!r}, expected distinct names: give one a name="
@@ -325,10 +327,12 @@ def any_of(*checks: Any) -> dict[str, Any]:
 
 
 def _evaluator_entry(kind: str, options: Mapping[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
+    """The suite file entry of an evaluator that a function of ``ev`` returns."""
     return evaluator(kind, options, **keys)
 
 
 def _check_entry(kind: str, argument: Any = _NOTHING, **keys: Any) -> dict[str, Any]:
+    """The suite file entry of a check that a function of ``ev`` returns."""
     modifiers = {key: keys.pop(key) for key in _MODIFIERS if keys.get(key) is not None}
     if argument is not _NOTHING and default_registry().checks[kind].argument is Any:
         argument = form_of(argument)  # any object of the user's, to compare with the form of the answer
@@ -382,7 +386,7 @@ class EntryFunction:
         else:
             options = signature(default_registry().get(self._kind)).parameters.values()
             own = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options]
-        return Signature([*own, *(Parameter(each, Parameter.KEYWORD_ONLY, default=None) for each in beside)])
+        return Signature([*own, *(Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in beside)])
 
 
 class JudgeFunction(EntryFunction):
@@ -410,7 +414,7 @@ judge: Final = JudgeFunction()
 
 
 def __getattr__(name: str) -> EntryFunction:
-    """Return the function of an evaluator or a check, made when it is first used."""
+    """The function ``ev.NAME`` of an evaluator or a check, made when it is first used."""
     registry = default_registry()
     kinds = {kind.replace(".", "_"): kind for kind in registry}
     if name not in kinds and name not in registry.checks:
@@ -420,7 +424,7 @@ def __getattr__(name: str) -> EntryFunction:
 
 
 def label_evaluator(value: Any) -> tuple[str, Any]:
-    """Return the label and the evaluator of an entry or of an evaluator with settings; the label may be empty.
+    """The label and evaluator of an entry, or of an evaluator with settings; the label may be empty.
 
     Args:
         value: Another value is returned without a label.
@@ -440,7 +444,7 @@ def label_evaluator(value: Any) -> tuple[str, Any]:
 
 
 def _evaluator_of_entry(entry: Mapping[str, Any]) -> tuple[str, Evaluator]:
-    """Return label and evaluator of an entry of a suite, such as ``ev.text(metrics=["f1"])``.
+    """The label and evaluator of a suite's entry, such as ``ev.text(metrics=["f1"])``.
 
     Raises:
         EvaluatorError: It names no evaluator or an unknown option, or has a setting that only suites read.

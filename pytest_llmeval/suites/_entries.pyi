@@ -199,11 +199,11 @@ def check(function: CaseFunction, name: str | None = None) -> CheckKind:
 
 def listed(entries: Any) -> Iterable[Any]: ...
 def by_name_in_file(keys: Mapping[str, Any]) -> ByName:
-    """Return the entries of a key that may have a single one."""
+    """The entries of a Python suite's key that may have a single one."""
 
 def checks_by_name(entries: Iterable[Any]) -> tuple[list[Any], Mapping[str, CheckKind]]: ...
 def get_checks(*entries: Any) -> Checks:
-    """Return checks with names in place of functions, and name to function.
+    """Checks of a Python suite with names in place of functions, and the checks of these functions by name.
 
     Raises:
         LlmevalError: A function has no name, or two have the same one.
@@ -211,7 +211,7 @@ def get_checks(*entries: Any) -> Checks:
 
 def label_evaluator(value: Any) -> tuple[str, Any]: ...
 def not_(check: Check) -> Entry:
-    """Return the label and the evaluator of an entry or of an evaluator with settings; the label may be empty.
+    """The label and evaluator of an entry, or of an evaluator with settings; the label may be empty.
 
     Args:
         value: Another value is returned without a label.

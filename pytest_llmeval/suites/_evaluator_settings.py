@@ -37,7 +37,7 @@ _BESIDE = ("as", "on", "turn")
 
 
 def read_evaluators(reading: SuiteReading, entries: Sequence[Any]) -> Mapping[str, Evaluator]:
-    """Read ``evaluators``, to which those of the suite's checks and of its simulated user belong."""
+    """Read ``evaluators`` of a suite file, adding those of its checks and of its simulated user."""
     judged = reading.entry.judge is not None or reading.entry.judges is not None
     listed = _with_user_metrics(entries, reading.values["conversation"].user, judged=judged)
     if not listed and not reading.checked:
@@ -60,7 +60,7 @@ def read_evaluators(reading: SuiteReading, entries: Sequence[Any]) -> Mapping[st
 
 
 def _with_user_metrics(entries: Sequence[Any], user: "SimulatedUser | None", *, judged: bool) -> list[Any]:
-    """Return the evaluators of a suite with those about its simulated user: how conversations end, and drift.
+    """A suite's evaluators with those about its simulated user: how conversations end, and drift.
 
     Args:
         entries: Of the suite file.
@@ -76,16 +76,16 @@ def _with_user_metrics(entries: Sequence[Any], user: "SimulatedUser | None", *, 
     if judged and user.checks_role and "user_drift" not in names:
         listed.append("user_drift")
     reasons = {"reasons": list(user.stop)}
-    for place, each in enumerate(listed):
-        if each == "conversation":
+    for place, entry in enumerate(listed):
+        if entry == "conversation":
             listed[place] = {"conversation": reasons}
-        elif isinstance(each, Mapping) and isinstance(options := each.get("conversation", 0), Mapping | None):
-            listed[place] = {**each, "conversation": {**reasons, **(options or {})}}
+        elif isinstance(entry, Mapping) and isinstance(options := entry.get("conversation", 0), Mapping | None):
+            listed[place] = {**entry, "conversation": {**reasons, **(options or {})}}
     return listed
 
 
 def _evaluator(reading: SuiteReading, entry: Any, path: tuple[str | int, ...]) -> MetricIndex | None:
-    """Return the index of one evaluator."""
+    """Read an entry of ``evaluators`` as the index of its metrics; ``None`` after adding its faults."""
     beside: dict[str, Any] = {}
     if isinstance(entry, Mapping):
         beside = {key: entry[key] for key in _BESIDE if key in entry}
@@ -142,6 +142,7 @@ def _build_evaluator(
     options: Mapping[str, Any],
     path: tuple[str | int, ...],
 ) -> MetricIndex | None:
+    """Build a suite's evaluator, as the index of its metrics; ``None`` after adding its faults."""
     try:
         with using(reading.registry):
             own = options
@@ -172,7 +173,7 @@ def _build_evaluator(
 
 
 def _names_files_outside(reading: SuiteReading, evaluator: Evaluator, path: tuple[str | int, ...]) -> bool:
-    """Whether an option names a file that must not be read, after adding the fault."""
+    """Whether an evaluator's option names a file that must not be read, after adding the fault."""
     named = {field.name: getattr(evaluator, field.name) for field in fields(evaluator) if field.metadata.get("inside")}
     files = [(name, file) for name, value in named.items() for file in _files(value)]
     outside = {name: file for name, file in files if not reading.is_inside(file)}
@@ -182,7 +183,7 @@ def _names_files_outside(reading: SuiteReading, evaluator: Evaluator, path: tupl
 
 
 def _read_on(reading: SuiteReading, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
-    """Read ``on`` of an evaluator's entry."""
+    """Read ``on`` of an evaluator's entry: the part of a prediction that it evaluates."""
     if not isinstance(entry, str):
         reading.fault(place, f"found {describe(entry)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
     elif entry in (WHOLE, *PARTS) or reading.is_expression(entry, place):
@@ -190,7 +191,7 @@ def _read_on(reading: SuiteReading, label: str, entry: Any, place: tuple[str | i
 
 
 def _read_turn(reading: SuiteReading, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
-    """Read ``turn`` of an evaluator's entry."""
+    """Read ``turn`` of an evaluator's entry: the turns of a conversation that it evaluates."""
     if is_turn(entry):
         reading.turns[label] = entry
     else:
@@ -198,20 +199,21 @@ def _read_turn(reading: SuiteReading, label: str, entry: Any, place: tuple[str |
 
 
 def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:
-    """Read options that name files or folders from the suite file's folder, as everything in it is."""
+    """An evaluator whose options name files from the suite file's folder, as all keys of the file do."""
     named = {field.name: getattr(evaluator, field.name) for field in fields(evaluator) if field.metadata.get("path")}
     changes = {name: _placed_files(value, folder) for name, value in named.items() if value is not None}
     return replace(evaluator, **changes)
 
 
 def _placed_files(value: Any, folder: Path) -> Any:
+    """The files in an evaluator's option, named from the suite file's folder."""
     if isinstance(value, Mapping):
         return {name: _placed_files(file, folder) for name, file in value.items()}
     return tuple(_placed_files(file, folder) for file in value) if isinstance(value, tuple) else str(folder / value)
 
 
 def _files(value: str | tuple[str, ...] | Mapping[str, str] | None) -> tuple[str, ...]:
-    """Return the names in an option that names a file, several or none."""
+    """The file names in an evaluator's option that names a file, several or none."""
     if value is None:
         return ()
     if isinstance(value, Mapping):
@@ -220,7 +222,7 @@ def _files(value: str | tuple[str, ...] | Mapping[str, str] | None) -> tuple[str
 
 
 def _check_names(metrics: MetricIndex) -> None:
-    """Refuse error buckets and tables of metrics that nobody reports: they would stay empty.
+    """Refuse an evaluator's error buckets and tables of metrics that nobody reports: they would stay empty.
 
     Raises:
         ValueError: One is about a metric that its evaluator does not declare.
@@ -230,12 +232,12 @@ def _check_names(metrics: MetricIndex) -> None:
         names += [(f"table {table.title!r}", name) for table in evaluator.tables() for name in table.metric_names()]
         for what, name in names:
             if metrics.find(metrics.full_name(label, name)) is None:
-                known = [each.metric.name for each in metrics.declared[label]]
+                known = [entry.metric.name for entry in metrics.declared[label]]
                 raise ValueError(f"{what}: {unknown_name('metric', name, known)}")
 
 
 def widest(kind: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
-    """Return an evaluator with all of its metrics, or with the default ones where some need other options.
+    """Build an evaluator with all of its metrics, or with the default ones if some need other options.
 
     Raises:
         ValueError: It cannot be made with these options.
@@ -247,7 +249,7 @@ def widest(kind: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
 
 
 def _metric_choices(kind: type[Evaluator]) -> tuple[str, ...]:
-    """Return all values of the option ``metrics``; empty if there is no such option, or it takes any text."""
+    """All values of an evaluator's option ``metrics``; empty without this option, or if it takes any text."""
     if "metrics" not in {field.name for field in fields(kind)}:
         return ()
     try:

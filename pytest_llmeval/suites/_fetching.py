@@ -22,7 +22,7 @@ _OK: Final = 200
 
 
 class FetchedContent(Struct, frozen=True):
-    """What an address gave.
+    """The content that was fetched from a medium's address, with its media type.
 
     Attributes:
         data: The content.
@@ -34,7 +34,7 @@ class FetchedContent(Struct, frozen=True):
 
 
 def is_fetched(address: str, hosts: Collection[str]) -> bool:
-    """Whether an address is at one of some hosts, each with its port where that is not the usual one.
+    """Whether a medium's address is at one of the hosts under ``fetch``, with its port if that is unusual.
 
     >>> is_fetched("https://Example.org/a.png", ["example.org"]), is_fetched("https://example.org:81/", ["example.org"])
     (True, False)
@@ -47,13 +47,14 @@ def is_fetched(address: str, hosts: Collection[str]) -> bool:
 
 
 def _host_of(parts: SplitResult) -> str:
+    """The host of a medium's address, with its port if that is unusual."""
     host = parts.hostname or ""
     name = f"[{host}]" if ":" in host else host
     return name if parts.port in (None, _PORTS.get(parts.scheme)) else f"{name}:{parts.port}"
 
 
 def fetch_content(address: str, hosts: Collection[str], largest: int) -> FetchedContent:
-    """Return the content at an address; redirects are followed to the same hosts only.
+    """Fetch the content at a medium's address; redirects are followed to the same hosts only.
 
     Args:
         address: It begins with ``https:``; on this machine, also with ``http:``.
@@ -82,7 +83,7 @@ def fetch_content(address: str, hosts: Collection[str], largest: int) -> Fetched
 
 
 def _check(address: str, hosts: Collection[str]) -> None:
-    """Refuse an address that may not be fetched.
+    """Refuse a medium's address that may not be fetched.
 
     Raises:
         MediaError: It may not.
@@ -98,7 +99,7 @@ def _check(address: str, hosts: Collection[str]) -> None:
 
 
 def _opened(address: str, seconds: float) -> Any:
-    """Return an open reply of any status; nothing but the address is sent."""
+    """Open the reply of a medium's address, of any status; nothing but the address is sent."""
     from urllib.error import HTTPError
     from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -117,7 +118,7 @@ def _opened(address: str, seconds: float) -> Any:
 
 
 def _content(response: Any, where: str, largest: int, deadline: float) -> FetchedContent:
-    """Return the content of a reply.
+    """Read the content of a medium from the reply of its address, within limits of size and time.
 
     Raises:
         MediaError: It has none, is cut, is too large, or takes too long.

@@ -21,7 +21,7 @@ _CASCADE: Final = frozenset(("first", "then", "when", "audit"))
 
 
 def read_judge(reading: SuiteReading, entry: Any) -> JudgeSpec | PanelSpec:
-    """Read ``judge``, which may be a cascade, or ``judges`` with ``reduce`` and ``min_judges``.
+    """Read ``judge`` of a suite file, which may be a cascade, or ``judges`` with ``reduce`` and ``min_judges``.
 
     Metrics of a faulty panel are not checked further.
     """
@@ -43,7 +43,7 @@ def read_judge(reading: SuiteReading, entry: Any) -> JudgeSpec | PanelSpec:
 
 
 def _add_agreement(reading: SuiteReading, panel: PanelSpec) -> None:
-    """Add the agreement of a panel, or the errors of a cascade, about what each evaluator asks.
+    """Add the agreement of a panel of judges, or the errors of a cascade, for each evaluator that asks.
 
     Checks of single cases, which a judge may decide, are read later; see `without_unasked`.
     """
@@ -59,7 +59,7 @@ def _add_agreement(reading: SuiteReading, panel: PanelSpec) -> None:
 
 
 def _cascade(reading: SuiteReading, data: Mapping[str, Any]) -> PanelSpec | None:
-    """Return ``judge`` with ``first`` and ``then``, two judges of which the second is asked only if need be."""
+    """Read a cascade under ``judge``: ``first``, and ``then``, a second judge that is asked only if need be."""
     known = len(reading.faults)
     settings = {name: value for name, value in data.items() if name not in ("first", "then")}
     rule = reading.check(CascadeRule, _without_misplaced(reading, settings, ("judge",)), ("judge",))
@@ -82,7 +82,7 @@ def _cascade(reading: SuiteReading, data: Mapping[str, Any]) -> PanelSpec | None
 
 
 def _spec(reading: SuiteReading, entry: Any, path: tuple[str | int, ...]) -> JudgeSpec | None:
-    """Return a judge: a model, or a mapping."""
+    """Read a judge of a suite file: a model, or a mapping of settings."""
     data = {"model": entry} if isinstance(entry, str) else entry
     if not isinstance(data, Mapping):
         several = "; several judges stand under 'judges'" if isinstance(data, list) and path == ("judge",) else ""
@@ -93,7 +93,7 @@ def _spec(reading: SuiteReading, entry: Any, path: tuple[str | int, ...]) -> Jud
 
 
 def _without_misplaced(reading: SuiteReading, data: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Any]:
-    """Return the settings of a judge without those that stand elsewhere, after adding the faults."""
+    """A judge's settings without keys that belong elsewhere in a suite file, after adding the faults."""
     misplaced = {name: _PLACES[name] for name in data if name in _PLACES}
     for name, place in misplaced.items():
         reading.fault((*path, name), f"found {name!r} inside {path[0]!r}, expected it {place}", key=True)
@@ -104,7 +104,7 @@ def _without_misplaced(reading: SuiteReading, data: Mapping[str, Any], path: tup
 def without_judge(
     reading: SuiteReading, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
 ) -> dict[str, Any]:
-    """Return the options of an asking evaluator without those that say who judges, after adding the faults."""
+    """An asking evaluator's options without settings of the judge, which all evaluators share; adds faults."""
     own = {field.name for field in fields(evaluator)}
     named = {*(field.name for field in fields(JudgeSpec)), "judges", "reduce", "min_judges"} - own
     misplaced = [name for name in options if name in named]
@@ -116,7 +116,7 @@ def without_judge(
 
 
 def _panel(reading: SuiteReading) -> PanelSpec | None:
-    """Return the panel of ``judges``; ``None`` if it has faults."""
+    """Read the panel of judges under ``judges``; ``None`` if it has faults."""
     entry = reading.entry
     if entry.judges is None:  # a fault of the top level
         return None
@@ -137,7 +137,7 @@ def _panel(reading: SuiteReading) -> PanelSpec | None:
 def check_reduction(
     reading: SuiteReading, judge: PanelSpec, repeats: Repeats, evaluators: Mapping[str, Evaluator]
 ) -> None:
-    """Refuse a panel, or a reduction, that has no meaning for an evaluator, or that an audit cannot correct."""
+    """Refuse a panel of judges or a reduction that an evaluator cannot use, or that an audit cannot correct."""
     if judge.cascade is not None:
         if judge.cascade.audit and repeats.times > 1 and repeats.reduce != "mean":
             expected = "expected mean with a cascade of judges, whose audit corrects means; or set 'audit: 0'"
@@ -152,7 +152,7 @@ def check_reduction(
 
 
 def without_unasked(evaluators: Mapping[str, Evaluator]) -> dict[str, Evaluator]:
-    """Return evaluators without the figures of several judges about evaluators that ask nothing."""
+    """A suite's evaluators without statistics on several judges' verdicts about evaluators that ask nothing."""
     counts = {label: evaluator for label, evaluator in evaluators.items() if isinstance(evaluator, RecordedCounts)}
     if not counts:
         return dict(evaluators)

@@ -55,9 +55,10 @@ class ApproveSettings:
 
 
 def _read_judge(reading: SuiteReading, entry: Any) -> JudgeSpec | PanelSpec:
+    """Read ``judge`` of a suite file; without one, no code of judges is loaded."""
     whole = reading.entry
     beside = (whole.judges, whole.reduce, whole.min_judges, reading.document.data.get("judges"))
-    if entry is None and all(each is None for each in beside):
+    if entry is None and all(value is None for value in beside):
         return JudgeSpec()  # most suites ask no judge, and load nothing of one
     from pytest_llmeval.suites._judge_settings import read_judge
 
@@ -347,7 +348,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
 
 
 def _declared() -> dict[str, Key]:
-    """Return the keys by name, with the types and defaults that they have in a file."""
+    """The keys of a suite file by name, with the types and defaults that they have in the file."""
     defaults = dict(zip(SuiteKeys.__struct_fields__, SuiteKeys.__struct_defaults__, strict=True))
     keys = {}
     for name, hint in SuiteKeys.__annotations__.items():
@@ -370,7 +371,7 @@ KEYS: Final[Mapping[str, Key]] = _declared()
 
 
 def keys_of(registry: Registry) -> Mapping[str, Key]:
-    """Return the keys that a suite file may have: those that ship, then those that plugins add.
+    """The keys that a suite file may have: those that ship, then those that plugins add.
 
     Raises:
         LlmevalError: A plugin adds a key that ships.
@@ -383,7 +384,7 @@ def keys_of(registry: Registry) -> Mapping[str, Key]:
 
 
 def _entry_type(keys: Mapping[str, Key]) -> type:
-    """Return the class by which the top level of a suite file is validated."""
+    """Make the class that validates the top level of a suite file."""
     return make_dataclass(
         "SuiteEntry",
         [(name, key.type, _default_field(key.default)) for name, key in keys.items()],
@@ -397,6 +398,7 @@ def _entry_type(keys: Mapping[str, Key]) -> type:
 
 
 def _default_field(value: Any) -> Any:
+    """A dataclass field with the default of a suite file's key; lists and mappings are copied."""
     return field(default_factory=value.copy) if isinstance(value, list | dict) else field(default=value)
 
 
@@ -407,7 +409,7 @@ else:
 
 
 def suite_entry(registry: Registry) -> type:
-    """Return the class by which the top level of a suite file is validated; null is the absence of an added key.
+    """The class that validates the top level of a suite file; null is the absence of a key that a plugin adds.
 
     Raises:
         LlmevalError: A plugin adds a key that ships.

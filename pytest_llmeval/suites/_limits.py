@@ -27,7 +27,7 @@ class LimitEntry:
 
 
 def read_limits(reading: SuiteReading, entries: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Threshold]:
-    """Read ``thresholds``, of the suite or of a case."""
+    """Read ``thresholds`` of a suite file or of a case: metric to its limits."""
     limits = {}
     for metric, entry in entries.items():
         place = (*path, metric)
@@ -49,16 +49,19 @@ def read_limits(reading: SuiteReading, entries: Mapping[str, Any], path: tuple[s
 
 
 def _range_fault(reading: SuiteReading, metric: str, value: float) -> str | None:
+    """The fault of a threshold outside the range of its metric."""
     from pytest_llmeval.gates import range_fault
 
     return range_fault(metric, value, reading.metrics)
 
 
 def _lower_is_better(reading: SuiteReading, metric: str) -> bool:
+    """Whether lower is better for a threshold's metric, so that a bare number cannot be its minimum."""
     return metric in TARGET_FIGURES or reading.metrics.lower_is_better(metric)
 
 
 def _read_limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Threshold | None:
+    """Read a threshold: a number, which is a minimum, or a mapping with ``min`` and ``max``."""
     if isinstance(entry, int | float) and not isinstance(entry, bool):
         entry = {"min": entry}
     if not isinstance(entry, Mapping):
@@ -77,7 +80,7 @@ def _read_limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...])
 
 
 def read_gates(reading: SuiteReading, entries: Sequence[Any]) -> tuple[Gate, ...]:
-    """Read ``gates``; those against a baseline have the clusters of the suite."""
+    """Read ``gates`` of a suite file; those against a baseline have the clusters of the suite."""
     gates: dict[str, Gate] = {}
     for number, entry in enumerate(entries):
         place: tuple[str | int, ...] = ("gates", number)
@@ -93,7 +96,7 @@ def read_gates(reading: SuiteReading, entries: Sequence[Any]) -> tuple[Gate, ...
 
 
 def _check_gate(reading: SuiteReading, gate: Gate, entry: Any, place: tuple[str | int, ...]) -> None:
-    """Refuse a gate on an unknown metric, or with a limit that its metric cannot reach."""
+    """Refuse a suite's gate on an unknown metric, or with a limit that its metric cannot reach."""
     subject = (*place, "metric") if isinstance(entry, Mapping) else place
     judged = any(evaluator.asks for evaluator in reading.metrics.evaluators.values())
     extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
@@ -110,6 +113,7 @@ def _check_gate(reading: SuiteReading, gate: Gate, entry: Any, place: tuple[str 
 
 
 def _read_gate(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Gate | None:
+    """Read an entry of ``gates`` in a suite file; ``None`` after adding its faults."""
     from pytest_llmeval.gates import read_gate
 
     def report(key: str, fault: str, at_key: bool) -> None:
@@ -126,18 +130,18 @@ def _read_gate(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) 
 
 
 def _reference(reading: SuiteReading) -> str:
-    """Return the system over which a lift is a gain: the one that the suite names, or the one called so."""
+    """The system that a suite's gates on a lift compare with: the named reference, or the one called so."""
     named = reading.document.data.get("reference") if isinstance(reading.document.data, Mapping) else None
     return named if isinstance(named, str) else _REFERENCE
 
 
 def read_groups(reading: SuiteReading, labels: tuple[str, ...]) -> tuple[str, ...]:
-    """Read ``group_by``, to which the labels of gates on groups belong."""
+    """Read ``group_by`` of a suite file, adding the labels of gates on groups."""
     return tuple(dict.fromkeys([*labels, *(gate.by for gate in reading.values["gates"] if gate.by)]))
 
 
 def check_limited_checks(reading: SuiteReading, gates: Sequence[Gate], checks: "Checks") -> None:
-    """Refuse a limit on ``check[NAME]`` for a name that no check has: nothing would miss it.
+    """Refuse a suite's limit on ``check[NAME]`` for a name that no check has: nothing would miss it.
 
     Args:
         reading: Of a suite file without faults.

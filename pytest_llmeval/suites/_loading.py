@@ -85,15 +85,16 @@ ENTRIES: Final[Mapping[str, type]] = {
 
 
 class ForeignFileError(SuiteError):
-    """A file with the name of a suite belongs to another tool."""
+    """A file with the name of a suite file belongs to another tool."""
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether a file with the name of a suite is a mapping of another tool: it has no key of ours."""
+    """Whether a file with the name of a suite file is a mapping of another tool: it has no key of ours."""
     return _are_foreign(top_level_keys(path))
 
 
 def _are_foreign(keys: AbstractSet[str]) -> bool:
+    """Whether the top-level keys of a file show that it is no suite file but another tool's."""
     ours = (*(required for required, _, _ in _OTHER_KINDS), *({key} for key in KEYS if key not in _COMMON_KEYS))
     return bool(keys) and not any(required <= keys for required in ours)
 
@@ -167,7 +168,7 @@ class SuiteMemo:
 
 
 def _load_share(begin: Callable[[], SuiteReading], declared: Source | None, share: RowShare | None) -> LoadedSuite:
-    """Return the suite of a file with the cases of a share, or with all cases where these do not tell enough.
+    """Load a suite with a share of its rows, or with all rows if the share does not tell enough.
 
     A share finds faults that the whole lacks, such as a label that only other rows have.
     """
@@ -183,7 +184,7 @@ def _load_share(begin: Callable[[], SuiteReading], declared: Source | None, shar
 
 
 def _is_divisible(entry: SuiteEntry, source: Source | None) -> bool:
-    """Whether each row of a suite can be read without the others."""
+    """Whether each row of a suite's data file can be read without the others."""
     together = entry.cases or entry.systems or entry.cluster_by or entry.sample or entry.only
     service = entry.target.get("http") if isinstance(entry.target, Mapping) else None
     if together or (isinstance(service, Mapping) and "batch" in service):
@@ -192,7 +193,7 @@ def _is_divisible(entry: SuiteEntry, source: Source | None) -> bool:
 
 
 def _load(reading: SuiteReading, declared: Source | None, share: RowShare | None) -> LoadedSuite:
-    """Return the suite of a file, after reading all of it."""
+    """Build the loaded suite of a file, after reading all of it."""
     entry = reading.entry = _top_level(reading)
     source = declared or _source(reading, entry.source)
     bare = source if source is None or entry.systems is None else without_predictions(source)
@@ -254,7 +255,7 @@ def _load(reading: SuiteReading, declared: Source | None, share: RowShare | None
 
 
 def _read_keys(reading: SuiteReading) -> dict[str, Any]:
-    """Return the values of the keys that a suite carries."""
+    """Read the values of the keys that a loaded suite carries."""
     for name in dict.fromkeys((*_READ_FIRST, *KEYS)):
         key = KEYS[name]
         if key.carried:
@@ -264,7 +265,7 @@ def _read_keys(reading: SuiteReading) -> dict[str, Any]:
 
 
 def _read_extra(reading: SuiteReading) -> dict[str, ExtraKey]:
-    """Return the keys that plugins add."""
+    """Read the keys of a suite file that plugins add."""
     extra = {}
     for name, key in reading.registry.keys.items():
         written = getattr(reading.entry, name)
@@ -283,7 +284,7 @@ def _read_extra(reading: SuiteReading) -> dict[str, ExtraKey]:
 def _recorded(
     reading: SuiteReading, bare: Source | None, sources: Mapping[str, Source], row_faults: Sequence[Fault]
 ) -> dict[str, Loaded]:
-    """Return, by system, the rows with its predictions, and the faults that are not of the rows."""
+    """The source's rows with the predictions of each system, and the faults that are not of the rows."""
     if bare is None or not sources:
         return {}
     loaded, failures = _loaded(reading, bare, lambda: bare.load_systems(reading.path.parent, list(sources.values())))
@@ -296,7 +297,7 @@ def _recorded(
 
 
 def _check_systems(reading: SuiteReading) -> None:
-    """Refuse what contradicts systems, or makes no sense without them."""
+    """Refuse keys of a suite file that contradict ``systems``, and names of unknown systems."""
     entry, names = reading.entry, reading.systems
     if entry.systems is None:
         return
@@ -314,7 +315,7 @@ def _check_systems(reading: SuiteReading) -> None:
 
 
 def _top_level(reading: SuiteReading) -> SuiteEntry:
-    """Check the top level, and drop what is wrong there so that faults further down are also reported."""
+    """Check a suite file's top level, dropping faulty keys so that faults further down are also reported."""
     data = reading.document.data
     if not isinstance(data, Mapping):
         reading.fault((), f"found {describe(data)}, expected a mapping with 'evaluators' and 'cases' or 'source'")
@@ -334,13 +335,13 @@ def _top_level(reading: SuiteReading) -> SuiteEntry:
 
 
 def _leads_through(key: str, path: str) -> bool:
-    """Whether a path as text begins with a key."""
+    """Whether the path of a fault begins with a top-level key of a suite file."""
     top = render_path([key])
     return path == top or path.startswith((f"{top}.", f"{top}["))
 
 
 def _rows(reading: SuiteReading, source: Source | None, share: RowShare | None) -> tuple[list[Case], list[Fault]]:
-    """Return the rows of a source, or those of a share, and their faults."""
+    """Load the rows of a suite's source, or a share of them, and their faults."""
     faults: list[Fault] = []
     if source is None:
         return [], faults
@@ -354,13 +355,13 @@ def _rows(reading: SuiteReading, source: Source | None, share: RowShare | None) 
 
 
 def _without_notes(reading: SuiteReading, faults: Sequence[Fault]) -> list[Fault]:
-    """Return the faults of a source; its notes go to those of the suite."""
+    """The faults of a suite's source; its notes are added to those of the suite."""
     reading.notes += [fault for fault in faults if fault.is_note]
     return [fault for fault in faults if not fault.is_note]
 
 
 def _loaded(reading: SuiteReading, source: Source, load: Callable[[], T]) -> tuple[T | None, list[Fault]]:
-    """The cases of a source; where it fails, none and the fault."""
+    """Load the cases of a suite's source; if it fails, none and the fault."""
     try:
         with searching_within(reading.root):
             return load(), []
@@ -370,6 +371,7 @@ def _loaded(reading: SuiteReading, source: Source, load: Callable[[], T]) -> tup
 
 
 def _source(reading: SuiteReading, entry: Any) -> Source | None:
+    """Read ``source`` of a suite file; ``None`` without one, or after adding its faults."""
     if entry is None:
         return None
     if not isinstance(entry, Mapping):

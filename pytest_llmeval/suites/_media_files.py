@@ -64,11 +64,11 @@ class MediaFiles:
             if names_file(value):
                 return self._medium(value, path)
             held = {
-                name: each if name in _NO_VALUES else self._read(each, (*path, name)) for name, each in value.items()
+                name: part if name in _NO_VALUES else self._read(part, (*path, name)) for name, part in value.items()
             }
-            return value if all(held[name] is each for name, each in value.items()) else held
+            return value if all(held[name] is part for name, part in value.items()) else held
         if isinstance(value, list):
-            items = [self._read(each, (*path, place)) for place, each in enumerate(value)]
+            items = [self._read(part, (*path, place)) for place, part in enumerate(value)]
             return value if all(new is old for new, old in zip(items, value, strict=True)) else items
         return value
 
@@ -124,7 +124,7 @@ _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def _may_name_file(value: Any) -> bool:
-    """Whether a value may name a file somewhere: most do not, and need neither copies nor places."""
+    """Whether a case's value may name a media file somewhere: most do not, and need neither copies nor places."""
     values = [value]
     while values:
         value = values.pop()
@@ -141,7 +141,7 @@ def _may_name_file(value: Any) -> bool:
 
 
 def check_hosts(reading: SuiteReading) -> None:
-    """Add a fault for each host of which addresses are fetched that is none."""
+    """Refuse entries of ``fetch`` in a suite file that are no hosts."""
     for number, host in enumerate(reading.entry.fetch):
         if not _HOST.fullmatch(host):
             reading.fault(("fetch", number), f"found {host!r}, expected a host such as example.org or 127.0.0.1:8000")
@@ -151,14 +151,14 @@ _HOST: Final = re.compile(r"(?:[A-Za-z0-9](?:[\w.-]*\w)?|\[[0-9A-Fa-f:.]+\])(?::
 
 
 def names_file(value: Any) -> bool:
-    """Whether a value is ``{file: PATH}``, with a type or without."""
+    """Whether a case's value is ``{file: PATH}``, which names a medium, with a type or without."""
     if not isinstance(value, Mapping) or not isinstance(value.get(_FILE), str) or len(value) > 2:  # noqa: PLR2004 (file and type)
         return False
     return len(value) == 1 or isinstance(value.get(_TYPE), str)
 
 
 def with_row_media(reading: SuiteReading, row: Case, file: str) -> Case | None:
-    """Return the case of a row of a data file with its media; ``None`` after adding its faults.
+    """The case of a data file's row with its media; ``None`` after adding its faults.
 
     Args:
         reading: Of the suite file.

@@ -29,7 +29,7 @@ SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describ
 
 
 class SuiteReading:
-    """One reading of a suite file; collects faults.
+    """One reading of a suite file, which collects the faults of the file.
 
     Attributes:
         path: The suite file.
@@ -102,8 +102,8 @@ class SuiteReading:
             return
         self.metrics = self.metrics.extended(built)
         own = Counter(entry.metric.name for entry in declared)
-        for each in declared:
-            bare, name = each.metric.name, built.full_name(label, each.metric.family)
+        for entry in declared:
+            bare, name = entry.metric.name, built.full_name(label, entry.metric.family)
             if self._owners.get(name, label) != label or own[bare] > 1:
                 self.fault(
                     path,
@@ -121,7 +121,7 @@ class SuiteReading:
         indices = (self.metrics, *self.possible)
         if metric in extra or not self.knows_metrics or any(index.find(metric) is not None for index in indices):
             return None
-        declared = (each.name for index in indices for metrics in index.declared.values() for each in metrics)
+        declared = (entry.name for index in indices for metrics in index.declared.values() for entry in metrics)
         known = [*extra, *declared, *after]
         return unknown_name("metric", metric, known)
 

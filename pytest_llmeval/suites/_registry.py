@@ -166,7 +166,7 @@ class Key(Struct, frozen=True):
 
 
 class _Classes:
-    """Classes of one kind by name; import strings are imported at the first use."""
+    """Registered classes of one kind by name; import strings are imported at the first use."""
 
     def __init__(
         self, base: type, attribute: str, base_name: str, error: type[LlmevalError], known: Mapping[str, str | type]
@@ -264,8 +264,8 @@ class Registry:
     def _complete(self) -> None:
         """Import the plugins that wait until a name of theirs may be meant."""
         waiting, self._until_named = self._until_named, ()
-        for each in waiting:
-            resolve(each)(self)
+        for plugin in waiting:
+            resolve(plugin)(self)
 
     def register(self, evaluator: _E, name: str = "") -> _E:
         """Add an evaluator.
@@ -648,7 +648,7 @@ class Registry:
 
 
 def _add(table: dict[str, _T], kind: str, name: str, value: _T) -> None:
-    """Add a value to a table; the same value may be added again.
+    """Add a value to a table of the registry; the same value may be added again.
 
     Raises:
         LlmevalError: The name is empty or taken.
@@ -660,7 +660,7 @@ def _add(table: dict[str, _T], kind: str, name: str, value: _T) -> None:
 
 
 def _mutators_of(registered: Mutator | str) -> Sequence[Mutator]:
-    """Return the mutators of a registration.
+    """The mutators that a registration gives, itself or by its import string.
 
     Raises:
         LlmevalError: They cannot be imported, or something else is there.
@@ -672,24 +672,26 @@ def _mutators_of(registered: Mutator | str) -> Sequence[Mutator]:
     except Exception as error:
         raise LlmevalError(f"mutators {registered!r}: {format_error(error)}{origin(error)}") from error
     listed = list(loaded) if isinstance(loaded, list | tuple) else [loaded]
-    for each in listed:
-        if not isinstance(each, Mutator):
-            raise LlmevalError(f"mutators {registered!r}: found {each!r}, expected a pytest_llmeval.Mutator")
+    for mutator in listed:
+        if not isinstance(mutator, Mutator):
+            raise LlmevalError(f"mutators {registered!r}: found {mutator!r}, expected a pytest_llmeval.Mutator")
     return listed
 
 
 def _register_evaluator(registry: Registry, loaded: Any) -> None:
+    """Register the evaluator that an installed package's entry point names."""
     registry.register(loaded)
 
 
 def _register_plugin(registry: Registry, loaded: Any) -> None:
+    """Call the plugin that an installed package's entry point names, which registers what it adds."""
     if not callable(loaded):
         raise LlmevalError(f"found {loaded!r}, expected a function register(registry)")
     loaded(registry)
 
 
 def shipped_registry() -> Registry:
-    """The registry of what ships, without a look at installed packages, which takes longer."""
+    """The registry of what this package ships, without a look at installed packages, which takes longer."""
     registry = Registry(_SHIPPED, SOURCES)
     for extension in _EXTENSIONS:
         resolve(extension)(registry)
@@ -699,6 +701,7 @@ def shipped_registry() -> Registry:
 
 @cache
 def _installed_registry() -> Registry:
+    """The registry of what ships and what installed packages register, before callers add to a copy."""
     registry = shipped_registry()
     points = entry_points()  # once: it reads the metadata of all installed packages
     for group, register in ((EVALUATORS_GROUP, _register_evaluator), (PLUGINS_GROUP, _register_plugin)):
@@ -718,7 +721,7 @@ def default_registry() -> Registry:
 
 
 def extensions_of(point: str) -> tuple[Extension, ...]:
-    """Return the extensions of a point; none if an installed plugin cannot be loaded: suite files report that."""
+    """Registered extensions of a run at a point; none if a plugin cannot be loaded: suite files report that."""
     try:
         return default_registry().extensions(point)
     except EvaluatorError:
@@ -729,12 +732,12 @@ _IN_USE: ContextVar[Registry | None] = ContextVar("_IN_USE", default=None)
 
 
 def using(registry: Registry) -> AbstractContextManager[None]:
-    """Let `get_evaluator` know what a suite knows, for evaluators whose options name others."""
+    """Let `get_evaluator` use the registry of a suite, for evaluators whose options name others."""
     return with_value(_IN_USE, registry)
 
 
 def build(evaluator: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
-    """Make an evaluator from options.
+    """Build an evaluator from options, as a suite file states them.
 
     Raises:
         pydantic.ValidationError: An option is unknown, of the wrong type, or refused by the evaluator.
@@ -766,7 +769,7 @@ def get_evaluator(name: str, **options: Any) -> Evaluator:
         return build(evaluator, options)
     except ValidationError as error:
         errors = most_telling(error.errors(include_url=False))
-        faults = "; ".join(option_fault(each, evaluator) for each in errors)
+        faults = "; ".join(option_fault(option_error, evaluator) for option_error in errors)
         raise EvaluatorError(f"evaluator {name!r}: {faults}") from None
 
 

@@ -23,7 +23,7 @@ DIALECT = "http://json-schema.org/draft-07/schema#"
 
 
 def suite_schema(registry: Registry) -> dict[str, Any]:
-    """Return the schema of a suite file, with the options of every evaluator and source.
+    """The JSON Schema of suite files, with the options of every evaluator and source.
 
     Args:
         registry: The evaluators and sources that suites may name.
@@ -50,9 +50,9 @@ _OLD_NAMES: Final = {"$defs": "definitions", "prefixItems": "items"}
 
 
 def _in_dialect(part: Any) -> Any:
-    """Return a part of a schema of draft 2020-12 as one of draft 07."""
+    """A part of the suite file's schema in draft 07, converted from draft 2020-12."""
     if isinstance(part, list):
-        return [_in_dialect(each) for each in part]
+        return [_in_dialect(item) for item in part]
     if not isinstance(part, dict):
         return part
     keywords = {_OLD_NAMES.get(name, name): _in_dialect(value) for name, value in part.items()}
@@ -62,12 +62,12 @@ def _in_dialect(part: Any) -> Any:
 
 
 def described(key: Key) -> str:
-    """Return the meaning of a key without Markdown's links."""
+    """The meaning of a suite file's key without Markdown's links, for its schema."""
     return without_links(key.meaning)
 
 
 def _with_forms(schema: dict[str, Any], key: Key, registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a key: what its type says, and the forms of its value or of the members of its list."""
+    """The schema of a suite file's key: its type, and the forms of its value or of the members of its list."""
     if not key.forms:
         return schema
     forms: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ def _with_forms(schema: dict[str, Any], key: Key, registry: Registry, definition
             forms.append(GRAMMARS[form](registry, definitions))
         else:
             forms.append(dict(form) if isinstance(form, Mapping) else _schema(form, definitions))
-    forms = [each for form in forms for each in (form["anyOf"] if form.keys() == {"anyOf"} else [form])]
+    forms = [branch for form in forms for branch in (form["anyOf"] if form.keys() == {"anyOf"} else [form])]
     choice = forms[0] if len(forms) == 1 else {"anyOf": forms}
     if any(get_origin(kind) is list for kind in (key.type, *get_args(key.type))):
         return {**schema, "items": choice, **({"minItems": key.least} if key.least else {})}
@@ -84,25 +84,28 @@ def _with_forms(schema: dict[str, Any], key: Key, registry: Registry, definition
 
 
 def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a type of suite files; the types that it refers to are added to ``definitions``."""
     schema: dict[str, Any] = TypeAdapter(kind).json_schema()
     definitions.update(schema.pop("$defs", {}))
     return _without_titles(schema)
 
 
 def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the titles that pydantic derives from field names: they add nothing."""
+    """A part of the suite file's schema without titles that pydantic derives from names: they add nothing."""
     result = {key: value for key, value in schema.items() if key not in ("title", "properties")}
     if "properties" in schema:
-        result["properties"] = {name: _without_titles(each) for name, each in schema["properties"].items()}
+        result["properties"] = {name: _without_titles(part) for name, part in schema["properties"].items()}
     return result
 
 
 def _limits(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of ``thresholds`` in a suite file."""
     limit = {"anyOf": [{"type": "number"}, _schema(ENTRIES["limit"], definitions)]}
     return {"type": "object", "additionalProperties": limit}
 
 
 def _case(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a case in a suite file."""
     case = _schema(ENTRIES["case"], definitions)
     case["properties"]["thresholds"] = _limits(registry, definitions)
     case["properties"]["checks"] = {"type": "array", "items": {"$ref": "#/$defs/Check"}}
@@ -110,6 +113,7 @@ def _case(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cascade(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a cascade of judges under ``judge`` in a suite file."""
     judge = {"anyOf": [{"type": "string"}, _schema(JudgeSpec, definitions)]}
     cascade = _schema(CascadeRule, definitions)
     cascade["properties"] = {"first": judge, "then": judge, **cascade["properties"]}
@@ -121,11 +125,13 @@ _TARGETS: Final = [{"required": [kind]} for kind in ("python", "http", "command"
 
 
 def _target(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of ``target`` in a suite file: one kind of target, or ``concurrency`` alone."""
     alone = {"required": ["concurrency"], "not": {"anyOf": _TARGETS}}
     return {**_schema(TargetSpec, definitions), "oneOf": [*_TARGETS, alone]}
 
 
 def _systems(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of ``systems`` in a suite file: targets, predictions, models, and a matrix of models."""
     target = {**_schema(TargetSpec, definitions), "oneOf": _TARGETS}
     model = {**_schema(ENTRIES["model"], definitions), "required": ["model"]}
     system = {"anyOf": [{"type": "string"}, target, _schema(ENTRIES["predictions"], definitions), model]}
@@ -134,6 +140,7 @@ def _systems(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _evaluators(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an entry of ``evaluators`` in a suite file: a name, alone or with options."""
     choices: list[dict[str, Any]] = [{"enum": list(registry)}]
     beside = {
         "as": {"type": "string", "description": "Another name, under which its metrics are reported"},
@@ -158,7 +165,7 @@ def _evaluators(registry: Registry, definitions: dict[str, Any]) -> dict[str, An
 
 
 def _check(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of one check: a name alone, or an object with one kind of check and what modifies it."""
+    """The schema of a check in a suite file: a name, or an object with one kind of check and its modifiers."""
     some = {"type": "array", "items": {"$ref": "#/$defs/Check"}, "minItems": 1}
     several = {
         "type": "object",
@@ -169,7 +176,7 @@ def _check(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
     kinds: dict[str, Any] = {"any_of": some, "all_of": some, "at_least": several}
     for name, kind in registry.checks.items():
         kinds[name] = {**_argument(kind, definitions), "description": kind.meaning}
-    properties = {prefix + name: each for prefix in ("", "not_") for name, each in kinds.items()}
+    properties = {prefix + name: form for prefix in ("", "not_") for name, form in kinds.items()}
     modifiers = {
         "name": {"type": "string"},
         "on": {"type": "string"},
@@ -191,7 +198,7 @@ def _check(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _argument(kind: "CheckKind", definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of the argument of a kind of check."""
+    """The schema of the argument that a kind of check has in a suite file."""
     nothing: dict[str, Any] = {"enum": [None, True]}
     if kind.argument is None:
         return nothing
@@ -202,6 +209,7 @@ def _argument(kind: "CheckKind", definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _snapshot(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of ``snapshot`` in a suite file, in its mapping form."""
     tolerance = {"anyOf": [{"type": "number", "minimum": 0}, _schema(ENTRIES["tolerance"], definitions)]}
     mapping = _schema(ENTRIES["snapshot"], definitions)
     mapping["properties"]["tolerance"] = {
@@ -215,10 +223,12 @@ def _snapshot(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sources(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of ``source`` in a suite file, in any registered format."""
     return {"anyOf": [_source(registry, name, definitions) for name in registry.sources]}
 
 
 def _source(registry: Registry, name: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of ``source`` in a suite file, in one format with its options."""
     schema = _schema(registry.source(name), definitions)
     schema["properties"] = {"format": {"const": name}, **schema.get("properties", {})}
     schema["required"] = ["format", *schema.get("required", [])]

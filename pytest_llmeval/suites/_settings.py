@@ -49,7 +49,7 @@ class SampleSettings:
 
 
 class CaseSample(Struct, frozen=True):
-    """The cases of a suite that were drawn.
+    """The sample of a suite's cases that runs.
 
     Attributes:
         cases: How many.
@@ -83,7 +83,7 @@ class CaseSample(Struct, frozen=True):
 
 
 def read_sample(reading: SuiteReading, entry: Any) -> SampleSettings | None:
-    """Read ``sample``."""
+    """Read ``sample`` of a suite file: how many cases run, and how they are drawn."""
     if entry is None:
         return None
     if not isinstance(entry, Mapping):
@@ -96,7 +96,7 @@ def read_sample(reading: SuiteReading, entry: Any) -> SampleSettings | None:
 
 
 def draw(cases: Sequence[Case], settings: SampleSettings) -> tuple[frozenset[str], CaseSample] | None:
-    """Return the ids of the cases that are drawn, and what the sample is; ``None`` where all of them are wanted.
+    """Ids of the cases in a suite's sample, and its description; ``None`` if all cases run.
 
     Within a stratum the cases with the smallest digests of seed and id are drawn. So the same file gives the same
     sample, and a case that is added takes the place of one other at most, besides those that move between strata with
@@ -122,11 +122,12 @@ def draw(cases: Sequence[Case], settings: SampleSettings) -> tuple[frozenset[str
 
 
 def _sample_rank(case: Case, seed: int) -> tuple[str, str]:
+    """Sort key by which the cases of a sample are drawn: the digest of seed and id, then the id."""
     return sha256(f"{seed}\n{case.id}".encode("utf-8", "surrogatepass")).hexdigest(), case.id
 
 
 def _allotted(sizes: Mapping[str, int], count: int) -> dict[str, int]:
-    """Share a number of cases out in proportion to the sizes of strata, by largest remainders, one to each at least.
+    """Share a sample's cases out over strata by their sizes, by largest remainders, one to each at least.
 
     >>> _allotted({"a": 50, "b": 30, "c": 1}, 8)
     {'a': 4, 'b': 3, 'c': 1}
@@ -206,7 +207,7 @@ class CaseOrder(Struct, frozen=True, dict=True):
 
 
 def read_stop(reading: SuiteReading, entry: Any) -> StopSettings | None:
-    """Read ``stop``: ``when_decided``, or a mapping."""
+    """Read ``stop`` of a suite file: ``when_decided``, ``never`` or a mapping."""
     if entry is None or entry == "never":
         return None
     if entry == WHEN_DECIDED:
@@ -236,7 +237,7 @@ _MOST_POOLED = 100
 
 
 class Tolerance(Struct, frozen=True):
-    """The allowed fall of a metric: the larger of two allowances.
+    """The fall below an approved score that a suite allows a metric: the larger of two allowances.
 
     Attributes:
         absolute: In units of the metric.
@@ -322,7 +323,7 @@ class SnapshotSettings(SnapshotEntry):
 
 
 def read_snapshot(reading: SuiteReading, entry: Any) -> SnapshotSettings | None:
-    """Read ``snapshot``; without it the ini option decides."""
+    """Read ``snapshot`` of a suite file; without it the ini option decides."""
     if entry is None:
         return None
     if isinstance(entry, bool):
@@ -343,16 +344,17 @@ def read_snapshot(reading: SuiteReading, entry: Any) -> SnapshotSettings | None:
     shared: Tolerance | None = None
     own: dict[str, Tolerance] = {}
     if isinstance(checked.tolerance, Mapping):
-        for name, each in checked.tolerance.items():
+        for name, tolerance in checked.tolerance.items():
             if wrong := reading.metric_fault(name, extra=(PASS_RATE,)):
                 reading.fault((*place, name), wrong, key=True)
-            own[name] = _read_tolerance(reading, each, (*place, name))
+            own[name] = _read_tolerance(reading, tolerance, (*place, name))
     elif checked.tolerance is not None:
         shared = _read_tolerance(reading, checked.tolerance, place)
     return SnapshotSettings(**{**vars(checked), "tolerance": shared}, tolerances=own)
 
 
 def _read_tolerance(reading: SuiteReading, entry: Any, place: Sequence[str | int]) -> Tolerance:
+    """Read a tolerance under ``snapshot`` of a suite file: a number, or a mapping with ``relative``."""
     relative = isinstance(entry, Mapping)
     if relative:
         checked = reading.check(ToleranceEntry, entry, place)
@@ -368,7 +370,7 @@ def _read_tolerance(reading: SuiteReading, entry: Any, place: Sequence[str | int
 
 
 def read_target(reading: SuiteReading, entry: Any) -> "TargetSpec | None":
-    """Read ``target``."""
+    """Read ``target`` of a suite file: the application that answers its cases."""
     if entry is None:
         return None
     from pytest_llmeval.targets import TargetSpec
@@ -417,7 +419,7 @@ class SimulatedUser(JudgeSpec):
             yield "model", "the model that plays the user is missing: write PROVIDER:NAME"
         if self.max_turns < 1:
             yield "max_turns", f"found {self.max_turns}, expected a whole number of at least 1"
-        if wrong := [each for each in self.stop if not _STOP_NAME.fullmatch(each)]:
+        if wrong := [reason for reason in self.stop if not _STOP_NAME.fullmatch(reason)]:
             yield "stop", f"found {wrong[0]!r}, expected names of lower-case letters such as goal_reached"
         if not self.stop:
             yield "stop", "found an empty list, expected at least one reason such as goal_reached"
@@ -485,7 +487,7 @@ class ConversationSpec:
 
 
 def read_conversation(reading: SuiteReading, entry: Any) -> ConversationSpec:
-    """Read ``conversation``: when conversations end."""
+    """Read ``conversation`` of a suite file: who leads conversations, and when they end."""
     if entry is None:
         return ConversationSpec()
     spec: ConversationSpec | None = reading.check(ConversationSpec, entry, ("conversation",))
@@ -499,7 +501,7 @@ def read_conversation(reading: SuiteReading, entry: Any) -> ConversationSpec:
 
 
 def _with_instructions(reading: SuiteReading, spec: ConversationSpec) -> ConversationSpec:
-    """Return the settings of conversations with the text of the user's instructions in place of their file."""
+    """Settings of conversations with the text of a simulated user's instructions in place of their file."""
     user = spec.user
     if user is None or user.instructions is None:
         return spec
@@ -511,7 +513,7 @@ def _with_instructions(reading: SuiteReading, spec: ConversationSpec) -> Convers
 
 
 def read_repeats(reading: SuiteReading, entry: Any) -> Repeats:
-    """Read ``repeats``: a number, or a mapping. Repeated cases have metrics of their own."""
+    """Read ``repeats`` of a suite file; repeated cases have metrics of their own."""
     repeats = _repeats_of_entry(reading, entry)
     if repeats.times > 1:
         reading.add_metrics(MetricIndex.from_evaluators({RELIABILITY: Reliability(repeats.times)}), ("repeats",))
@@ -519,6 +521,7 @@ def read_repeats(reading: SuiteReading, entry: Any) -> Repeats:
 
 
 def _repeats_of_entry(reading: SuiteReading, entry: Any) -> Repeats:
+    """Read the value of ``repeats`` in a suite file: a number, or a mapping with ``times``."""
     if isinstance(entry, int) and not isinstance(entry, bool):
         if not 1 <= entry <= _MOST_REPEATS:
             reading.fault(("repeats",), f"found {entry}, expected 1 to {_MOST_REPEATS}")
@@ -534,14 +537,14 @@ def _repeats_of_entry(reading: SuiteReading, entry: Any) -> Repeats:
 
 
 def read_confidence(reading: SuiteReading, value: float | None) -> float | None:
-    """Read ``confidence``."""
+    """Read ``confidence`` of a suite file, the level of its intervals."""
     if value is not None and not 0 < value < 1:
         reading.fault(("confidence",), f"found {value}, expected a number between 0 and 1, such as 0.95")
     return value
 
 
 def read_compared(reading: SuiteReading, metrics: tuple[str, ...]) -> tuple[str, ...]:
-    """Read ``compare_by``."""
+    """Read ``compare_by`` of a suite file, the metrics that comparisons of systems list first."""
     for number, name in enumerate(metrics):
         if fault := reading.metric_fault(name, (PASS_RATE,)):
             reading.fault(("compare_by", number), fault)
@@ -549,7 +552,7 @@ def read_compared(reading: SuiteReading, metrics: tuple[str, ...]) -> tuple[str,
 
 
 def read_inputs(reading: SuiteReading, patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """Read ``inputs``, each of which must match a file."""
+    """Read ``inputs`` of a suite file: patterns, each of which must match a file."""
     for number, pattern in enumerate(patterns):
         try:
             with searching_within(reading.root):
@@ -563,7 +566,7 @@ def read_inputs(reading: SuiteReading, patterns: tuple[str, ...]) -> tuple[str, 
 
 
 def read_parts(reading: SuiteReading, entry: Any) -> Parts:
-    """Read ``parts``: a JMESPath for each part."""
+    """Read ``parts`` of a suite file: a JMESPath for each part of a prediction."""
     if entry is None:
         return Parts()
     parts: Parts | None = reading.check(Parts, entry, ("parts",))

@@ -51,7 +51,7 @@ CANNOT_FAIL = "nothing can fail here: without thresholds, checks, gates or a sna
 
 
 class ExtraKey(Struct, frozen=True):
-    """A key that a plugin adds, as a suite has it.
+    """The value of a suite file's key that a plugin adds.
 
     Attributes:
         value: As its reader returns it.
@@ -264,7 +264,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     def against_approved(self) -> tuple[str, ...]:
         """The metrics that compare with approved answers: an approval changes what they are measured by."""
         labels = [label for label, evaluator in self._comparing.items() if APPROVED in evaluator.opponents]
-        return tuple(each.name for label in labels for each in self.metrics.declared[label])
+        return tuple(entry.name for label in labels for entry in self.metrics.declared[label])
 
     @cached_property
     def readings(self) -> Mapping[str, Reading]:
@@ -386,7 +386,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     @property
     def cannot_fail(self) -> str:
         """The line about a suite in which nothing can fail, with the next step."""
-        name = next((each.name for declared in self.metrics.declared.values() for each in declared), "")
+        name = next((entry.name for declared in self.metrics.declared.values() for entry in declared), "")
         limit = f"{name} {'<= 0.2' if self.metrics.lower_is_better(name) else '>= 0.8'}"
         return f"{CANNOT_FAIL}: add gates: ['{limit}'], or snapshot: true and approve the scores of a run"
 
@@ -457,6 +457,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
 
 
 def _typed_part(kind: Any, value: Any) -> Any:
+    """A prediction in the type that a suite declares; unchanged if it has another form."""
     try:
         return typed(kind, value)
     except LlmevalError:
@@ -464,6 +465,7 @@ def _typed_part(kind: Any, value: Any) -> Any:
 
 
 def _answered_by(suite: LoadedSuite, name: str, system: System) -> LoadedSuite:
+    """A suite with one of its systems chosen: its cases, and its target or model."""
     return replace(
         suite,
         cases=system.cases,
@@ -512,7 +514,7 @@ class SuiteKey(NamedTuple):
 
 
 def sampled(suite: LoadedSuite, settings: SampleSettings) -> LoadedSuite:
-    """Return a suite with the cases of its sample, and so its systems."""
+    """A suite, with its systems, reduced to the cases of its sample."""
     drawn = draw(suite.cases, settings)
     if drawn is None:
         return suite
@@ -540,7 +542,7 @@ class StopGroup(NamedTuple):
 
 
 def _gate_fault(suite: LoadedSuite, gate: Gate) -> str:
-    """Say why a gate cannot be judged before all cases have run, or nothing."""
+    """The reason why a suite's gate cannot be judged before all cases have run; empty if it can."""
     owned, label = suite.metrics.find(gate.metric), _cluster_label(suite)
     metric = OUTCOME_EVALUATOR.describe()[0] if gate.metric == PASS_RATE else None if owned is None else owned.metric
     if gate.cluster_by not in (None, label):
@@ -551,18 +553,19 @@ def _gate_fault(suite: LoadedSuite, gate: Gate) -> str:
 
 
 def _cluster_label(suite: LoadedSuite) -> str | None:
-    """Return the label whose cases are ordered together."""
+    """The label whose cases stay together in the order of a suite that may stop early."""
     own = (gate.cluster_by for gate in suite.ordered_gates if gate.cluster_by)
     return suite.cluster_by or next(own, None)
 
 
 def _every_case(suite: LoadedSuite) -> list[Case]:
-    """Return the cases of a suite and of its systems, each once."""
+    """The cases of a suite and of its systems, each once."""
     of_systems = (case for system in suite.systems.values() for case in system.cases)
     return list({case.id: case for case in (*suite.cases, *of_systems)}.values())
 
 
 def _order(cases: Sequence[Case], suite: LoadedSuite, stop: StopSettings, seed: str) -> CaseOrder:
+    """The order of cases in a suite that may stop early: those that always run, then the others at random."""
     label = _cluster_label(suite)
     always = [case for case in cases if stop.keeps(case)]
     units: dict[tuple[bool, str], list[Case]] = {}
@@ -589,18 +592,19 @@ def _order(cases: Sequence[Case], suite: LoadedSuite, stop: StopSettings, seed: 
 
 
 def _whole_batches(suite: LoadedSuite, size: int) -> int:
-    """Return a number of cases that a service which answers several at once is asked for without a rest."""
+    """A number of cases rounded up to whole batches of the services that answer several cases at once."""
     targets = [suite.target, *(system.target for system in suite.systems.values())]
     batch = max([1, *(target.http.batch for target in targets if target is not None and target.http is not None)])
     return -(-size // batch) * batch
 
 
 def _digest(text: str) -> str:
+    """A digest by which the cases of a suite are put in a random but reproducible order."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _are_same_but_for_media(again: Any, value: Any) -> bool:
-    """Whether a value was made of its form again, its media as such."""
+    """Whether a case's value, made again from its stored form, equals the original; media count as equal."""
     from pytest_llmeval.core import Media
 
     if isinstance(again, Media) or are_equal(again, value):

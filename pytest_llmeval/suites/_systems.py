@@ -39,7 +39,7 @@ _MATRIX = "matrix"
 
 
 class System(Struct, frozen=True):
-    """A system with its cases.
+    """A system of a suite, with the cases that it answers.
 
     Attributes:
         cases: With its predictions; without, where a target answers.
@@ -98,14 +98,14 @@ class SystemSpec(Struct, frozen=True):
 
 
 class Loaded(NamedTuple):
-    """The cases of a source with the predictions of a system, and what is wrong with these."""
+    """The cases of a suite's source with the predictions of a system, and the faults of these."""
 
     cases: Sequence[Case]
     faults: Sequence[Fault] = ()
 
 
 class SystemReader(Struct, frozen=True):
-    """Reads the systems of one suite file.
+    """Reads ``systems`` of one suite file.
 
     Attributes:
         reading: Of the suite file.
@@ -127,10 +127,10 @@ class SystemReader(Struct, frozen=True):
         systems: dict[str, SystemSpec | None] = {}
         for name, entry in entries.items():
             place: tuple[str | int, ...] = ("systems", name)
-            for system, each in self._matrix(entry, place) if name == _MATRIX else [(name, entry)]:
+            for system, system_entry in self._matrix(entry, place) if name == _MATRIX else [(name, entry)]:
                 if system in systems:
                     self.reading.fault(place, f"found the system {system!r} twice, expected it once")
-                systems[system] = self._system(system, each, place)
+                systems[system] = self._system(system, system_entry, place)
         return [spec for spec in systems.values() if spec is not None]
 
     def _matrix(self, entry: Any, place: tuple[str | int, ...]) -> Sequence[tuple[str, Any]]:
@@ -247,22 +247,23 @@ class SystemReader(Struct, frozen=True):
 
 
 def without_gold(rows: Sequence[Case], recorded: Iterable[Loaded]) -> list[Case]:
-    """Return the cases that only the predictions of systems name, each once."""
+    """Cases that only the recorded predictions of systems name, and not the suite's source, each once."""
     known = {row.id for row in rows}
-    return list({row.id: row for each in recorded for row in each.cases if row.id not in known}.values())
+    return list({row.id: row for loaded in recorded for row in loaded.cases if row.id not in known}.values())
 
 
 def without_predictions(source: Source) -> Source:
-    """Return a source of the same cases, which reads no predictions."""
+    """A suite's source with the same cases, which reads no predictions."""
     return replace(source, predictions=None) if _takes_predictions(source) else source  # type: ignore[call-arg]  # (a field that subclasses have)
 
 
 def _takes_predictions(source: Source) -> bool:
+    """Whether a suite's source has the option ``predictions``."""
     return any(field.name == "predictions" for field in fields(source))
 
 
 def _name_fault(name: str) -> str | None:
-    """Return the fault in the name of a system, which stands in brackets after the ids of its cases."""
+    """The fault of a system's name, which stands in brackets after the ids of its cases."""
     if fault := id_fault(name):
         return fault.replace("id", "name", 1)
     if set(name) & set("[]"):
@@ -322,7 +323,7 @@ class MatrixSpec:
 
 
 class Prompt(Struct, frozen=True):
-    """A text with placeholders such as ``{{ input.question }}``. What a case contains is text, never a placeholder.
+    """A model's prompt with placeholders such as ``{{ input.question }}``; texts of cases are never placeholders.
 
     Attributes:
         file: Where it stands, for messages.
@@ -352,7 +353,7 @@ class Prompt(Struct, frozen=True):
 
 
 class _NumberedMedia:
-    """The media of a message, by their numbers in its text."""
+    """The media of a message to a model, by their numbers in its text."""
 
     def __init__(self) -> None:
         self._forms: list[Mapping[str, Any]] = []
@@ -381,7 +382,7 @@ _LONGEST_QUOTED: Final = 60
 
 
 def prompt_fault(text: str) -> tuple[int, str] | None:
-    """Return line and fault of the first thing in a prompt that looks like a placeholder and is none."""
+    """Line and fault of the first text in a prompt that looks like a placeholder and is none."""
     for match in _LIKE_ONE.finditer(text):
         if not _PLACEHOLDER.fullmatch(match[0]):
             line, start = text.count("\n", 0, match.start()) + 1, quotation(match[0], _LONGEST_QUOTED)
@@ -393,7 +394,7 @@ def prompt_fault(text: str) -> tuple[int, str] | None:
 
 
 class ModelSystem(Struct, frozen=True, dict=True):
-    """A model with its prompts.
+    """A model that answers a suite's cases as a system, with its prompts.
 
     Attributes:
         spec: Which model, and where.
@@ -426,7 +427,7 @@ class ModelSystem(Struct, frozen=True, dict=True):
 
 
 def _message(role: "Role", content: Any) -> "Message":
-    """Return a message of a value; a list of texts and media becomes one text."""
+    """A message to a model from a case's value; a list of texts and media becomes one text."""
     media = _NumberedMedia()
     if isinstance(content, list) and any(map(is_media, content)) and all(map(_is_part, content)):
         return media.message(role, "\n".join(media.text_of(_text_of_part(part)) for part in content))
@@ -434,15 +435,17 @@ def _message(role: "Role", content: Any) -> "Message":
 
 
 def _is_part(value: Any) -> bool:
-    """Whether a value is a part of the content of a message: a text, also as providers write it, or a medium."""
+    """Whether a value is a part of a message to a model: a text, also as providers write it, or a medium."""
     return isinstance(value, str) or is_media(value) or isinstance(_text_of_part(value), str)
 
 
 def _text_of_part(part: Any) -> Any:
+    """The text of a message part as providers write it; any other part as it is."""
     return part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else part
 
 
 def _is_message(value: Any) -> bool:
+    """Whether a case's value is a message to a model: a mapping with a role and content."""
     from pytest_llmeval.judges import Role
 
     return isinstance(value, Mapping) and value.get("role") in get_args(Role) and "content" in value

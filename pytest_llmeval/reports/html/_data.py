@@ -45,7 +45,7 @@ _NOTHING: tuple[Any, ...] = (None, {}, [], 0)
 
 
 class PageRun(Struct, frozen=True):
-    """A run on a page.
+    """A run on the page of the HTML report.
 
     Attributes:
         label: Distinguishes it from the other runs of the page; may be empty if it is the only one.
@@ -61,7 +61,7 @@ class PageRun(Struct, frozen=True):
 
 
 def run_of(run: PageRun) -> dict[str, Any]:
-    """Return a run without its suites."""
+    """A run as JSON data of the HTML report, without its suites."""
     report = run.report
     return {
         "label": run.label,
@@ -75,7 +75,7 @@ def run_of(run: PageRun) -> dict[str, Any]:
 
 
 def entry_of(suite: SuiteReport, run: int) -> dict[str, Any]:
-    """Return a suite without its cases.
+    """A suite as JSON data of the HTML report, without its cases.
 
     Args:
         suite: The suite.
@@ -100,7 +100,7 @@ def entry_of(suite: SuiteReport, run: int) -> dict[str, Any]:
 
 
 def number_line(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
-    """Return the operator of a gate's limit and the interval of its value, as far as known.
+    """A gate's operator and the interval of its value, as far as known, for a number line of the HTML report.
 
     Args:
         gate: The gate.
@@ -126,12 +126,13 @@ def number_line(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[st
 
 
 def _bounds(value: GateResult | MetricValue) -> dict[str, Any]:
+    """The known bounds of a gate's or metric's interval as JSON data of the HTML report."""
     bounds = {"low": value.low, "high": value.high}
     return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 def _gate(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
-    """Return a gate with its metric and the verdict to draw: ``within_chance`` if it passed beyond its limit."""
+    """A gate as JSON data of the HTML report, drawn as ``within_chance`` if it passed beyond its limit."""
     line = number_line(gate, metrics)
     beyond = False
     if line.get("relative") and gate.value is not None and gate.limit is not None:
@@ -144,6 +145,7 @@ def _gate(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any
 
 
 def _nearest(text: str, limit: Any) -> str:
+    """The part of a gate with two limits whose limit the gate's value was compared with."""
     gates = {part: _limit_gate(part) for part in text.split(" and ")}
     if None in gates.values():
         return text
@@ -151,6 +153,7 @@ def _nearest(text: str, limit: Any) -> str:
 
 
 def _limit_gate(text: str) -> LimitGate | None:
+    """The gate that a gate's text in a report describes; ``None`` if the text is no gate on a limit."""
     try:
         return LimitGate.from_text(text)
     except ValueError:  # a limit that is no finite number, in a report that something else wrote
@@ -158,7 +161,7 @@ def _limit_gate(text: str) -> LimitGate | None:
 
 
 def changes_json(changes: Changes) -> dict[str, Any]:
-    """Return the changes as JSON data, without the cases."""
+    """The changes of a suite against another run as JSON data of the HTML report, without the cases."""
     metrics = [
         {
             "metric": name,
@@ -175,14 +178,14 @@ _KINDS = {"declined": "fell", "improved": "rose", "not_significant": "unclear", 
 
 
 def _kind(change: MetricChange) -> str:
-    """The drawing of a verdict on a change: ``fell`` for what declined."""
+    """How the HTML report draws a metric's change, such as ``fell`` for a decline."""
     if change.difference is None:
         return "vanished" if change.value is None else "new"
     return "same" if change.difference == 0 else _KINDS[change.verdict]
 
 
 def past_points(timeline: Timeline | None) -> list[dict[str, Any]]:
-    """Return the last runs and approvals, latest last, each with changes of data, evaluator or judge before it."""
+    """A suite's last runs and approvals as JSON data, each with changes of data, evaluator or judge before it."""
     if timeline is None:
         return []
     changes = timeline.changes()
@@ -199,7 +202,7 @@ def past_points(timeline: Timeline | None) -> list[dict[str, Any]]:
 
 
 def index_of(cases: Sequence[CaseReport], failing: int) -> dict[str, Any]:
-    """Return the table of cases, column by column.
+    """The HTML report's table of cases as JSON data, column by column.
 
     Args:
         cases: The cases.
@@ -226,6 +229,7 @@ def index_of(cases: Sequence[CaseReport], failing: int) -> dict[str, Any]:
 
 
 def _equal_failures(cases: Sequence[CaseReport], failing: int) -> list[int]:
+    """The number of the failure that each case shares with others by its reason; -1 for none."""
     reasons = [shared_reason(case, failing) for case in cases]
     times = Counter(reasons)
     codes: dict[str, int] = {}
@@ -233,33 +237,36 @@ def _equal_failures(cases: Sequence[CaseReport], failing: int) -> list[int]:
 
 
 def overview_texts(case: CaseReport | None) -> ViewTexts:
-    """The texts of a case in the overview."""
+    """The texts of a case in the overview of the HTML report."""
     return {} if case is None else {name: value for name, value in case_texts(case).items() if name in _OVERVIEW}
 
 
 def case_texts(case: CaseReport) -> ViewTexts:
-    """The texts of a case's view, without empty ones, and the texts of its row in the table."""
+    """The texts of a case's view in the HTML report, without empty ones and those of its row in the table."""
     form = published(case)
     return {name: value for name, value in form.items() if name not in _IN_TABLE and value not in (None, {}, [])}
 
 
 def _status(case: CaseReport) -> Any:
+    """The status of a case's repeats, such as ``flaky``; ``None`` without repeats."""
     repeats = case.details.get("repeats")
     return repeats.get("status") if isinstance(repeats, Mapping) else None
 
 
 def _coded(values: Iterable[Any]) -> dict[str, Any]:
-    """Write a column of few distinct texts as the texts and an index for each case."""
+    """A column of the HTML report's table of cases: its few distinct texts, and an index for each case."""
     places: dict[str, int] = {}
     codes = [-1 if value is None else places.setdefault(str(value), len(places)) for value in values]
     return {"values": list(places), "codes": codes}
 
 
 def _beginning(reason: Any) -> str:
+    """The beginning of a case's reason, for the HTML report's table of cases."""
     return excerpt(str(reason or ""), _LONGEST_REASON, lines=True)
 
 
 def _rounded(score: Any) -> float | None:
+    """A score with the digits of the HTML report's table of cases."""
     return None if score is None else round(float(score), _DIGITS) + 0.0
 
 
@@ -272,7 +279,7 @@ _TIE = 1e-9
 
 
 class _Move(NamedTuple):
-    """A case on its way into the list.
+    """A failing or changed case with what ranks it in the HTML report's list of worst changes.
 
     Attributes:
         tier: 0 if it newly fails, 1 if it fell by a gated metric, 2 if it failed before, 3 if it fell, 4 if it rose.
@@ -299,7 +306,7 @@ class _Move(NamedTuple):
 
 
 def worst_changes(suite: SuiteReport, before: SuiteReport | None, failing: int) -> dict[str, Any]:
-    """Return the cases of a suite that broke, the worst first; if none did, those that moved most.
+    """A suite's cases that broke, the worst first, for the HTML report; if none did, those that moved most.
 
     New failures come first, then cases that fell by the metric of a gate or of an approved score that was not kept.
     Those that fell by other metrics follow, then those that rose. Those that failed before are a group of their own.
@@ -325,25 +332,25 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None, failing: int) 
         move = _move(place, case, others.get(case.id), gated, scales, set(suite.lower_is_better))
         if move is not None:
             moves.append(move)
-    moves.sort(key=lambda each: each.rank)
-    kinds = Counter(each.kind for each in moves)
+    moves.sort(key=lambda move: move.rank)
+    kinds = Counter(move.kind for move in moves)
     counts = {"still": kinds["still_failing"], "fell": kinds["fell"], "rose": kinds["rose"]}
     alike: dict[tuple[_Kind, str | int], list[_Move]] = {}
-    for each in moves:
-        key = each.kind, shared_reason(suite.cases[each.place], failing) or each.place
-        alike.setdefault(key, []).append(each)
-    before_as_well = [each for each in alike.values() if each[0].kind == "still_failing"]
-    broken = [each for each in alike.values() if each[0].kind != "still_failing"]
+    for move in moves:
+        key = move.kind, shared_reason(suite.cases[move.place], failing) or move.place
+        alike.setdefault(key, []).append(move)
+    before_as_well = [group for group in alike.values() if group[0].kind == "still_failing"]
+    broken = [group for group in alike.values() if group[0].kind != "still_failing"]
     rows = [
         _row(first, suite.cases[first.place], others)
-        | ({"alike": [each.place for each in more[:_MOST_ALIKE]], "times": len(more)} if more else {})
+        | ({"alike": [move.place for move in more[:_MOST_ALIKE]], "times": len(more)} if more else {})
         for first, *more in (*broken[:MOST_SHOWN], *before_as_well[:MOST_SHOWN])
     ]
     return {"failing": len(moves) - sum(counts.values()), **counts, "compared": bool(others), "cases": rows}
 
 
 def reasons_json(run: RunReport, before: Sequence[SuiteReport | None]) -> dict[str, Any]:
-    """Return the headline of a run, how many of its cases newly fail, and what these share.
+    """A run's headline and what its newly failing cases share, as JSON data of the HTML report.
 
     Args:
         run: The run.
@@ -361,7 +368,7 @@ def reasons_json(run: RunReport, before: Sequence[SuiteReport | None]) -> dict[s
 
 
 def _scales(suite: SuiteReport, others: Mapping[str, CaseReport]) -> dict[str, tuple[float, float]]:
-    """Return the range of each metric: the possible one where it is known, else that of the scores."""
+    """The range of each metric of a suite: the possible range if known, else that of the scores."""
     known: dict[str, tuple[float, float]] = {}
     for case in (*suite.cases, *others.values()):
         for name, score in case.metrics.items():
@@ -379,7 +386,7 @@ def _move(
     scales: Mapping[str, tuple[float, float]],
     lower: set[str],
 ) -> _Move | None:
-    """The change of a case; ``None`` if it neither fails nor moved, or is excused."""
+    """The change of a case since an earlier run; ``None`` if it neither fails nor moved, or is excused."""
     outcome = case.outcome
     if outcome not in (*BAD, "passed"):
         return None
@@ -400,15 +407,15 @@ def _move(
 
 
 def _largest(moves: Mapping[str, float]) -> str:
-    """Return the metric that moved most in this direction; empty if none did."""
-    name = max(moves, key=lambda each: moves[each], default="")
+    """The metric with the largest of a case's losses, or gains; empty if none moved."""
+    name = max(moves, key=lambda metric: moves[metric], default="")
     return name if moves.get(name, 0.0) > _TIE else ""
 
 
 def _losses(
     case: CaseReport, other: CaseReport, scales: Mapping[str, tuple[float, float]], lower: set[str]
 ) -> Iterator[tuple[str, float]]:
-    """Yield by how much a case is worse in each metric, as a share of the metric's range; negative if it is better."""
+    """Yield a case's loss in each metric since an earlier run, as a share of the range; negative for a gain."""
     for name, now in case.metrics.items():
         then = other.metrics.get(name)
         if now is not None and then is not None:
@@ -417,7 +424,7 @@ def _losses(
 
 
 def _deciding_metric(case: CaseReport, gated: Sequence[str]) -> str:
-    """Return the metric that shows best why a case fails: a missed limit, or what a gate looks at."""
+    """The metric that best explains why a case fails: one that misses a limit, or one with a gate."""
     scores = case.metrics
     missed = [name for name in case.unmet if scores.get(name) is not None]
     judged = [name for name in gated if scores.get(name) is not None]
@@ -426,6 +433,7 @@ def _deciding_metric(case: CaseReport, gated: Sequence[str]) -> str:
 
 
 def _shortfall(name: str, case: CaseReport, scales: Mapping[str, tuple[float, float]], lower: set[str]) -> float:
+    """A case's distance from the best score of a metric, as a share of the metric's range."""
     score = case.metrics.get(name)
     if score is None:
         return 0.0
@@ -434,6 +442,7 @@ def _shortfall(name: str, case: CaseReport, scales: Mapping[str, tuple[float, fl
 
 
 def _row(move: _Move, case: CaseReport, others: Mapping[str, CaseReport]) -> dict[str, Any]:
+    """A case in the HTML report's list of worst changes as JSON data, with its scores now and before."""
     then = others.get(case.id, NO_CASE).metrics.get(move.metric)
     now = case.metrics.get(move.metric)
     scores = {"now": now, "before": then, "gated": move.gated} if now is not None else {}

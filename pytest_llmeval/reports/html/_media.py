@@ -29,7 +29,7 @@ _LINKED: Final = frozenset(
 
 
 class EmbeddedMedium(NamedTuple):
-    """A content that the page holds.
+    """The content of an image, sound or document that the HTML report holds itself.
 
     Attributes:
         name: By which the script finds it.
@@ -41,7 +41,7 @@ class EmbeddedMedium(NamedTuple):
 
 
 class PageMedia:
-    """The media of a page.
+    """The images, sounds and documents of the HTML report: embedded, linked, or by path.
 
     Attributes:
         places: Digest to where the content is: ``piece`` in the page, or beside it, ``href`` if a browser may open it,
@@ -70,7 +70,7 @@ class PageMedia:
 
 
 def _readable(values: Iterable[Any]) -> Iterator[Media]:
-    """Yield the media whose content is here, each once."""
+    """Yield the media in values of reported cases whose content is available, each once."""
     met: set[str] = set()
     for value in values:
         for form in media_in(value):
@@ -86,17 +86,18 @@ def _readable(values: Iterable[Any]) -> Iterator[Media]:
 
 
 def _can_embed(medium: Media) -> bool:
+    """Whether the HTML report may hold a medium itself, by its type, size and pixels."""
     pixels = (medium.width or 0) * (medium.height or 0)
     return medium.type in _EMBEDDED and medium.size <= LARGEST_EMBEDDED and pixels <= _MOST_PIXELS
 
 
 def _can_link(medium: Media) -> bool:
-    """Whether a browser runs nothing of a file, by its content and its ending."""
+    """Whether the HTML report may link a medium: browsers run nothing of its file, by content and ending."""
     return medium.type in _LINKED and medium.path is not None and type_by_ending(medium.path.name) in _LINKED
 
 
 def _relative(path: Path, folder: Path) -> str:
-    """Return the path of a file from a folder; empty if there is none."""
+    """The path of a media file from the HTML report's folder; empty if it is on another drive."""
     try:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:  # another drive
@@ -104,5 +105,5 @@ def _relative(path: Path, folder: Path) -> str:
 
 
 def _address(medium: Media, path: str) -> str:
-    """Return the address of a file, for a document that of its first page."""
+    """The address by which the HTML report links a media file; of a document, its first page."""
     return quote(path) + ("#page=1" if medium.type == "application/pdf" else "")

@@ -56,7 +56,7 @@ _QUOTING = ("input", "expected", "prediction", "answers", "details", "lines", "j
 
 
 class Page(NamedTuple):
-    """A page.
+    """The HTML report as text, with a note on what it lacks or on its size.
 
     Attributes:
         html: Its text.
@@ -68,7 +68,7 @@ class Page(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A compressed part of the data, which the script finds by name."""
+    """A compressed part of the HTML report's data, which its script finds by name."""
 
     name: str
     text: str
@@ -77,7 +77,7 @@ class _Piece(NamedTuple):
 def to_page(
     runs: Sequence[PageRun], *, folder: Path | None = None, warn_from: int = WARN_FROM, cut_from: int = CUT_FROM
 ) -> Page:
-    """Return the page of some runs.
+    """Build the HTML report of some runs.
 
     Args:
         runs: The first is the subject of the page.
@@ -111,14 +111,14 @@ _MOST_NAMED = 3
 
 
 def _title(run: RunReport) -> str:
-    """Return the verdict and the suites."""
+    """The title of the HTML report: the verdict on the run, and its suites."""
     names = list(dict.fromkeys(suite.base_name for suite in run.suites))
     named = ", ".join(names) if 0 < len(names) <= _MOST_NAMED else counted(len(names), "suite")
     return f"{undecided_text(run) or _WORDS[run.verdict]}: {named}"
 
 
 def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
-    """Return head and pieces of a page with as many texts as fit, and a note on what was dropped."""
+    """Head and data pieces of the HTML report with as many texts as fit, and a note on what was dropped."""
     for lacking, shortened in _LEVELS:
         head, pieces = _data(runs, shortened)
         if _size(pieces) < limit:
@@ -127,13 +127,14 @@ def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[
 
 
 def _size(pieces: Sequence[_Piece]) -> int:
+    """The length of the HTML report's data pieces in characters."""
     return sum(len(piece.text) for piece in pieces)
 
 
 def _data(
     runs: Sequence[PageRun], shortened: Callable[[str, ViewTexts], ViewTexts]
 ) -> tuple[dict[str, Any], list[_Piece]]:
-    """Return the head of the page, and what is unpacked later."""
+    """The head of the HTML report's data, and the pieces that its script unpacks later."""
     pieces: list[_Piece] = []
     entries: list[dict[str, Any]] = []
     every = [suite for run in runs for suite in run.report.suites]
@@ -169,23 +170,27 @@ def _worst(
     before: SuiteReport | None,
     shortened: Callable[[str, ViewTexts], ViewTexts],
 ) -> Iterator[dict[str, ViewTexts]]:
-    """Yield the texts of the cases that the overview shows, in both runs."""
+    """Yield the texts of the cases that the HTML report's overview shows, now and before."""
     others = {case.id: case for case in before.cases} if before else {}
-    for each in worst["cases"]:
-        case = suite.cases[each["place"]]
+    for row in worst["cases"]:
+        case = suite.cases[row["place"]]
         sides = {"now": case, "before": others.get(case.id)}
         yield {name: shortened(case.outcome, overview_texts(side)) for name, side in sides.items()}
 
 
 def _whole(_outcome: str, texts: ViewTexts) -> ViewTexts:
+    """All texts of a case, for an HTML report that has room for them."""
     return texts
 
 
 def _failing_only(outcome: str, texts: ViewTexts) -> ViewTexts:
+    """The texts of a failing case, for an HTML report without room for those of passed cases."""
     return texts if outcome in FAILING else _without_texts("", texts)
 
 
 def _beginnings(outcome: str, texts: ViewTexts) -> ViewTexts:
+    """Beginnings of a failing case's texts, for an HTML report without room for whole texts."""
+
     def begun(value: Any) -> Any:
         text = value if isinstance(value, str) else as_json(value)
         return value if len(text) <= _SHORT else excerpt(text, _SHORT, lines=True, count=True)
@@ -194,6 +199,7 @@ def _beginnings(outcome: str, texts: ViewTexts) -> ViewTexts:
 
 
 def _without_texts(_outcome: str, texts: ViewTexts) -> ViewTexts:
+    """A case's data without quoted texts, for an HTML report without room for any."""
     return {name: value for name, value in texts.items() if name not in _QUOTING}
 
 
@@ -206,7 +212,7 @@ _LEVELS = (
 
 
 def _masked(report: RunReport) -> RunReport:
-    """Return a report without the values of secrets."""
+    """A report in which the values of secrets are masked, for the HTML page."""
     secrets = secret_values()
     more = [(suite.changes and changes_json(suite.changes), past_points(suite.past)) for suite in report.suites]
     text = as_json([published(report), more])
@@ -215,20 +221,21 @@ def _masked(report: RunReport) -> RunReport:
 
 
 def _without_secrets(value: Any, secrets: Collection[str]) -> Any:
+    """A part of a report in which the values of secrets are masked, at any depth."""
     if is_form(type(value)):
         names = value.__struct_fields__ if isinstance(value, Struct) else [field.name for field in fields(value)]
         return type(value)(**{name: _without_secrets(getattr(value, name), secrets) for name in names})
     if isinstance(value, Mapping):
-        return {_without_secrets(name, secrets): _without_secrets(each, secrets) for name, each in value.items()}
+        return {_without_secrets(name, secrets): _without_secrets(part, secrets) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_secrets(each, secrets) for each in value]
+        return [_without_secrets(part, secrets) for part in value]
     return without(value, secrets) if isinstance(value, str) else value
 
 
 def rendered_page(
     assets: Traversable, name: str, style: str, scripts: Iterable[Traversable], data: Any, **more: Any
 ) -> str:
-    """Return a page that holds its style, its scripts and its data.
+    """Render an HTML page that holds its style, scripts and data.
 
     Args:
         assets: The folder of the template and the style.
@@ -242,7 +249,7 @@ def rendered_page(
     from markupsafe import Markup
 
     css = (assets / style).read_text(encoding="utf-8")
-    script = "".join(['"use strict";\n{\n', *(each.read_text(encoding="utf-8") for each in scripts), "}\n"])
+    script = "".join(['"use strict";\n{\n', *(file.read_text(encoding="utf-8") for file in scripts), "}\n"])
     environment = Environment(autoescape=True, keep_trailing_newline=True)
     return environment.from_string((assets / name).read_text(encoding="utf-8")).render(
         data=Markup(embedded_json(data)),  # noqa: S704 (has no character that markup begins with)
@@ -260,7 +267,7 @@ def inline_hash(text: str) -> str:
 
 
 def write_html(report: RunReport, path: Path) -> str:
-    """Write the report to a file, from the same data as the JSON report.
+    """Write the HTML report of a run, from the same data as the JSON report.
 
     Returns:
         What was left out, or a warning about the size; may be empty.
@@ -271,7 +278,7 @@ def write_html(report: RunReport, path: Path) -> str:
 
 
 def _with_approved(report: RunReport) -> list[PageRun]:
-    """Return the run, and the approved run of the suites that have one."""
+    """The run of an HTML report, and as its baseline the approved run of suites that have one."""
     approved: list[SuiteReport] = []
     pairs: list[int | None] = []
     for suite in report.suites:
@@ -289,25 +296,25 @@ def _with_approved(report: RunReport) -> list[PageRun]:
 
 
 def _approved_cases(suite: SuiteReport) -> Iterator[CaseReport]:
-    """Yield the approved cases, with answers where the page has those of the run."""
+    """Yield a suite's approved cases for the HTML report, with answers only where it has texts of the run."""
     quoted = {case.id for case in suite.cases if case.has_texts}
     for case in suite.changes.cases if suite.changes else ():
         yield case if case.id in quoted else structs.replace(case, prediction=UNSET, several=())
 
 
 def as_json(value: Any) -> str:
-    """Return a value as compact JSON; lone surrogates are escaped."""
+    """A value as compact JSON for an HTML page; lone surrogates are escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def pack(text: str) -> str:
-    """Compress a text; equal texts give equal results."""
+    """Compress a text for an HTML page; equal texts give equal results."""
     return b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
 
 
 def chunked(values: Iterable[Any], size: int = _CHUNK) -> Iterator[list[str]]:
-    """Yield values as JSON in pieces of limited length, at least one value each.
+    """Yield values as JSON in pieces of limited length for an HTML page, at least one value each.
 
     >>> list(chunked(["aaaa", "bbbb", "c"], 10))
     [['"aaaa"'], ['"bbbb"', '"c"']]
@@ -326,10 +333,10 @@ def chunked(values: Iterable[Any], size: int = _CHUNK) -> Iterator[list[str]]:
 
 
 def embedded_json(value: Any) -> str:
-    r"""Return JSON for a ``script`` element: no text in it can end the element or begin markup.
+    r"""JSON for the ``script`` element of an HTML page: no text in it can end the element or begin markup.
 
     >>> embedded_json("</script>")
     '"\\u003c/script\\u003e"'
     """
-    escapes = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
+    escapes = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
     return as_json(value).translate(escapes)
