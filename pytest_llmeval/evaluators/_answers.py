@@ -30,7 +30,7 @@ _TAG = re.compile(r"[<\[◁]/?(?:think|thinking|thoughts?|reasoning)[>\]▷]", r
 
 
 def spoken_answer(text: str) -> tuple[str, str]:
-    """The reply after its thoughts, and a fault if it ends inside them.
+    """The answer of a model's reply after its thoughts, and a fault if the reply ends inside them.
 
     >>> spoken_answer("<think>Lyon? No.</think>Paris"), spoken_answer("<think>Lyon?")[1]
     (('Paris', ''), 'the reply ends inside its thoughts: raise max_tokens')
@@ -107,7 +107,7 @@ def reference_fault(value: Any) -> str:
 
 
 def describe_found(value: Any) -> str:
-    """Say what a value is: ``null``, ``a list``, ``an object``, ``number 3``, ``text 'abc...'``."""
+    """The kind of a JSON value for messages: ``null``, ``a list``, ``number 3``, ``text 'abc...'``."""
     match value:
         case None:
             description = "null"
@@ -139,7 +139,7 @@ _LAST_WORD = re.compile(r"[\w.+\\-]*\s*")
 
 
 class NoJsonError(ValueError):
-    """A text has no JSON in it that can be read."""
+    """An answer has no JSON that can be read."""
 
 
 def read_json(text: str) -> Any:
@@ -210,7 +210,7 @@ def _constant(name: str) -> NoReturn:
 
 
 def _is_truncated(text: str, error: json.JSONDecodeError) -> bool:
-    """Whether the text is the beginning of JSON that ends before its last bracket or quote."""
+    """Whether an answer is the beginning of JSON that ends before its last bracket or quote."""
     if text[:1] not in ("{", "["):
         return False
     depth = 0
@@ -226,7 +226,7 @@ _MOST = 10
 
 
 def word_lines(prediction: str, references: Iterable[str], split: Callable[[str], Sequence[str]]) -> list[str]:
-    """Say which words an answer lacks and which it has too many, against the reference that shares most with it.
+    """The lines on words that an answer lacks or adds, against the reference that shares most with it.
 
     Args:
         prediction: The answer.
@@ -261,12 +261,12 @@ _CJK: Final = re.compile("[\u3400-\u9fff]")
 
 
 def has_cjk(text: str) -> bool:
-    """Whether a text has Chinese characters."""
+    """Whether a text such as an answer has Chinese characters, which no spaces separate."""
     return _CJK.search(text) is not None
 
 
 def references(case: Case) -> list[str]:
-    """Return the texts that a case accepts as its answer; none where it expects something else than texts."""
+    """The texts that a case accepts as its answer; none where it expects something else than texts."""
     expected = case.expected
     if isinstance(expected, Mapping):
         expected = expectation("answer", case.part_paths.answer, expected)

@@ -61,7 +61,7 @@ class MissingTraceError(ValueError):
 
 
 class ToolCall(NamedTuple):
-    """One call of a tool.
+    """One call of a tool, which an agent made or is expected to make.
 
     Attributes:
         name: Of the tool.
@@ -231,7 +231,7 @@ def is_message(item: Any) -> bool:
 
 
 def _items(message: Any, place: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the calls and results of a message, in order.
+    """Yield the tool calls and results of a message in an agent's trace, in order.
 
     Raises:
         MissingTraceError: Something in it is neither of them nor text or the like.
@@ -256,7 +256,7 @@ def _items(message: Any, place: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _item(part: Any, place: str) -> Iterator[Mapping[str, Any]]:
-    """Yield a part of a message if it is a call or a result."""
+    """Yield a part of a message in an agent's trace if it is a tool call or a result."""
     if isinstance(part, str):
         return
     if isinstance(part, dict):
@@ -283,7 +283,7 @@ def _item(part: Any, place: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _joined(items: Iterable[Any]) -> list[ToolCall]:
-    """Return the calls among calls and results; results say which calls failed."""
+    """The tool calls of an agent's trace; their results say which of them failed."""
     calls: list[ToolCall] = []
     read: list[Any] = []
     for item in items:
@@ -302,7 +302,7 @@ def _joined(items: Iterable[Any]) -> list[ToolCall]:
 
 
 def _is_call(item: Any) -> bool:
-    """Whether an item of a trace is a call, however it is written, rather than the result of one."""
+    """Whether an item of an agent's trace is a tool call, however it is written, rather than its result."""
     return not (isinstance(item, dict) and _part_type(item) in _RESULTS) or _plain(item) is not None
 
 
@@ -322,7 +322,7 @@ def _is_failed_call(item: Mapping[str, Any]) -> bool:
 
 
 def _plain(item: Any) -> ToolCall | None:
-    """Return a call that has a name and arguments and nothing else, as most have; ``None`` for any other item."""
+    """The tool call of an item with only a name and arguments, as most are; ``None`` for any other item."""
     if type(item) is not dict or len(item) != 2:  # noqa: PLR2004 (name and arguments)
         return None
     name, arguments = item.get("name"), item.get("arguments")
@@ -330,7 +330,7 @@ def _plain(item: Any) -> ToolCall | None:
 
 
 def _call(item: Any, index: int) -> ToolCall:
-    """Return a call; one that says nothing of its arguments has none."""
+    """The tool call of an item in any service's form; without arguments it has none."""
     if not isinstance(item, dict):
         return ToolCall("", {}, fault=f"[{index}]: found {describe_found(item)}, expected {_FORM}")
     function = item.get("function")
@@ -392,7 +392,7 @@ def read_transcript(text: str) -> dict[str, Any]:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a text that is JSON, or that has JSON on its lines."""
+    """Yield the JSON objects that a coding agent printed: as one JSON text, or one a line."""
     for part in [text] if text.lstrip().startswith("[") else [text, *text.splitlines()]:
         try:
             data = json.loads(part)

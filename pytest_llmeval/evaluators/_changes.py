@@ -10,7 +10,7 @@ _STEP: Final = re.compile(r"(?P<key>[A-Za-z_]\w*)|\[(?P<place>\d+)\]")
 
 
 class ChangeablePart(NamedTuple):
-    """A part of a prediction that can be put back changed.
+    """A part of a prediction that can be put back changed, for mutants of answers.
 
     Attributes:
         value: The part.
@@ -54,7 +54,7 @@ class ChangeablePart(NamedTuple):
 
 
 def _steps_of(path: str) -> list[str | int] | None:
-    """Return the keys and places of a JMESPath that is nothing but these; ``None`` for one that computes something."""
+    """The keys and positions of a part's JMESPath; ``None`` for one that computes something."""
     steps: list[str | int] = []
     place = 0
     while place < len(path):
@@ -69,7 +69,7 @@ def _steps_of(path: str) -> list[str | int] | None:
 
 
 def _replaced_at(value: Any, steps: Sequence[str | int], new: Any) -> Any:
-    """Return a value with another one at a place, which is given by keys and places."""
+    """A prediction with another value at the keys and positions of a part."""
     if not steps:
         return new
     first, *remaining = steps

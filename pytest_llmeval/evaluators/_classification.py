@@ -304,12 +304,12 @@ class Classification(Evaluator):
 
 
 def _key(label: Label) -> str:
-    """Return the key of a value that is known to be a label."""
+    """The key of an expected or predicted label in the confusion counts."""
     return label_key(label) or NO_LABEL
 
 
 def _gold_keys(expected: Any) -> tuple[list[str], str | None]:
-    """Read the right labels; with a reason where there are none to compare with."""
+    """The keys of a case's expected labels, or the reason why there are none to compare with."""
     values = expected if isinstance(expected, (list, tuple)) else [] if expected is None else [expected]
     if not values:
         return [], "no expected label"
@@ -320,7 +320,7 @@ def _gold_keys(expected: Any) -> tuple[list[str], str | None]:
 
 
 def _predicted_keys(case: Case) -> tuple[list[str], str | None]:
-    """Read the predicted labels; with what is malformed about them."""
+    """The keys of a case's predicted labels, and the fault of a malformed prediction."""
     many = isinstance(case.expected, (list, tuple))
     if not many:
         key = label_key(case.prediction)

@@ -185,7 +185,7 @@ def check_of(function: CaseFunction, name: str | None = None) -> CheckKind:
 
 @dataclass(frozen=True)
 class _Test:
-    """A function of a case as what prepares tests."""
+    """A user's function of a case as a check kind, which prepares its test."""
 
     function: CaseFunction
     name: str
@@ -222,7 +222,7 @@ def reads_objects(evaluator: Evaluator, case: Case) -> bool:
 
 
 def _named(function: Any, name: str | None, key: str) -> tuple[str, str]:
-    """Return the name and the identity of a function."""
+    """The name and the identity of a user's function that becomes an evaluator or check."""
     if not callable(function) or isinstance(function, type):
         raise EvaluatorError(f"{key}: found {function!r}, expected a function of a case")
     if name is not None:
@@ -310,5 +310,5 @@ class RecordedScores(Evaluator):
 
 
 def recorded_scores(observation: Observation) -> dict[str, float]:
-    """Return metric to the score that `RecordedScores` has counted in a case."""
+    """The scores of a case by metric that `RecordedScores` has counted."""
     return {name.removeprefix(_SUM): value for name, value in observation.counts.items() if name.startswith(_SUM)}

@@ -16,7 +16,7 @@ SEARCH_S: Final = 1.0
 
 
 class PatternError(ValueError):
-    """A text is no regular expression.
+    """A user's pattern is no regular expression.
 
     Attributes:
         offset: Where in the text the fault is.
@@ -28,7 +28,7 @@ class PatternError(ValueError):
 
 
 class SlowPatternError(EvaluatorError):
-    """A search took too long."""
+    """The search with a user's regular expression took too long."""
 
 
 _DEEPEST_PATTERN: Final = 500
@@ -48,7 +48,7 @@ _SPACE_AND_COMMENTS: Final = re.compile(r"\s++|#[^\n]*+")
 
 
 def pattern_size_fault(pattern: str) -> str:
-    """The reason why a pattern takes too much to compile; empty if it does not."""
+    """The reason why a user's regular expression takes too much to compile; empty if it does not."""
     sizes, last, groups, deepest = [0], 0, 0, 1
     for match in _PATTERN_PART.finditer(pattern):
         part = match.group()
@@ -77,7 +77,7 @@ def pattern_size_fault(pattern: str) -> str:
 
 
 def _hidden_size(pattern: str) -> int:
-    """Return the most parts that a pattern can have in spite of flags that hide some; 0 without such flags."""
+    """The most parts of a user's regular expression whose flags hide some; 0 without such flags."""
     if not _HIDING_FLAG.search(pattern):
         return 0
     texts = pattern, _SPACE_AND_COMMENTS.sub("", pattern)
@@ -92,7 +92,7 @@ def _count(digits: str) -> int:
 
 @dataclass(frozen=True)
 class TimedPattern:
-    """A regular expression whose searches are cut off after a second.
+    """A user's regular expression whose searches are cut off after a second.
 
     Attributes:
         expression: As `regex` compiled it.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SlowSchemaError(EvaluatorError):
-    """Comparing a value with a JSON Schema took too long."""
+    """Comparing an answer with a JSON Schema took too long."""
 
 
 _compared_until: ContextVar[float] = ContextVar("_compared_until")
@@ -38,7 +38,7 @@ _BOOLEANS: Final = (object(), object())
 
 
 def _comparable(value: Any) -> Any:
-    """A key that is equal for equal JSON values only: true is not 1, and 1.0 is."""
+    """A hashable key of a JSON value for ``uniqueItems``, equal for equal values only: true is not 1, and 1.0 is."""
     if isinstance(value, Mapping):
         return frozenset((key, _comparable(member)) for key, member in value.items())
     if isinstance(value, list | tuple):
@@ -47,7 +47,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _is_unique(items: Sequence[Any]) -> bool:
-    """Whether no two items are equal, in linear time."""
+    """Whether no two items of a JSON array are equal, in linear time, for ``uniqueItems``."""
     return len(set(map(_comparable, items))) == len(items)
 
 
@@ -111,7 +111,7 @@ def _is_number(_checker: Any, value: Any) -> bool:
 
 
 def _patterns_of(schema: Any) -> Iterator[str]:
-    """Yield what a schema may take as regular expressions."""
+    """Yield what a JSON Schema may take as regular expressions, which need a limit on their time."""
     waiting = [schema]
     while waiting:
         part = waiting.pop()

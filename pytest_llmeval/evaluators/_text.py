@@ -68,7 +68,7 @@ Words: TypeAlias = Sequence[str]
 
 
 class _Family(Struct, frozen=True):
-    """Metrics that count the same words, so that a text is split once for all of them."""
+    """Text metrics that count the same words, so that an answer is split once for all of them."""
 
     names: tuple[str, ...]
     tokenizer: str
@@ -220,7 +220,7 @@ class TextEvaluator(Evaluator):
 
 
 def _locomo_score(case: Case, prediction: str, references: Iterable[str]) -> float | None:
-    """Return the best F1 of LoCoMo's scorer; ``None`` if no expected answer has text."""
+    """The best F1 of an answer by LoCoMo's scorer; ``None`` if no expected answer has text."""
     from pytest_llmeval.evaluators.measures._locomo import ADVERSARIAL, locomo_f1, refuses
 
     category = case.labels.get(_CATEGORY, "")

@@ -58,5 +58,5 @@ def _failures(report: RunReport) -> Iterator[_Failure]:
 
 
 def _escaped(text: str, more: str = "") -> str:
-    """Escape text for a workflow command; a property must not have the characters that end it either."""
+    """A failure's text escaped for a GitHub workflow command; properties also escape the characters that end them."""
     return "".join(f"%{ord(character):02X}" if character in f"%\r\n{more}" else character for character in text)

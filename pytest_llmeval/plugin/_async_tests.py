@@ -50,7 +50,7 @@ class _EarlyRequest(Struct, frozen=True):
 
 
 class AsyncTests:
-    """Hooks of every process that runs tests.
+    """Hooks that run async tests over suites several at a time, in every process that runs tests.
 
     Args:
         config: Of the session.
@@ -227,7 +227,7 @@ class AsyncTests:
 
 
 def _async_tests(session: pytest.Session) -> Iterator[tuple[int, pytest.Function, LoadedCase]]:
-    """Yield the async tests over suites with their places and cases."""
+    """Yield the async tests over suites with their positions among pytest's items and their cases."""
     for place, item in enumerate(session.items):
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.function):
             loaded = case_of(item)
@@ -246,7 +246,7 @@ def _may_not_run(item: pytest.Item) -> bool:
 
 
 def _begins_early(item: pytest.Function) -> bool:
-    """Whether a test can run while others do: its fixtures outlive it, or are values of its own."""
+    """Whether an async test over a suite can begin before its turn: its fixtures outlive it, or are its own."""
     info = fixture_info(item)
     names = [name for name in info.names_closure if name not in (*CASE_FIXTURES, "request")]
     known = [definition for name in names for definition in info.name2fixturedefs.get(name, ())]
@@ -254,7 +254,7 @@ def _begins_early(item: pytest.Function) -> bool:
 
 
 def _is_independent(defined: "pytest.FixtureDef[Any]") -> bool:
-    """Whether a fixture outlives its test, is a parameter, or just returns a value that is made of others."""
+    """Whether an async test may use a fixture early: it outlives the test, is a parameter, or only returns a value."""
     if defined.scope != "function" or is_parameter(defined):
         return True
     function = defined.func

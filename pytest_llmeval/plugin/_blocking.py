@@ -18,7 +18,7 @@ FACTORIES = ("llmeval_target", "judge_client")
 
 
 def blocking_fixture(names: Iterable[str], fixtures: "FixtureDefs") -> str:
-    """Return the first fixture that lives for one test only and can matter to a call of the target; empty if none.
+    """The first fixture of one test only that can matter to an early call of the target; empty if none.
 
     Args:
         names: Of the fixtures that may matter.
@@ -39,14 +39,14 @@ def blocking_fixture(names: Iterable[str], fixtures: "FixtureDefs") -> str:
 
 
 def _is_plain(defined: "pytest.FixtureDef[Any]") -> bool:
-    """Whether a fixture leaves nothing to undo after its test: it is ours, or it just returns something."""
+    """Whether a fixture leaves nothing to undo after its test, so that early target calls may ignore it."""
     if is_ours(defined):
         return defined.argname != "eval_case"
     return defined.argname in FACTORIES and not inspect.isgeneratorfunction(defined.func)
 
 
 def outlives_its_test(name: str, fixtures: "FixtureDefs", overrides: int = 0) -> bool:
-    """Whether what a fixture returns can be used after its test, as far as pytest knows.
+    """Whether a fixture's value can be used after its test, so that targets may be called early.
 
     Args:
         name: Of the fixture.
@@ -66,7 +66,7 @@ def outlives_its_test(name: str, fixtures: "FixtureDefs", overrides: int = 0) ->
 
 
 class InstalledPlugins:
-    """The installed plugins of a run, whose autouse fixtures do nothing until a mark or an option asks them to.
+    """The installed plugins of a run: until a mark or option asks, their autouse fixtures hold up no early target call.
 
     Args:
         config: Of the run.

@@ -137,7 +137,7 @@ class CaseItem(pytest.Function):
 
 
 def _has_own_target(variant: pytest.Function) -> bool:
-    """Whether a fixture of the user answers the cases."""
+    """Whether a fixture of the user answers the cases of a suite."""
     defined = fixture_info(variant).name2fixturedefs.get("llmeval_target", ())[-1:]
     return any(not is_ours(definition) for definition in defined)
 
@@ -346,7 +346,7 @@ class EvalModule(SyntheticModule):
 
 
 class _Way(Struct, frozen=True):
-    """One of the ways in which the cases of a suite are answered.
+    """One of the ways to answer the cases of a suite: a system, or a variant of a fixture.
 
     Attributes:
         prototype: Has the fixtures of the items.
@@ -388,7 +388,7 @@ def link_followers(items: Iterable[pytest.Item]) -> None:
 
 
 def _heed_marks(items: Sequence[CaseItem]) -> None:
-    """Make the calls of those suites wait for each other in which a case has a mark that a plugin may act on."""
+    """Make the target calls of suites serial if a case has a mark that a plugin may act on."""
     if not items:
         return
     from pytest_llmeval.plugin._blocking import InstalledPlugins
@@ -402,14 +402,14 @@ def _heed_marks(items: Sequence[CaseItem]) -> None:
 
 
 def _say_serial(config: pytest.Config, suite: LoadedSuite, fixture: str) -> None:
-    """Note that the calls of a suite wait for each other, if there are several."""
+    """Note that the target calls of a suite wait for each other because of a fixture, if there are several."""
     if len(suite.cases) > 1 and suite.lacks_predictions:
         loader = config.stash[LOADER]
         loader.left_out.serial.add((loader.display_path(suite.path), fixture))
 
 
 def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
-    """Yield the items from a position on; islice would walk over those before it."""
+    """Yield a suite's items from a position on; islice would walk over those before it."""
     return (items[position] for position in range(start, len(items)))
 
 
@@ -427,7 +427,7 @@ def before_next_look(loaded: LoadedCase) -> Callable[[LoadedCase], bool]:
 
 
 class FaultyCases(pytest.Collector):
-    """Report the faults of single cases, so that others with predictions are still scored."""
+    """A collector that reports the faults of single cases, so that others with predictions are still scored."""
 
     def __init__(self, *, faults: SuiteError, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -152,7 +152,7 @@ class Evaluate:
 
 
 class _AttachEvaluations:
-    """Puts what a test has scored on its report; registered once a test uses the fixture."""
+    """Puts the scores of the fixture ``evaluate`` on a test's report; registered once a test uses it."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -174,7 +174,7 @@ class _AttachEvaluations:
 
 
 class TestEvaluations:
-    """The scores of the tests of a run, in the process to which all reports come."""
+    """The scores of a run's tests with the fixture ``evaluate``, in the process that gets all reports."""
 
     __test__ = False
 

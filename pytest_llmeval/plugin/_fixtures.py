@@ -164,7 +164,7 @@ def replacement_notes(item: pytest.Function, error: BaseException) -> Iterator[s
 
 
 def _is_about(error: TypeError | AttributeError, value: object) -> bool:
-    """Whether an error says that a value lacks an attribute, or cannot be called so."""
+    """Whether an error says that a fixture's value lacks an attribute, or cannot be called so."""
     if isinstance(error, AttributeError):
         return error.obj is value
     name = getattr(value, "__qualname__", "")

@@ -54,7 +54,7 @@ class WorkerTerms(NamedTuple):
 
 
 def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the options and settings of the table."""
+    """Add this plugin's options and settings to pytest."""
     group = parser.getgroup("llmeval", "evaluation as tests")
     adds_update = not pluginmanager.is_blocked("syrupy") and find_spec("syrupy") is not None
     for option in OPTIONS.values():
@@ -78,7 +78,7 @@ def option_spelling(config: pytest.Config, name: str) -> str:
 
 
 def option_value(config: pytest.Config, name: str) -> Any:
-    """Return the value of an option; the command line takes precedence over the configuration.
+    """The value of one of this plugin's options; the command line takes precedence over the configuration.
 
     Raises:
         pytest.UsageError: Its text has none.
@@ -96,7 +96,7 @@ def option_value(config: pytest.Config, name: str) -> Any:
 
 
 def is_enabled(config: pytest.Config) -> bool:
-    """Whether suites are collected."""
+    """Whether this run of pytest collects suites."""
     option = config.getoption("llmeval")
     return bool(config.getini("llmeval")) if option is None else bool(option)
 
@@ -117,7 +117,7 @@ def refuse_anchor_alone(config: pytest.Config) -> None:
 
 
 def _idle(arguments: Iterable[object]) -> list[str]:
-    """Return the arguments that have no effect without ``--llmeval``."""
+    """The command line arguments of this plugin that have no effect without ``--llmeval``."""
     names = (str(argument).partition("=")[0] for argument in takewhile(lambda argument: argument != "--", arguments))
     return list(dict.fromkeys(name for name in names if name.startswith("--llmeval-") or name == "--snapshot-anchor"))
 
@@ -138,7 +138,7 @@ def refuse_idle_options(config: pytest.Config) -> None:
 
 
 def idle_settings(config: pytest.Config) -> list[str]:
-    """Return the options in ``addopts`` that have no effect in this run."""
+    """The options of this plugin in ``addopts`` that have no effect in this run."""
     settings = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     return [] if is_enabled(config) else _idle(settings)
 
@@ -165,7 +165,7 @@ def refuse_suite_arguments(config: pytest.Config) -> None:
 
 
 def with_missing_flag(error: pytest.UsageError, config: pytest.Config) -> pytest.UsageError:
-    """Return the error of a run without ``--llmeval``, with what to add if it names ids in files with suites."""
+    """The usage error of a run without ``--llmeval``, with the flag to add if its ids lie in suite files."""
     files = {Path(argument.partition("::")[0]) for argument in config.args if ".py::" in argument}
     if is_enabled(config) or not any("llmeval" in file.read_text(errors="replace") for file in files if file.is_file()):
         return error
@@ -175,7 +175,7 @@ def with_missing_flag(error: pytest.UsageError, config: pytest.Config) -> pytest
 
 
 def nothing_to_run(config: pytest.Config) -> str:
-    """The reason why no suite was found."""
+    """The reason why pytest found no suite."""
     from pytest_llmeval.suites import no_suite
 
     places = [*dict.fromkeys(argument.partition("::")[0] for argument in config.args)]
@@ -199,7 +199,7 @@ def refuse_misnamed_suites(config: pytest.Config) -> None:
 
 
 def report_paths(config: pytest.Config) -> list[Path]:
-    """Return the report files to write.
+    """The report files that a run of pytest is to write.
 
     Raises:
         pytest.UsageError: One has a suffix for which there is no report.
@@ -221,7 +221,7 @@ def quiet_for_agents(config: pytest.Config) -> None:
 
 
 def shard_of_run(config: pytest.Config) -> "Shard | None":
-    """Return the shard of this run, or ``None``; xdist workers receive it from the main process.
+    """The shard of this run of pytest, or ``None``; xdist workers receive it from the main process.
 
     Raises:
         pytest.UsageError: The option is wrong, or something is to be approved, for which all shards are needed.
@@ -243,7 +243,7 @@ def shard_of_run(config: pytest.Config) -> "Shard | None":
 
 
 def longest_test_s(config: pytest.Config) -> float | None:
-    """Return after how many seconds pytest-timeout ends a test; ``None`` if it does not."""
+    """The seconds after which pytest-timeout ends a test; ``None`` if it does not."""
     if not config.pluginmanager.hasplugin("timeout"):
         return None
     option = config.getoption("timeout", None)

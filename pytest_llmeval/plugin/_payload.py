@@ -47,7 +47,7 @@ TAG = "a tag of evaluation cases"
 
 
 class CollectedItems(Struct):
-    """What a process collected, and what of it a selection has left out.
+    """The suites and items that a process of pytest collected, and those that a selection has left out.
 
     Attributes:
         dropped: Suites and variants of which every item was deselected, if gates must be judged.
@@ -81,7 +81,7 @@ def register_initially(config: pytest.Config) -> None:
 
 
 class SuiteLoader(Struct):
-    """The suites of a process.
+    """Loads and keeps the suites of a pytest process.
 
     Attributes:
         config: Of the session.
@@ -280,7 +280,7 @@ def keep_judgements(item: pytest.Item, asking: Path, entries: "Iterable[StoredJu
 
 
 def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> None:
-    """Hand an execution to the item's report, and fail the item where the case failed.
+    """Hand a case's execution to its item's report, and fail the item where the case failed.
 
     Raises:
         pytest.fail.Exception: A limit was not met, the prediction is malformed, or the case could not be measured.
@@ -316,14 +316,14 @@ _PROPERTY: Final = "llmeval."
 
 
 def note_scores(item: pytest.Item, scores: Iterable[tuple[str, float | None]]) -> None:
-    """Add the scores of a test to JUnit files."""
+    """Add the scores of a test, such as those of a case, to JUnit files."""
     item.user_properties += [
         (f"{_PROPERTY}{printable(name)}", "" if value is None else repr(value)) for name, value in scores
     ]
 
 
 def stop_spent(session: pytest.Session, error: BudgetError) -> NoReturn:
-    """Skip a test for which the budget does not suffice, and end the run.
+    """Skip a test for which the judges' and targets' budget does not suffice, and end the run.
 
     Raises:
         pytest.skip.Exception: Always.
@@ -353,13 +353,13 @@ def begin_attempt(item: pytest.Item) -> None:
 
 
 def note_error(item: pytest.Item, error: BaseException) -> None:
-    """Note why an attempt at an item has no scores; a plugin that makes further attempts need not report them."""
+    """Note why an attempt at an item over cases has no scores; a retrying plugin need not report it."""
     outcome: CaseOutcome = "skipped" if isinstance(error, pytest.skip.Exception) else "errored"
     _note_unscored(item, outcome, presentable(format_error(error)))
 
 
 def note_phase(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> None:
-    """Note what a phase of an item says about its cases: other plugins may make several reports of one phase."""
+    """Note the outcome of an item's set-up, call or teardown for its cases; plugins may report a phase twice."""
     if report.outcome != "passed":
         reason = presentable(format_error(call.excinfo.value)) if call.excinfo else report.outcome
         _note_unscored(item, "skipped" if report.skipped else "errored", reason)
@@ -374,7 +374,7 @@ def note_phase(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.
 
 
 def hand_over(item: pytest.Item, report: pytest.TestReport, *, encoded: bool) -> bool:
-    """Put an item's judgements on its report, and its results on the last one; return whether there are results.
+    """Put an item's judge verdicts on its report, and its case results on the last one; return whether there are any.
 
     Args:
         item: The item.
@@ -396,7 +396,7 @@ def hand_over(item: pytest.Item, report: pytest.TestReport, *, encoded: bool) ->
 
 
 def _chosen(item: pytest.Item, part: SuitePart) -> SuitePart:
-    """Return the results of an item with the reasons for which its cases ran, in a run of affected cases."""
+    """The results of an item with the reasons why its cases ran, in a run of affected cases."""
     choices = choices_of(item)
     if not choices:
         return part
@@ -417,7 +417,7 @@ def choices_of(item: pytest.Item) -> "Mapping[str, CaseChoice]":
 
 
 def carried_records(item: pytest.Item) -> list[CaseRecord] | None:
-    """Return the records of an item all of whose cases are carried over; ``None`` if it runs."""
+    """The records of an item whose cases are all carried over from an earlier run; ``None`` if it runs."""
     choices = choices_of(item)
     if not choices or any(item.get_closest_marker(name) for name in ("skip", "skipif", "xfail")):
         return None
@@ -453,13 +453,13 @@ def carry(item: pytest.Item, records: Sequence[CaseRecord], *, encoded: bool) ->
 
 
 def take_results(report: pytest.TestReport) -> SuitePart | None:
-    """Take the results off a report, which others keep."""
+    """Take the case results off an item's report, which other plugins keep."""
     part = report.__dict__.pop(_ATTRIBUTE, None)
     return decode(part, SuitePart) if isinstance(part, str) else part
 
 
 def take_judgements(report: pytest.TestReport, run: RunRecord) -> None:
-    """Take the judgements off a report."""
+    """Take the judge verdicts off an item's report, and add them to the run record."""
     judged = report.__dict__.pop(_JUDGED_ATTRIBUTE, None)
     if isinstance(judged, str):
         run.judgements.take(judged)
@@ -471,7 +471,7 @@ def take_judgements(report: pytest.TestReport, run: RunRecord) -> None:
 
 
 def _result(item: pytest.Item) -> SuitePart | None:
-    """Take the results of an item, or else what became of its cases."""
+    """Take the case results of an item, or the outcome of an item without scores."""
     part = item.stash.get(RESULT, None) or item.stash.get(_UNSCORED, None)
     _forget_result(item)
     return part
@@ -511,7 +511,7 @@ def require_score(item: pytest.Item) -> None:
 
 
 def _fixture_of(item: pytest.Item) -> str:
-    """Return the name by which a test takes its case."""
+    """The argument by which a test over a suite takes its case."""
     return next((name for name in CASE_FIXTURES if name in getattr(item, "fixturenames", ())), CASE_FIXTURES[0])
 
 
@@ -543,12 +543,12 @@ def keys_of(items: Iterable[pytest.Item]) -> dict[str, SuiteKey]:
 
 
 def _without(ids: str, case: str) -> str:
-    """Return the ids of a test's parameters, which pytest joins with dashes, without the one that names the case."""
+    """The id of a test's parameters, joined with dashes, without its case: it names the variant."""
     if ids.startswith(f"{case}-"):
         return ids.removeprefix(f"{case}-")
     return ids.removesuffix(f"-{case}") if ids.endswith(f"-{case}") else ids.replace(f"-{case}-", "-", 1)
 
 
 def encode_judgements(used: "Iterable[tuple[Path, StoredJudgement]]") -> str:
-    """Write judgements, each with the file that asked for it, as one line of ASCII."""
+    """Judge verdicts, each with its suite or test file, as one line of ASCII for xdist."""
     return json.dumps([(str(asking), entry.to_json()) for asking, entry in used])

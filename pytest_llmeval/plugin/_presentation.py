@@ -41,7 +41,7 @@ def make_presentable(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a representation of an exception with all its texts changed; pytest nests them in objects and lists."""
+    """The representation of a case's exception with all texts changed, such as redacted; pytest nests them."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list | tuple):
@@ -113,7 +113,7 @@ class BriefFailures:
 
 
 def _name_reason(report: Any) -> None:
-    """Give the error of a suite file that cannot be collected its first fault as reason, for the short summary."""
+    """Set the first fault of a suite file that cannot be collected as reason, for pytest's short summary."""
     representation: Any = report.longrepr
     first = str(representation).partition("\n")[0]
     file = f"{report.nodeid.partition('::')[0]}:"
@@ -123,7 +123,7 @@ def _name_reason(report: Any) -> None:
 
 
 def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verbose: bool) -> list[Any]:
-    """Return the reports: one for all cases with the same error, and few for many failing cases.
+    """The failure blocks to print: one for all cases with the same error, few for many failing cases.
 
     Args:
         reports: Of what failed.
@@ -181,7 +181,7 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verb
 
 
 def _shared(labels: Mapping[tuple[SuiteKey, str], Mapping[str, str]], ids: Sequence[tuple[SuiteKey, str]]) -> str:
-    """Return the label that explains which cases of all are these, and how many of them have it."""
+    """The label that failed cases share and that explains them, with its number of cases."""
     from pytest_llmeval.numbers import explaining_label
 
     label, value = explaining_label(labels, set(ids))
@@ -196,7 +196,7 @@ def _names(reports: Sequence[Any]) -> str:
 
 
 def _counted(reports: Sequence[Any], shared: str, option: str) -> Any:
-    """Return the first report with a line about the others."""
+    """The first report of failed cases with the same error, with a line about the others."""
     report = copy.copy(reports[0])
     others = reports[1:]
     line = f"the same in {len(others)} more{shared} ({option} shows each): {_names(others)}"
@@ -210,7 +210,7 @@ def _counted(reports: Sequence[Any], shared: str, option: str) -> Any:
 
 
 def _remainder(reports: Sequence[Any], text: str) -> Any:
-    """Return a report on cases that have no block of their own."""
+    """The report on failed cases that get no block of their own."""
     report = copy.copy(reports[0])
     report.nodeid = name = f"{counted(len(reports), 'more failing case')}"
     report.location = (report.location[0], None, name)
@@ -225,7 +225,7 @@ def print_summary(
     written: Sequence[Path],
     rerun: Sequence[str] = (),
 ) -> None:
-    """Print the summary.
+    """Print the summary of suites, files and notes at the end of a run.
 
     Args:
         reporter: Of the terminal.
@@ -289,7 +289,7 @@ tests, which pytest lists."""
 
 
 class VerdictReport(NamedTuple):
-    """A verdict that is no test's.
+    """A verdict on a suite's gate or approved scores, as pytest reports it like a test.
 
     Attributes:
         path: The file that it is about.
@@ -331,7 +331,7 @@ def category_of(report: pytest.CollectReport | pytest.TestReport) -> str:
 
 
 def _categories(verdicts: Sequence[VerdictReport]) -> list[str]:
-    """Return the category of each verdict: gates and snapshots are counted apart from cases."""
+    """The category of each verdict in pytest's last line: gates and snapshots count apart from cases."""
     kinds = [verdict.name.partition("[")[0] for verdict in verdicts]
     words = {"passed": "passed", "undecided": "undecided", "not_judged": "not evaluated"}
     keys = [
@@ -343,7 +343,7 @@ def _categories(verdicts: Sequence[VerdictReport]) -> list[str]:
 
 
 def emit(session: pytest.Session, verdicts: Sequence[VerdictReport]) -> None:
-    """Report verdicts to all plugins but our own, in the three phases of a test: pytest-html needs all of them."""
+    """Report verdicts on gates and scores to all plugins but our own, in the three phases that pytest-html needs."""
     manager = session.config.pluginmanager
     own = [manager.get_plugin(name) for name in COLLECTING if manager.has_plugin(name)]
     report_to_others = manager.subset_hook_caller("pytest_runtest_logreport", remove_plugins=own)
@@ -368,7 +368,7 @@ def emit(session: pytest.Session, verdicts: Sequence[VerdictReport]) -> None:
 
 
 def annotate(reporter: "pytest.TerminalReporter", report: RunReport) -> None:
-    """Annotate the failures in a job of GitHub."""
+    """Print the failures of a run as annotations in a GitHub job."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     from pytest_llmeval.plugin._annotations import annotation_lines

@@ -51,7 +51,7 @@ _ERASE: Final = f"\x1b7\x1b[1B\r\x1b[2K{_BACK}"
 
 
 class CaseCounter(msgspec.Struct, eq=False):
-    """Hooks of every process: count the cases of the run and those that are done."""
+    """Hooks that count the cases of a run and those that are done, in every process."""
 
     activity: Activity
     _left: set[str] = set()
@@ -72,7 +72,7 @@ class CaseCounter(msgspec.Struct, eq=False):
 
 
 class Progress(msgspec.Struct, eq=False):
-    """Hooks of the main process. Not registered with ``-q``.
+    """Hooks of the main process that show the progress of a run. Not registered with ``-q``.
 
     Attributes:
         config: Of the session.
@@ -179,7 +179,7 @@ def _console_width() -> int:
 
 
 def described(snapshot: Snapshot, elapsed_s: float) -> str:
-    """Return one line about a run.
+    """The progress line about a run.
 
     Args:
         snapshot: What it does.
@@ -217,7 +217,7 @@ Shorter ones take more, but handling their reports keeps the main process of a r
 
 @dataclass(eq=False)
 class WorkerTime:
-    """Hooks of the main process of a run with ``-n``.
+    """Hooks of the main process that note the overhead of xdist's workers in a run with ``-n``.
 
     Attributes:
         run: Gets the line among its notes.
@@ -383,7 +383,7 @@ class StopBoard:
 
 
 class StopHooks:
-    """Hooks of every process that runs items."""
+    """Hooks that skip the rest of a suite once its gates are decided, in every process that runs items."""
 
     def __init__(self, config: pytest.Config) -> None:
         folder = WorkerTerms.of_process(config).stops
@@ -432,7 +432,7 @@ class StopHooks:
 
 
 class CarryHooks:
-    """Hooks of every process in a run of affected cases."""
+    """Hooks that carry over unaffected cases' records in a run of affected cases, in every process."""
 
     def __init__(self, config: pytest.Config, runner: "CaseRunner", loader: SuiteLoader) -> None:
         self._config = config
@@ -488,7 +488,7 @@ class CarryHooks:
 
 
 class StopWatchHooks:
-    """Hooks of the main process."""
+    """Hooks of the main process that watch suites which may stop early."""
 
     def __init__(self, run: Run, board: StopBoard) -> None:
         self._run = run

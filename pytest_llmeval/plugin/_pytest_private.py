@@ -48,7 +48,7 @@ class SyntheticModule(pytest.Module):
 
 
 def fixture_info(function: pytest.Function) -> FixtureInfo:
-    """Return the fixtures of a test function: ``Function`` takes them as a parameter, but has no public reader."""
+    """The fixtures of a test function: ``Function`` takes them as a parameter, but has no public reader."""
     return function._fixtureinfo  # noqa: SLF001
 
 
@@ -58,7 +58,7 @@ def is_ours(defined: "pytest.FixtureDef[Any]") -> bool:
 
 
 def fixture_functions(item: pytest.Item, name: str) -> list[Callable[..., object]]:
-    """Return the functions of a fixture that an item finds, the one that it gets last."""
+    """The functions of a fixture that a pytest item finds, the one that it gets last."""
     return [definition.func for definition in item.session._fixturemanager.getfixturedefs(name, item) or ()]  # noqa: SLF001
 
 
@@ -113,7 +113,7 @@ def lasting_anyio_loop(backend: Any) -> Iterator[None]:
 
 
 def next_of_worker(config: pytest.Config, *, only_next: bool) -> Sequence[int]:
-    """Return the positions of the tests that a worker of xdist is to run next; xdist shows one of them in public.
+    """The positions of the tests that an xdist worker runs next; xdist shows one of them in public.
 
     Args:
         config: Of the worker.

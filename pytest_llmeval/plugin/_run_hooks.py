@@ -172,7 +172,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
 
 
 def make_runner(config: pytest.Config) -> CaseRunner:
-    """Return the case runner of this process, with recorded predictions where requested.
+    """The case runner of this pytest process, with recorded predictions if the user asked for them.
 
     Raises:
         pytest.UsageError: The predictions file cannot be used.
@@ -194,7 +194,7 @@ def make_runner(config: pytest.Config) -> CaseRunner:
 
 
 def _recordings(config: pytest.Config, run: str) -> "Recordings | None":
-    """Return the recorded predictions of a run, if the user named a file.
+    """The recorded predictions of a run, if the user named a file.
 
     Raises:
         pytest.UsageError: The file cannot be used.
@@ -222,7 +222,7 @@ def _recordings(config: pytest.Config, run: str) -> "Recordings | None":
 
 
 def judge_options(config: pytest.Config) -> JudgeOptions:
-    """Return the judge options; the command line takes precedence over the configuration.
+    """The judge options of a pytest run; the command line takes precedence over the configuration.
 
     Raises:
         pytest.UsageError: One of them is wrong.
@@ -258,7 +258,7 @@ def judge_options(config: pytest.Config) -> JudgeOptions:
 
 
 class ItemHooks:
-    """Hooks of every process that collects and runs items."""
+    """Hooks that collect and run items over cases, in every process that does."""
 
     def __init__(self, config: pytest.Config, runner: CaseRunner, loader: SuiteLoader) -> None:
         self._runner = runner
@@ -423,7 +423,7 @@ class ItemHooks:
 
 
 class ControllerHooks:
-    """Hooks of the main process, which receives all reports."""
+    """Hooks of the main process, which gathers all case results and ends the run."""
 
     def __init__(self, run: Run, paths: list[Path], board: StopBoard) -> None:
         self._run = run

@@ -97,7 +97,7 @@ class ScoreSnapshot:
 
 
 class _Attach:
-    """Puts a test's scores on its report; registered once a test uses the fixture."""
+    """Puts the scores of the fixture ``score_snapshot`` on a test's report; registered once a test uses it."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -116,7 +116,7 @@ class _Attach:
 
 
 class PythonScores:
-    """The scores of a run's Python tests, in the process to which all reports come: it alone writes."""
+    """The scores of tests with ``score_snapshot``, in the process to which all reports come: it alone writes."""
 
     def __init__(self) -> None:
         self._seen: dict[str, AssertedScores] = {}

@@ -77,7 +77,7 @@ _RERUN = 3
 
 
 def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: "Shard") -> None:
-    """Deselect the items of other shards; the item of a suite in mode ``bulk`` keeps the cases of this one.
+    """Deselect the items of other shards; a suite in mode ``bulk`` keeps its item with this shard's cases.
 
     Tests that are no cases stay together by file, since they may depend on each other.
     """
@@ -132,7 +132,7 @@ def _plugin_name(plugin: object, root: Path) -> str:
 
 
 def run_terms(config: pytest.Config) -> RunTerms:
-    """Return the options for judging a finished run and for writing its results."""
+    """The options by which a finished pytest run is judged and its results are written."""
     return RunTerms(
         judge=config.stash[RUNNER].options.mode,
         texts=config.getoption("llmeval_texts"),
@@ -148,7 +148,7 @@ def run_terms(config: pytest.Config) -> RunTerms:
 
 
 def _result_options(config: pytest.Config) -> "ResultOptions":
-    """Return the options of this run that change its results, as its shard file has them."""
+    """The options of a pytest run that change its results, as its shard file has them."""
     from pytest_llmeval.run import ResultOptions
 
     runner, terms = config.stash[RUNNER], run_terms(config)
@@ -379,7 +379,7 @@ class Run(Struct):
 
 
 class SessionSuites(Struct, frozen=True):
-    """Implements `pytest_llmeval.run._stages.Suites` for a session."""
+    """Implements `pytest_llmeval.run._stages.Suites` for a pytest session."""
 
     session: pytest.Session
 
@@ -408,7 +408,7 @@ _EVERYTHING = 2
 
 
 def refuse_without_meaning(config: pytest.Config) -> None:
-    """Stop if options ask for what only a run can give.
+    """Refuse options that need scores in a session that only plans a run.
 
     Raises:
         pytest.UsageError: They do.
@@ -429,7 +429,7 @@ def stay_in_one_process(config: pytest.Config) -> None:
 
 
 class PlanHooks:
-    """Hooks of a session that plans a run."""
+    """Hooks of a session that plans a run: it counts judge and target calls, and runs no test."""
 
     def __init__(self, config: pytest.Config, runner: CaseRunner, loader: SuiteLoader) -> None:
         self._config = config
@@ -498,7 +498,7 @@ def _asks_judge(item: pytest.Item) -> bool:
 
 
 def planned_cases(items: Iterable[pytest.Item]) -> Iterator[tuple[LoadedCase, bool]]:
-    """Yield the cases that will run, each with whether a fixture of the user answers it."""
+    """Yield the cases that a planned run would run, each with whether a fixture of the user answers it."""
     for item in items:
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None and carried_records(item) is None:
             defined = fixture_info(item).name2fixturedefs.get("llmeval_target", ())[-1:]

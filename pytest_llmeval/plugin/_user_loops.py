@@ -21,7 +21,7 @@ _Loop: TypeAlias = "asyncio.AbstractEventLoop"
 
 
 class UserLoops:
-    """Hooks of every process that runs items.
+    """Hooks that run the user's coroutines in the event loop of the test's async fixtures.
 
     Attributes:
         has_async_tests: Whether async tests over suites are among the items.

@@ -52,7 +52,7 @@ _PORTIONS = 16
 
 
 def chain(links: Sequence[Link], last: Next) -> Next:
-    """A call of the first link, which calls the one behind it, up to the last one."""
+    """A call of the first link that answers a case, which calls the one behind it, up to the target."""
     return reduce(_linked, reversed(links), last)
 
 
@@ -63,7 +63,7 @@ def _linked(ask: Next, link: Link) -> Next:
 
 @dataclass
 class Answering:
-    """Gets answers: from recordings and stores at once, else from targets and judges.
+    """Gets the answers of cases: from recordings and stores at once, else from targets and judges.
 
     To add a way to answer, write a link and add it to one of the tuples here; their order is that of asking.
 
@@ -224,7 +224,7 @@ def _is_known(asking: Asking, judges: JudgeService) -> bool:
 
 
 class PendingAnswer(NamedTuple):
-    """An answer without verdicts, or with some of them.
+    """An answer to a case without its judges' verdicts, or with some of them.
 
     Attributes:
         answer: The answer.
@@ -254,7 +254,7 @@ class PendingAnswer(NamedTuple):
 
 
 def _displayed(label: str, question: Question, judgement: JurorVerdict, juror: str) -> JudgingShown:
-    """Return a question with its reply as reports show them."""
+    """A judge's question about an answer and its reply, as reports show them."""
     verdict = judgement.verdict
     reply = judgement.entry.reply if judgement.entry else getattr(verdict, "reasoning", "") or str(verdict)
     score, cost = getattr(verdict, "score", None), judgement.call.cost_usd if judgement.call else None
@@ -262,13 +262,13 @@ def _displayed(label: str, question: Question, judgement: JurorVerdict, juror: s
 
 
 def _plain_texts(question: Question) -> dict[str, str]:
-    """Return the texts of a question without the media that they carry."""
+    """The texts of a judge's question without the media that they carry."""
     return {name: str(text) for name, text in question.texts.items()}
 
 
 @dataclass
 class Opponents:
-    """Answers next to those of other systems. No system is asked twice: for its own item and as an opponent.
+    """The answers of a suite's other systems, for judges that compare. No system is asked twice for one case.
 
     Attributes:
         recorded: Answers without a call.
@@ -364,12 +364,12 @@ class Opponents:
 
 
 def with_others(case: Case, others: Mapping[str, Any]) -> Case:
-    """Return a case with the answers of others, if there are any."""
+    """A case with the answers of the suite's other systems, if there are any."""
     return replace(case, others=others) if others else case
 
 
 def _answer_of(opponent: Job, answer: Case | BaseException) -> PredictionParts | NoAnswer:
-    """Return an answer with its parts, or why there is none."""
+    """An opponent's answer with its parts, or why that system gave none."""
     if isinstance(answer, BaseException):
         return NoAnswer(str(answer) if isinstance(answer, LlmevalError) else format_error(answer))
     return PredictionParts(opponent.parts, answer.prediction)
@@ -377,7 +377,7 @@ def _answer_of(opponent: Job, answer: Case | BaseException) -> PredictionParts |
 
 @dataclass
 class Prefetch:
-    """A window over the cases to come, which bounds what is wasted when a run stops early.
+    """A window over a run's next cases, whose targets are called early; its size bounds what an early stop wastes.
 
     Attributes:
         answering: Gets answers.

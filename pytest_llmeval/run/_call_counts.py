@@ -75,7 +75,7 @@ class CallTally:
 
 @dataclass
 class CallCounter:
-    """Counts the calls that cases need, and makes none.
+    """Counts the judge and target calls that cases would need, for a plan; makes none.
 
     Attributes:
         answering: Knows what is recorded.
@@ -309,12 +309,12 @@ def _foreseen(question: PanelQuestion) -> Judgement | None:
 
 
 def _is_answered(suite: "LoadedSuite") -> bool:
-    """Whether something other than a fixture answers cases that carry no prediction."""
+    """Whether a suite itself, and not a fixture, answers cases that carry no prediction."""
     return suite.model is not None or (suite.target is not None and not suite.target.is_for_fixture)
 
 
 def _prediction_of(job: Job) -> Any:
-    """A prediction in place of an answer: a text, with passages where these may be read from it, or a conversation."""
+    """A stand-in for a target's answer while calls are counted: a text, with passages if any, or a conversation."""
     text = _placeholder(job)
     if job.case.conversation:
         return text
@@ -324,12 +324,12 @@ def _prediction_of(job: Job) -> Any:
 
 
 def _placeholder(job: Job) -> str:
-    """Return a text with a citation for each answer, its own, so that two systems ask the same about their pair."""
+    """The stand-in text of an answer while calls are counted, distinct by system, so that pairs are asked once."""
     return f"{_PLACEHOLDER}: {job.key.variant} {job.case.id} {job.repeat} [1]"
 
 
 def _turns(job: Job) -> tuple[int, int]:
-    """The least number of calls of the target for a conversation, and the number that may follow."""
+    """The least number of target calls that a conversation makes, and the number that may follow."""
     script = beginning(job.case.input)
     calls = sum(
         message["role"] == "user" and not (following and following[0]["role"] == "assistant")
@@ -344,7 +344,7 @@ def _turns(job: Job) -> tuple[int, int]:
 
 
 def _most_follow_ups(asking: Asking, followed: int = 0) -> int:
-    """The largest number of calls that may follow, to all jurors of a panel, where some questions are there already."""
+    """The largest number of judge calls to a panel that may follow the questions asked so far."""
     most = sum(map(asking.evaluator.most_follow_ups, asking.views))
     return max(0, most - followed) * asking.panel.most_calls
 
@@ -355,7 +355,7 @@ def _plus(first: int | None, other: int) -> int | None:
 
 
 def count_calls(runner: CaseRunner, cases: Iterable[tuple[LoadedCase, bool]]) -> CallCounter:
-    """Count the calls that cases would make, without a call.
+    """Count the judge and target calls that cases would make, for a plan, without a call.
 
     Args:
         runner: The runner of the cases.

@@ -84,7 +84,7 @@ class Signals(Struct, frozen=True):
 
 
 class FromFixtures(Struct, frozen=True):
-    """What the user's fixtures give in place of what the suite names.
+    """The target and judge that the user's fixtures give in place of the suite's own.
 
     Attributes:
         target: Answers; ``None`` for the suite's own.
@@ -96,7 +96,7 @@ class FromFixtures(Struct, frozen=True):
 
 
 async def _cancelled(tasks: "Iterable[asyncio.Task[Any]]") -> None:
-    """Cancel tasks, and return when they have ended."""
+    """Cancel the asyncio tasks of calls in flight, and return when they have ended."""
     import asyncio
 
     for task in tasks:
@@ -105,7 +105,7 @@ async def _cancelled(tasks: "Iterable[asyncio.Task[Any]]") -> None:
 
 
 class CaseRunner(Struct, dict=True):
-    """Runs the cases of a process.
+    """Runs the cases of a process: answers, judge verdicts and scores.
 
     Attributes:
         options: The user's options for judges and concurrency.
@@ -461,7 +461,7 @@ class CaseRunner(Struct, dict=True):
 
 
 class OpponentJobs(Struct, frozen=True):
-    """Who else must answer a case.
+    """The jobs of a suite's other systems whose answers a judge compares with a case's.
 
     Attributes:
         targets: Of the process.

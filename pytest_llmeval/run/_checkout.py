@@ -37,7 +37,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python, of this package and of the libraries that it needs."""
+    """The versions of Python, this package and the libraries that it needs, for a run's shard file."""
     versions = {"python": ".".join(platform.python_version_tuple()[:2]), _DISTRIBUTION: __version__}
     try:
         required = metadata.requires(_DISTRIBUTION) or []
@@ -60,7 +60,7 @@ def describe_origin(
     require_gates: bool,
     items: Mapping[str, int],
 ) -> Origin:
-    """Return what a run was made of, for its shard file.
+    """The header of a shard file: what a run was made of.
 
     Args:
         finished: The run.
@@ -97,7 +97,7 @@ def _import_folders(root: Path) -> list[str]:
 
 
 def print_suite(suite: LoadedSuite, root: Path, plugins: Iterable[str], shard: Shard | None = None) -> SuitePrint:
-    """Return the fingerprints of a suite.
+    """The fingerprints of a suite, by which a merge tells whether a shard ran what is checked out.
 
     Args:
         suite: As its file has it, all systems included.
@@ -146,7 +146,7 @@ def _code(suite: LoadedSuite) -> dict[str, str]:
 
 
 def file_of_suite(path: Path) -> Path:
-    """Return the file of a suite, or the Python file that declares it."""
+    """The suite file, or the Python file that declares the suite."""
     return path.with_name(path.name.partition(IN_MODULE)[0])
 
 
@@ -176,12 +176,12 @@ def plugin_fault(name: str, digest: str, suite: Path, root: Path) -> str:
 
 
 def file_of_plugin(name: str, root: Path) -> Path | None:
-    """Return the file of a plugin, without importing anything."""
+    """The file of a plugin that a shard file names, found without importing anything."""
     return root / name if name.endswith(".py") else _source_of(name)
 
 
 def _source_of(module: str) -> Path | None:
-    """Return the file of a module without importing it or its packages."""
+    """The file of a module that a shard file names, found without importing it or its packages."""
     parts = module.split(".")
     for folder in map(Path, sys.path):
         base = folder.joinpath(*parts)
@@ -198,7 +198,7 @@ def _installed_plugins() -> set[str]:
 
 
 def digest_of(path: Path | None) -> str:
-    """Return the fingerprint of a file of a checkout, by its bytes; empty where there is none."""
+    """The fingerprint of a suite's or plugin's file in a checkout, by its bytes; empty where there is none."""
     try:
         return "" if path is None else f"sha256:{sha256(path.read_bytes()).hexdigest()[:32]}"
     except OSError:

@@ -221,7 +221,7 @@ class Dialogue:
 
 @dataclass(frozen=True)
 class UserQuestions:
-    """What the model that plays the user of a case is asked.
+    """The questions to the model that plays the user of a case.
 
     Attributes:
         user: Its settings.
@@ -394,7 +394,7 @@ def user_questions(job: Job) -> UserQuestions | None:
 
 
 def _outside(dialogue: Dialogue) -> str:
-    """Say that nothing is recorded for what a simulated user is to reply to."""
+    """The reason why a replayed conversation cannot continue: no recorded reply fits a simulated user's message."""
     reply = next(
         (message.get("content") for message in reversed(dialogue.messages) if message.get("role") == "assistant"), None
     )
@@ -407,17 +407,17 @@ def _outside(dialogue: Dialogue) -> str:
 
 
 def turns_of(job: Job) -> str:
-    """The store of a conversation's replies while it continues."""
+    """The key under which the replies of a conversation are stored while it continues."""
     return f"turns {asker(job)} {job.case.id} {job.repeat} {input_digest([job.case.input, job.case.way])}"
 
 
 def asker(job: Job) -> str:
-    """Return the name by which the questions of a job are distinguished from those of other tests and systems."""
+    """The name by which a test's or system's judge questions are distinguished from others in the store."""
     return " ".join((job.key.display_path, job.key.test, job.key.variant))
 
 
 def _added(sent: Sequence[Any], reply_messages: list[Any]) -> list[Any]:
-    """Return the messages that a reply adds; many frameworks return the whole conversation with them.
+    """The messages that a target's reply adds to a conversation; many frameworks return all of them.
 
     Raises:
         PredictionError: It does not answer, or speaks for the user.
@@ -431,12 +431,12 @@ def _added(sent: Sequence[Any], reply_messages: list[Any]) -> list[Any]:
 
 
 def beginning(value: Any) -> Sequence[Mapping[str, Any]]:
-    """Return the messages that the input of a conversation begins with; none where it says what a user wants."""
+    """The scripted messages in the input of a conversation; none where the input describes a simulated user."""
     return value if isinstance(value, list) else ()
 
 
 def _text(content: Any) -> str:
-    """The text of a message, or of its parts, with a line about each medium."""
+    """The text of a message in a conversation, or of its parts, with a line about each medium."""
     content = described_media(content)
     if isinstance(content, list):
         texts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
@@ -464,7 +464,7 @@ def next_turn_question(
     instructions: str | None = None,
     language: str | None = None,
 ) -> Question:
-    """Return the question for the next turn of a user.
+    """The question to the model that plays the user of a conversation, for the user's next turn.
 
     Args:
         wants: ``persona``, ``goal`` and ``knows``, as far as there are any.
@@ -502,7 +502,7 @@ def _user_mode(stops: tuple[str, ...], instructions: str | None) -> Mode:
 
 
 def _read(stops: Sequence[str], reply: str) -> Verdict:
-    """Return a reply as a verdict: 1 for a message, 0 for an end.
+    """The reply of a simulated user as a verdict: 1 for a message, 0 for an end.
 
     Raises:
         JudgeError: It is neither, or both.
@@ -522,5 +522,5 @@ def _read(stops: Sequence[str], reply: str) -> Verdict:
 
 
 def read_turn(verdict: Verdict) -> UserTurn:
-    """Return the turn that a reply was read as."""
+    """The turn of a simulated user that a reply was read as."""
     return UserTurn(verdict.details.get("message", ""), verdict.details.get("stop", ""), verdict.reasoning)

@@ -211,7 +211,7 @@ def cases(
 
 
 def _signature() -> Signature:
-    """Return the signature of a declared suite, with every key."""
+    """The signature of the function ``suite``, with every key of a suite file."""
     own = [
         Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, annotation=str),
         Parameter("cases", Parameter.KEYWORD_ONLY),
@@ -564,13 +564,13 @@ _ADDED: Final = re.compile(r"evaluators or checks is missing|unknown metric '?(?
 
 
 def _may_be_added(fault: Fault, names: AbstractSet[str]) -> bool:
-    """Whether a suite lacks an evaluator or a check that functions of these names may become."""
+    """Whether a declared suite lacks an evaluator or check that functions decorated later may become."""
     missing = _ADDED.match(fault.message)
     return missing is not None and (missing[1] is None or missing[1] in names)
 
 
 def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a suite as a file has them; unknown ones stay, for the fault that names the nearest."""
+    """The keys of a declared suite as a suite file has them; unknown ones stay for the fault that suggests one."""
     data = {}
     for name, value in keys.items():
         listed = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
@@ -581,12 +581,12 @@ def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bracketed(value: Any) -> str:
-    """Return the name of an object or its type, as faults show it."""
+    """The name of a function or type in a declared suite, as faults show it."""
     return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>"
 
 
 def _case_entry(case: Any) -> dict[str, Any]:
-    """Return a case as an entry of ``cases`` in a suite file, without keys that hold nothing."""
+    """A declared case as an entry of ``cases`` in a suite file, without keys that hold nothing."""
     entry = {
         "id": case.id,
         ("messages" if case.conversation and isinstance(case.input, list) else "input"): case.input,
@@ -602,7 +602,7 @@ def _case_entry(case: Any) -> dict[str, Any]:
 
 
 def _containers(value: Any) -> Any:
-    """Return data with lists for tuples and dictionaries for other mappings, as YAML writes them."""
+    """The value of a suite's key with lists for tuples and dictionaries for other mappings, as YAML has them."""
     if isinstance(value, Mapping):
         return {key: _containers(member) for key, member in value.items()}
     return [_containers(item) for item in value] if isinstance(value, list | tuple) else value
@@ -613,7 +613,7 @@ suite = Suite
 
 
 def declared_suite(path: Path, root: Path) -> Suite:
-    """Return a suite that a Python file declares, which is imported unless pytest has done so.
+    """The suite that a Python file declares; the file is imported unless pytest has done so.
 
     Args:
         path: `Suite.path`.
@@ -638,7 +638,7 @@ def declared_suite(path: Path, root: Path) -> Suite:
 
 
 def import_file(path: Path, name: str) -> ModuleType:
-    """Import a Python file: as a part of the package that it lies in, or under a name.
+    """Import a Python file that declares suites: as a part of its package, or under a name.
 
     Raises:
         Exception: Any error of the file.
@@ -664,7 +664,7 @@ def import_file(path: Path, name: str) -> ModuleType:
 
 
 def users_frame() -> FrameType:
-    """Return the frame that has called this package."""
+    """The frame of the user's code that called this package, which shows the file that declares a suite."""
     package = __name__.partition(".")[0]
     frame = sys._getframe(1)  # noqa: SLF001 (no public function gives the frame of a caller)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == package:
@@ -676,7 +676,7 @@ _TYPED: Final = ("input", "expected", "prediction")
 
 
 def _typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tuple[str, str]]]:
-    """Return a case whose parts are as their types have them, and part and message of what does not fit."""
+    """A declared case with objects of its suite's types, and the faults of parts that do not fit."""
     faults: list[tuple[str, str]] = []
     fitting: dict[str, HeldObject] = {}
     for part in _TYPED:
@@ -694,7 +694,7 @@ def _typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tupl
 
 
 def _held_object(kind: Any, value: Any, form: Any) -> HeldObject:
-    """Return an object of a declared type: the one at hand, or what its data makes, with the fields that the data has.
+    """The object of a suite's declared type for a part of a case: the user's, or one made from its data.
 
     Raises:
         LlmevalError: The data does not fit.

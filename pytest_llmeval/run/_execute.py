@@ -68,7 +68,7 @@ _SKIP, _XFAIL = "skip", "xfail"
 
 
 class Execution(Struct, frozen=True):
-    """What running a case gave.
+    """The result of running a case.
 
     Attributes:
         case: The case, with its prediction where there is one.
@@ -175,7 +175,7 @@ def execute(
 
 
 def unjudged_answer(suite: LoadedSuite, case: Case) -> CaseAnswer:
-    """Return a case with its prediction as an answer without judges: what one would say is undefined."""
+    """A case with its prediction as an answer without judges, which leaves judged metrics undefined."""
     from pytest_llmeval.judges import JudgeOffError
 
     case = with_figures(case, suite.parts_of(case))
@@ -213,7 +213,7 @@ def unmet_by_expected(suite: LoadedSuite) -> Iterator[str]:
 
 
 def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
-    """The checks that no expected answer of a case meets, by name."""
+    """The limits and checks of a case that none of its expected answers meets, by name."""
     expected = case.expected
     common: dict[str, str] | None = None
     for prediction in [expected, *(expected if isinstance(expected, list) else ())]:
@@ -244,7 +244,7 @@ def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
 
 
 def _is_worse(suite: LoadedSuite, unmet: Unmet) -> bool:
-    """Whether a score is on the bad side of its limit."""
+    """Whether a case's score is on the bad side of its limit, rather than beyond the good one."""
     if unmet.value is None or unmet.abstained:
         return False
     is_low = unmet.limit.min is not None and unmet.value < unmet.limit.min
@@ -252,7 +252,7 @@ def _is_worse(suite: LoadedSuite, unmet: Unmet) -> bool:
 
 
 def _answered(suite: LoadedSuite, cases: Sequence[Case]) -> str:
-    """Return the fingerprint of the predictions to a case that judges see: a bridge between judges is built on them."""
+    """The fingerprint of a case's predictions as judges see them, on which a bridge between judges is built."""
     if not suite.judged:
         return ""
     predictions = [_stable_part(case.prediction) for case in cases]
@@ -260,14 +260,14 @@ def _answered(suite: LoadedSuite, cases: Sequence[Case]) -> str:
 
 
 def _stable_part(prediction: Any) -> Any:
-    """Return a prediction without what differs whenever it is made again: what it took, and its spans."""
+    """A prediction without its usage and spans, which differ whenever it is made again."""
     if not isinstance(prediction, Mapping):
         return prediction
     return {name: value for name, value in prediction.items() if name not in _VARYING_KEYS}
 
 
 def _agreement(evaluator: RecordedCounts, answer: CaseAnswer) -> Observation:
-    """The agreement of jurors; undefined where they are not asked."""
+    """The agreement of a panel's jurors on a case; undefined where they are not asked."""
     from pytest_llmeval.evaluators import VerdictStatistics
     from pytest_llmeval.judges import UnaskedError
 
@@ -345,7 +345,7 @@ def _concluded(
     errors: Mapping[str, str],
     silent: Mapping[str, Abstained] | None = None,
 ) -> tuple[CaseOutcome, str | None, Sequence[Unmet]]:
-    """Hold scores against limits; return what becomes of the case, why, and the limits that it did not meet."""
+    """The outcome of a case with its reason, and the limits that its scores do not meet."""
     silent = _abstained(suite, observations) if silent is None else silent
     limits = suite.limits(answers[0].case)
     figures = target_scores(answers) if any(name in limits for name in TARGET_FIGURES) else {}
@@ -378,7 +378,7 @@ def _concluded(
 
 
 def _awaited(suite: LoadedSuite, observations: Mapping[str, Observation]) -> str:
-    """The reason why an answer cannot be held against its limits yet; empty if no verdict is pending."""
+    """The reason why a case cannot be held to its limits yet; empty if no judge's verdict is pending."""
     if not suite.judged:
         return ""
     from pytest_llmeval.judges import PendingVerdictError
@@ -388,7 +388,7 @@ def _awaited(suite: LoadedSuite, observations: Mapping[str, Observation]) -> str
 
 
 def _nothing_scored(observations: Mapping[str, Observation]) -> str:
-    """The reason why no evaluator scored anything; empty if one did, or if an answer left nothing to score."""
+    """The reason why no evaluator scored a case; empty if one did, or if its answer left nothing to score."""
     measured = {label: observation for label, observation in observations.items() if label != RELIABILITY}
     if any(
         observation.counts or observation.abstained or not observation.undefined for observation in measured.values()
@@ -399,7 +399,7 @@ def _nothing_scored(observations: Mapping[str, Observation]) -> str:
 
 
 def _abstained(suite: LoadedSuite, observations: Mapping[str, Observation]) -> Mapping[str, Abstained]:
-    """Return the metrics to which an answer gives nothing to score; none if the suite allows that."""
+    """The metrics to which a case's answer gives nothing to score; none if the suite allows that."""
     if suite.abstained == "allowed":
         return {}
     reasons = {
@@ -491,13 +491,13 @@ def _unmet_names(
 
 
 def _with_costs(execution: Execution, answers: Sequence[CaseAnswer], started: float | None) -> Execution:
-    """Add what the answers took."""
+    """The execution of a case with the latency, tokens and cost of its answers."""
     entries = [entry for answer in answers for entry in answer.entries]
     return structs.replace(execution.with_record(**_costs(answers, started)), entries=entries)
 
 
 def _costs(answers: Sequence[CaseAnswer], started: float | None) -> dict[str, Any]:
-    """Return the fields of a record that say what its answers took."""
+    """The fields of a case record for the latency, tokens and cost of its answers."""
     seconds, usage = costs_of(answers)
     return {
         "calls": [call for answer in answers for call in answer.calls],
@@ -581,7 +581,7 @@ def as_approved(record: CaseRecord, approved: Collection[str]) -> CaseRecord:
 
 
 def _without_own_frames(error: BaseException) -> BaseException:
-    """Return the error of a case that could not be run, with a traceback that begins in the user's code."""
+    """The error of a case that could not be run, with a traceback that begins in the user's code."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_USERS:
         frames = frames.tb_next
@@ -600,7 +600,7 @@ def _scores(
 
 
 def _read(value: Any) -> Any:
-    """Return the prediction in a result that an extension can read, and any other value as it is."""
+    """The prediction in a framework's result object, such as an agent's, read by extensions; any other value itself."""
     listed = value.get("messages") if isinstance(value, Mapping) else [value]
     if not isinstance(listed, list) or not listed or isinstance(listed[-1], _PLAIN):
         return value
@@ -680,14 +680,14 @@ _NO_VALUES = (type, ModuleType, Iterator, AsyncIterator, Awaitable)
 
 
 def _copied(form: Any) -> Any:
-    """Return a form that stays the same if the user's code changes its object later."""
+    """A copy of a prediction's JSON form, which stays the same if the user's code changes its object later."""
     if isinstance(form, dict):
         return {name: _copied(held) for name, held in form.items()}
     return list(map(_copied, form)) if isinstance(form, list) else form
 
 
 class CutShortError(LlmevalError):
-    """The run ended before all that a case needs had been answered."""
+    """The run ended before all answers and verdicts that a case needs had arrived."""
 
     def __init__(self) -> None:
         super().__init__("the run was cut short")

@@ -126,7 +126,7 @@ def report(judged: Judged, scope: RunScope) -> Reported:
 
 
 def _floor_notes(judged: JudgedSuite, reported: SuiteReport) -> Iterator[str]:
-    """Yield a line for each metric that is approved at the worst value that it can have."""
+    """Yield a note for each metric of a suite that is approved at its worst possible value."""
     is_approved = any(verdict.outcome == "passed" for verdict in judged.snapshot.verdicts)
     for name in reported.compared if is_approved else ():
         owned, value = judged.suite.metrics.find(name), reported.metrics.get(name, reported.pass_rate).value
@@ -139,7 +139,7 @@ def _floor_notes(judged: JudgedSuite, reported: SuiteReport) -> Iterator[str]:
 
 
 def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
-    """Report a judged suite."""
+    """The report on a judged suite."""
     suite, key, records, result = judged.suite, judged.key, judged.records, judged.result
     cascades = _cascades(suite, records)
     stop = judged.collected.stop
@@ -178,7 +178,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
 
 
 def _cascades(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> dict[str, CascadeUse]:
-    """Return, by evaluator, what became of the questions to a cascade of judges, each repeat counted."""
+    """The use of a suite's judge cascades by evaluator, each repeat counted."""
     if not isinstance(suite.judge, PanelSpec) or suite.judge.cascade is None:
         return {}
     from pytest_llmeval.evaluators import VerdictStatistics
@@ -206,7 +206,7 @@ def _money(judged: JudgedSuite, cascades: Mapping[str, CascadeUse]) -> Money | N
 
 
 def _shown_cases(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
-    """Yield the cases of a suite, with input and expected as reports show them where an answer is shown."""
+    """Yield the cases of a suite for its report, with redacted input and expectation where an answer is shown."""
     answered = {row.id for row in rows if row.answers}
     secrets = secret_values(suite.secret_variables)
     for case in suite.cases:
@@ -318,7 +318,7 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
 
 
 def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
-    """Return the approved answers as reports show them; none where they were not kept, or their file is damaged."""
+    """The approved answers of a suite as reports show them; none where they were not kept or are damaged."""
     from pytest_llmeval.baselines import ApprovedAnswers
 
     try:
@@ -342,7 +342,7 @@ def _notes(pairing: "RunPairing") -> Iterator[str]:
 def _cases(
     statistics: "CaseStatistics", suite: LoadedSuite, answers: Mapping[str, Sequence[AnswerShown]]
 ) -> Iterator[CaseReport]:
-    """Yield the cases of the approved run with their scores and answers."""
+    """Yield the cases of an approved run with their scores and answers, for the report on changes."""
     scores = Table(suite.metrics, statistics.records).scores
     columns = {name: scores[name].tolist() for name in scores if name != PASS_RATE}  # each column is unpacked once
     for row, record in enumerate(statistics.records):
@@ -413,7 +413,7 @@ def finish_run(
 
 
 def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
-    """Yield why a run does not pass although nothing in it failed: it was cut short, or gates were not evaluated."""
+    """Yield reasons why a run without failures does not pass: it was cut short, or gates were not evaluated."""
     run, terms = scope.run, scope.terms
     if run.unfinished:
         why = run.broken or "they sent no report"
@@ -454,7 +454,7 @@ def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
 
 
 def _unsettled(judged: Judged) -> Iterator[str]:
-    """Yield the suites that stopped on results that changed afterwards, as when a case is run again."""
+    """Yield the suites that stopped early on results that changed afterwards, as when a case is run again."""
     for suite in judged.suites:
         if waiting := sum(record.reason == NOT_NEEDED for record in suite.records):
             skipped = counted(waiting, "case")
@@ -462,7 +462,7 @@ def _unsettled(judged: Judged) -> Iterator[str]:
 
 
 def _failures(judged: Judged) -> Iterator[str]:
-    """Yield what failed, which the exit code of a run that was asked to end does not show."""
+    """Yield the failures of a run that was asked to end, since its exit code does not show them."""
     records = [record for suite in judged.suites for record in suite.records]
     if failed := sum(record.outcome in BAD for record in records):
         yield f"{counted(failed, 'case')} failed before the run ended early"

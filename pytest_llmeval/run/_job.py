@@ -58,7 +58,7 @@ _UNKNOWN: Final = {
 
 
 def begin_run(root: Path, limits: MediaLimits | None = None) -> None:
-    """Begin a run, whose media are counted from none, and kept below a folder.
+    """Begin a run, which counts its media from none and keeps them below a folder.
 
     Args:
         root: Of the run.
@@ -93,7 +93,7 @@ class LoadedCase(Struct, frozen=True):
 
 
 class EarlyCalls(NamedTuple):
-    """What may be called before a case's own turn, when the fixtures of its test are not set up yet."""
+    """The calls of targets and judges that a case may make before its turn, while its fixtures are not set up."""
 
     target: bool = False
     judge: bool = False
@@ -183,7 +183,7 @@ Link: TypeAlias = Callable[[Job, Next], Awaitable[Answers]]
 
 
 class CaseAnswer(Struct):
-    """What one repeat of a case got.
+    """The answer of one repeat of a case, with the judges' verdicts on it.
 
     Attributes:
         case: The case, with its prediction where there is one.
@@ -207,7 +207,7 @@ class CaseAnswer(Struct):
 
 
 def answer_to(job: Job, answers: Answers) -> Case:
-    """Return the answer to the case of a job.
+    """The target's answer to the case of a job.
 
     Raises:
         PredictionError: There is none.
@@ -219,7 +219,7 @@ def answer_to(job: Job, answers: Answers) -> Case:
 
 
 def with_figures(case: Case, parts: Parts, recorded: Mapping[str, float] = {}) -> Case:
-    """Return an answered case with what its prediction took, readable in `Case.parts`.
+    """An answered case with its target's latency, tokens and cost, readable in `Case.parts`.
 
     Args:
         case: The case.
@@ -237,7 +237,7 @@ def with_figures(case: Case, parts: Parts, recorded: Mapping[str, float] = {}) -
 
 
 def with_parts(case: Case, parts: Parts) -> Case:
-    """Return an answered case that knows where its parts are, also if they do not say what the answer took."""
+    """An answered case with the paths of its prediction's parts, even if the prediction states no usage."""
     known = with_figures(case, parts)
     if known.origin is not None or parts == Parts():
         return known
@@ -271,7 +271,7 @@ def usage_of_target(parts: Parts, prediction: Any, cost_usd: float | None = None
 
 
 def _reported_latency(parts: Parts, prediction: Any) -> float | None:
-    """Return the seconds that a prediction itself says it took, as those of traces do."""
+    """The latency in seconds that a prediction itself states, as those of traces do."""
     try:
         usage = parts.find("usage", prediction)
     except PredictionError:
@@ -285,7 +285,7 @@ def _first(reported: Mapping[str, Any], names: tuple[str, ...]) -> float | None:
 
 
 def _amount(value: Any) -> float | None:
-    """Return a number that can be an amount; usage is what models and services write, so anything may be there."""
+    """A target's reported tokens or cost if it is a usable number; services may write anything there."""
     return value if is_finite_number(value) and 0 <= value <= LARGEST else None
 
 
@@ -299,7 +299,7 @@ def _priced(model: str, read: float | None, written: float | None) -> float | No
 
 
 def costs_of(answers: "Sequence[CaseAnswer]") -> tuple[list[float], list[TargetUsage]]:
-    """Return the latencies that are known of some answers, and the usage of each of them."""
+    """The known latencies of a case's answers, and the usage of each answer."""
     seconds: list[float] = []
     usage: list[TargetUsage] = []
     for answer in answers:
@@ -314,7 +314,7 @@ def costs_of(answers: "Sequence[CaseAnswer]") -> tuple[list[float], list[TargetU
 
 
 def target_scores(answers: "Sequence[CaseAnswer]") -> dict[str, float | None]:
-    """Return the figures of a case's target; ``None`` where one is unknown."""
+    """The latency, tokens and cost of a case as scores of its target; ``None`` where one is unknown."""
     return UsageEvaluator().scores(usage_of((), *costs_of(answers)))
 
 
@@ -331,7 +331,7 @@ _NO_TARGET: Final = (
 
 
 def why_unanswered(suite: LoadedSuite) -> str:
-    """The reason why nobody answers the cases of a suite that have no prediction; empty if somebody does."""
+    """The reason why cases of a suite without prediction stay unanswered; empty if something answers them."""
     if suite.system and suite.target is None and suite.model is None:
         return f"the system {suite.system!r} has no prediction for this case"
     return _NO_TARGET if suite.model is None and (suite.target is None or suite.target.is_for_fixture) else ""

@@ -100,7 +100,7 @@ class _Claims(NamedTuple):
 
 
 def _left_out(scope: RunScope, known: Collection[str]) -> Iterator[_Claims]:
-    """Yield the gates of the suites that were collected and left out: they belong to the family of the project."""
+    """Yield the gates of suites that a run left out: they belong to the project's family of gates."""
     for file in sorted({nodeid.partition("::")[0] for nodeid in scope.run.deselected}):
         path = scope.suites.root / file
         if str(path) in known or path.suffix == ".py":  # which suites a test would have run is not known
@@ -114,7 +114,7 @@ def _left_out(scope: RunScope, known: Collection[str]) -> Iterator[_Claims]:
 
 
 def _judge_claims(claims: Sequence[_Claims], family: Family | None) -> dict[SuiteKey, list[GateResult]]:
-    """Return the verdicts on gates that are judged together, by suite."""
+    """The verdicts on gates that are judged as one family, by suite."""
     if not claims:
         return {}
     from pytest_llmeval.gates import judge_together
@@ -173,7 +173,7 @@ def can_fail(suite: JudgedSuite, scope: RunScope) -> bool:
 
 
 def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
-    """Yield lines about suites that pass with any scores, or not as their files say."""
+    """Yield notes on suites that pass with any scores, or that do not run as their files say."""
     toothless = (
         f"{suite.key.display_path}: {suite.suite.cannot_fail}" for suite in suites if not can_fail(suite, scope)
     )
@@ -200,7 +200,7 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
 
 
 def _lowered(judged: JudgedSuite, most: int | None) -> Iterator[str]:
-    """Yield that a target has fewer calls at a time than its suite allows, if the run limits them."""
+    """Yield a note if a run's option allows a target fewer calls at a time than its suite does."""
     own = judged.suite.target.own_concurrency if judged.suite.target is not None else None
     if most is not None and own is not None and own > most:
         yield (
@@ -225,7 +225,7 @@ def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:
 
 
 def _verdicts(judged: JudgedSuite, broken: str) -> Iterator[SuiteVerdict]:
-    """Return the verdicts to be reported.
+    """The verdicts on a suite's gates and approved scores that pytest reports.
 
     A skipped report would take a failed gate off pytest's list for --lf, so gates of a run that leaves cases out on
     purpose are not reported at all.
@@ -236,7 +236,7 @@ def _verdicts(judged: JudgedSuite, broken: str) -> Iterator[SuiteVerdict]:
 
 
 def measure(collected: CollectedSuite) -> MeasuredSuite:
-    """Add up the observations of a suite and its groups."""
+    """The metrics of a suite and its groups, added up from its case records."""
     suite = collected.suite
     result = summarize(
         suite.metrics,
@@ -298,14 +298,14 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
 
 
 def _awaiting(evidence: "GateEvidence", waiting: int) -> "GateEvidence":
-    """Return the evidence on a gate, which is undecided while cases wait for verdicts."""
+    """The evidence on a gate; undecided while cases wait for judge verdicts."""
     if not waiting or evidence.outcome == "not_judged":
         return evidence
     return evidence.gate.without_test("undecided", f"cannot tell: {waiting_cases(waiting)}")
 
 
 def _counted_as(metric: str, suite: LoadedSuite) -> Metric | None:
-    """Return the metric as whose worst value answers that abstain count; ``None`` if they do not."""
+    """The metric whose worst value counts for answers that leave nothing to score; ``None`` if they do not count."""
     owned = suite.metrics.find(metric) if suite.abstained == "fell" else None
     return None if owned is None else owned.metric
 
@@ -321,7 +321,7 @@ _Judges: TypeAlias = "set[tuple[str, str]]"
 
 
 def _with_calibration(suites: Sequence[JudgedSuite]) -> list[JudgedSuite]:
-    """Return the suites with the limited metrics whose judge no labels confirm: of the run, or approved in the folder.
+    """The judged suites with their uncalibrated metrics: limited, but by a judge that no labels confirm.
 
     Labels of the run, and the files of a folder, are looked at once, and only if a suite needs them.
     """
@@ -337,7 +337,7 @@ def _with_calibration(suites: Sequence[JudgedSuite]) -> list[JudgedSuite]:
 
 
 def _calibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Judges]) -> JudgedSuite:
-    """Return a suite with the limited metrics whose judge is not among the confirmed ones."""
+    """A judged suite with its limited metrics whose judge is not confirmed by human labels."""
     suite, judges = judged.suite, judged.collected.judges
     if suite.uncalibrated == "allow" or judged.incomplete or judged.off or judged.waiting or not judges:
         return judged
@@ -362,12 +362,12 @@ def _calibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Judges]) -
 
 
 def _identity(judge: Mapping[str, str]) -> tuple[str, str]:
-    """Return the model of a judge, and how it is asked, without the levels of a comparison with people."""
+    """The model and prompt that identify a judge, without the levels on which it is compared with people."""
     return judge["model"], re.sub(r"^levels:[^|]*\|", "", judge["prompt"].partition("; ")[0])
 
 
 def _confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
-    """Yield the judges of a suite that enough labels confirm."""
+    """Yield the judges of a suite that enough human labels confirm."""
     for label, judge in judged.collected.judges.items():
         evaluator = judged.suite.asking.get(label)
         name = evaluator.calibrated_by if evaluator is not None else None
@@ -377,12 +377,12 @@ def _confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
 
 
 def _is_confirmed(metric: "MetricValue | ApprovedScore") -> bool:
-    """Whether a metric that labels give rests on enough; one of the whole suite checks that itself."""
+    """Whether a metric of agreement with human labels rests on enough of them."""
     return metric.value is not None and (not metric.scored or metric.scored >= _LEAST_LABELS)
 
 
 def _approved_judges(folder: Path) -> _Judges:
-    """Return the judges that labels of the suites of a folder confirmed when their scores were approved."""
+    """The judges that human labels confirmed when the suites of a folder were approved."""
     from pytest_llmeval.baselines import SCORES, SuiteScores, read_if_there
 
     judges = set()
@@ -418,7 +418,7 @@ def _snapshot(measured: MeasuredSuite, scope: RunScope, unjudged: str) -> Snapsh
 
 
 def _incomplete(measured: MeasuredSuite, scope: RunScope, *, is_part: bool) -> str:
-    """Say why results are not those of the whole suite, or nothing."""
+    """The reason why a suite's results do not cover the whole suite; empty if they do."""
     ran, total = measured.ran, measured.collected.total
     if measured.collected.stop is not None:
         return f"stopped when decided, after {ran} of {total} cases"
@@ -435,7 +435,7 @@ def _incomplete(measured: MeasuredSuite, scope: RunScope, *, is_part: bool) -> s
 
 
 def left_to_others(scope: RunScope) -> int:
-    """The number of tests over cases that were left out, neither by options nor as those of other shards."""
+    """The number of tests over cases that a conftest or plugin left out, rather than an option or another shard."""
     return 0 if scope.keeper.mode.selects or scope.terms.shard else len(scope.run.deselected)
 
 
@@ -459,7 +459,7 @@ def _unasked(collected: CollectedSuite, judge: "JudgeMode") -> tuple[frozenset[s
 
 
 def _undefined(collected: CollectedSuite, why: str) -> Mapping[str, int]:
-    """Return the metrics, as declared, that are undefined for a reason, with the number of cases where they are."""
+    """The declared metrics of a suite that are undefined for a reason, each with the number of cases."""
     suite = collected.suite
     cases: Counter[str] = Counter()
     for record in collected.records:
@@ -475,13 +475,13 @@ def _undefined(collected: CollectedSuite, why: str) -> Mapping[str, int]:
 
 
 def _declared(name: str, suite: LoadedSuite) -> str:
-    """Return the declared name of a metric: that of its family, if it has one."""
+    """The declared name of a suite's metric: its family's, if it has one."""
     owned = suite.metrics.find(name)
     return name if owned is None else owned.name
 
 
 def variants_of(judged: Iterable[JudgedSuite]) -> list[dict[str, JudgedSuite]]:
-    """Return the systems of each suite, or the variants of its target, in the order of the file or of their names."""
+    """The judged systems of each suite, or variants of its target, in the order of file or name."""
     groups: dict[tuple[str, str], dict[str, JudgedSuite]] = {}
     for suite in judged:
         groups.setdefault((suite.key.display_path, suite.key.test), {})[suite.key.variant] = suite
@@ -523,7 +523,7 @@ def _claims_between(variants: Mapping[str, JudgedSuite]) -> Iterator[_Claims]:
 
 
 def _waiting(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, GateResult]]:
-    """Yield the gates that name a system that did not run, each with the system that they are reported with."""
+    """Yield the gates between systems that name a system that did not run, each with its reporting system."""
     first = next(iter(variants))
     suite = variants[first].suite
     for gate in suite.named_gates:
@@ -534,7 +534,7 @@ def _waiting(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, GateRes
 
 
 def _compared(variants: Mapping[str, JudgedSuite]) -> "Iterator[tuple[str, str, GateEvidence]]":
-    """Yield the gates between two systems that ran: the system, the gate as its file has it, and the evidence."""
+    """Yield each gate between two systems that ran: the system, the gate's text, and the evidence."""
     suite = next(iter(variants.values())).suite
     for gate in suite.between:
         named = [gate.system] if gate.system else [name for name in variants if name != gate.against]

@@ -50,7 +50,7 @@ class OrphanedError(LlmevalError):
 
 @dataclass(frozen=True)
 class Recorded:
-    """Answers that a case carries, or that an earlier run recorded.
+    """The link for predictions that a case carries, or that an earlier run recorded.
 
     Attributes:
         recordings: Predictions of earlier runs.
@@ -85,7 +85,7 @@ class Recorded:
 
 @dataclass
 class Batched:
-    """Answers of services that take several inputs in one request: the next link is asked once for a whole block.
+    """The link for services that take several inputs in one request: it asks once for a block of cases.
 
     Blocks are cut by position in the file, so that every run and every process asks for a case in the same company.
     A case that runs again is asked for alone.
@@ -136,7 +136,7 @@ class Batched:
 
 @dataclass(frozen=True)
 class Shared:
-    """Answers in the working cache for the length of a run, so that only one of its processes asks.
+    """The link that shares answers through the working cache, so that only one process of a run asks.
 
     A missing prediction, for example because of a time limit, is shared. Other exceptions of the target stay in
     its process, where its type and traceback are known: the process whose turn it is asks again.
@@ -258,7 +258,7 @@ def _decoded(job: Job, text: str) -> Answers | PredictionError:
 
 @dataclass
 class Limited:
-    """Answers of the next link, of which only so many are under way at a time.
+    """The link that limits how many target calls are in flight at a time.
 
     Attributes:
         limit: On calls in flight.
@@ -293,7 +293,7 @@ class Limited:
 
 @dataclass(frozen=True)
 class Budgeted:
-    """Answers of the next link, as long as the budget lasts that all processes of the run share.
+    """The link that charges target calls to the budget that all processes of a run share.
 
     Calls of models are known and limited in advance, as those of judges. What another target takes, its predictions
     say afterwards, so it may exceed the budget.
@@ -356,7 +356,7 @@ class Budgeted:
 
 @dataclass(frozen=True)
 class Recording:
-    """Answers of the next link with their latency, written to disk before anyone sees them.
+    """The link that records predictions with their latency, on disk before anyone sees them.
 
     Attributes:
         recordings: Predictions that this run adds to.
@@ -391,7 +391,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class InWorld:
-    """Answers of the next link in the world of the case, set up before and torn down after.
+    """The link that sets up the world of a case before its target answers, and tears it down afterwards.
 
     Attributes:
         thread: Where a plain target runs, and its world with it; ``None``: each world has a thread of its own.
@@ -417,7 +417,7 @@ class InWorld:
 
 
 async def traced(job: Job, ask: Next) -> Answers:
-    """Return the answers of the next link, with what spans tell of them if the suite says ``traces: true``.
+    """The target's answers with what their spans tell, if the suite says ``traces: true``.
 
     The link that collects spans is an extension; see `Registry.extend`.
     """
@@ -484,7 +484,7 @@ class AskTarget:
 
 
 def batch_target(job: Job) -> BatchTarget | None:
-    """Return the target of a job if cases are sent to it together, which turns of conversations are not.
+    """The target of a job if cases are sent to it in batches, which turns of conversations are not.
 
     Raises:
         PredictionError: The job has no target.

@@ -96,7 +96,7 @@ def measure_answered(
     reading: Reading,
     verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
 ) -> Observation | Exception:
-    """Measure a case.
+    """Measure an answered case with an evaluator that asks judges, by their verdicts.
 
     Args:
         evaluator: Measures.
@@ -132,7 +132,7 @@ def measure_answered(
 def _measure_judged(
     evaluator: "JudgedEvaluator", case: Case, verdicts: "Sequence[Verdict | LlmevalError]"
 ) -> Observation | Exception:
-    """Measure a case with what a judge said of it.
+    """Measure one view of a case by a judge's verdicts on it.
 
     What a run does not ask judges is undefined rather than an error.
     """
@@ -153,7 +153,7 @@ def _measure_judged(
 
 
 def _usable(measured: Any) -> Observation | Exception:
-    """Return an observation that can be added up, or why it is none: evaluators are users' code."""
+    """An evaluator's observation if it can be added up, or its fault: evaluators are users' code."""
     if not isinstance(measured, Observation):
         return EvaluatorError(f"measure returned {type(measured).__name__}, expected an Observation")
     fault = measured.fault()
@@ -161,7 +161,7 @@ def _usable(measured: Any) -> Observation | Exception:
 
 
 def _of_turns(measured: Sequence[Observation | Exception]) -> Observation | Exception:
-    """Add the observations of turns up; a turn that could not be measured is the error of the case."""
+    """The sum of an evaluator's observations over a conversation's turns, or the error of the first one without."""
     observations = []
     for number, turn in enumerate(measured, 1):
         if isinstance(turn, Exception):
@@ -189,7 +189,7 @@ def _of_turns(measured: Sequence[Observation | Exception]) -> Observation | Exce
 
 @dataclass
 class MeasuredBlocks:
-    """What a process has measured ahead of the cases that want it."""
+    """The observations that a process has measured ahead of the cases that want them."""
 
     _measured: dict[tuple[tuple[Path, str], str, str], Observation | Exception] = field(default_factory=dict)
     _cut: dict[tuple[tuple[Path, str], str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
@@ -226,13 +226,13 @@ class MeasuredBlocks:
 
 
 def cut_in_blocks(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Case]]:
-    """Cut cases into blocks; return the id of each case with its block."""
+    """The block of cases, by case id, that an evaluator measures together."""
     blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
     return {case.id: block for block in blocks for case in block}
 
 
 def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
-    """Return the record of a case that evaluators measured.
+    """The record of a case from the observations of its evaluators.
 
     Args:
         case: The case.
@@ -259,13 +259,13 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
 
 
 def not_computed(errored: Mapping[str, str]) -> Iterator[str]:
-    """Yield which metrics have no value and why, each reason once."""
+    """Yield lines on the metrics that an error left without value, each reason once."""
     for why, (first, *others) in grouped((why, name) for name, why in errored.items()).items():
         yield f"{first}{f' and {len(others)} more' if others else ''}: {why}"
 
 
 class SharedRecords:
-    """Makes records, and remembers what many cases have in common: kept once, it takes a tenth of the memory."""
+    """Makes case records that share equal observations: kept once, these take a tenth of the memory."""
 
     def __init__(self) -> None:
         self._known: dict[Any, CaseRecord] = {}
@@ -286,7 +286,7 @@ class SharedRecords:
 
 
 def _kind(measured: Observation | Exception) -> tuple[Any, ...] | None:
-    """The key that observations share only if they are written alike; ``None`` for rich ones."""
+    """The key by which equal observations in case records are kept once; ``None`` for those with details or errors."""
     if isinstance(measured, Exception) or measured.details or measured.errored:
         return None
     numbers = measured.counts.values()
@@ -310,7 +310,7 @@ def explained(suite: LoadedSuite, case: Case, observations: Mapping[str, Observa
 
 
 def _lines(evaluator: Evaluator, reading: Reading, case: Case, observation: Observation) -> Iterator[str]:
-    """Yield the lines of an evaluator; an exception in it is a line, since the case has been scored."""
+    """Yield an evaluator's lines on a failed case; an exception is a line, since the case has been scored."""
     try:
         views = reading.views(case)
         if len(views) == 1:

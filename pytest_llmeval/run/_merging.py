@@ -31,7 +31,7 @@ _NAMED = 100
 
 
 def merge_shards(shards: Sequence[ShardFile], root: Path, *, approves: bool = False) -> tuple[RunRecord, Checkout]:
-    """Put shards together.
+    """Merge shard files into the record of one run.
 
     Args:
         shards: At least one.
@@ -70,14 +70,14 @@ def merge_shards(shards: Sequence[ShardFile], root: Path, *, approves: bool = Fa
 
 
 def _part(shard: ShardFile) -> RunRecord:
-    """Return a shard's record with items of its own: that of a suite in mode bulk has results in several shards."""
+    """A shard's run record with items of its own: one suite in mode bulk has results in several shards."""
     return structs.replace(
         shard.run, items={Item(str(shard.path), str(item)): result for item, result in shard.run.items.items()}
     )
 
 
 def _other_software(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
-    """Yield which shards ran another commit than what is checked out here, or by other versions."""
+    """Yield the faults of shards that ran another commit than this checkout, or other software versions."""
     commit, here = head_commit(root), versions()
     for shard in shards:
         origin = shard.origin
@@ -97,7 +97,7 @@ _AMONG_SHARDS: Final = (
 
 
 def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
-    """Yield which shards ran other suite files, or other code of evaluators, by their bytes.
+    """Yield the faults of shards that ran other suite files or other code of evaluators, by their bytes.
 
     What came with the shards is no part of the checkout, and is not used.
     """
@@ -147,7 +147,7 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
 
 
 def _tracked(root: Path) -> frozenset[Path] | None:
-    """Return the files that the commit in a folder has; ``None`` where there is no repository."""
+    """The Python and suite files that git tracks in a checkout; ``None`` where there is no repository."""
     try:
         names = run_git(root, "ls-files", "-z", "--", "*.py", "*.eval.*")
     except GitError:
@@ -156,7 +156,7 @@ def _tracked(root: Path) -> frozenset[Path] | None:
 
 
 def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
-    """Yield which shards ran something else than what is checked out here."""
+    """Yield the faults of shards whose suites, data or evaluators differ from this checkout."""
     parts = {file.path: Shard.read(file.origin.shard, {}) if file.origin.shard else None for file in shards}
     prints: dict[str, Mapping[Shard | None, SuitePrint] | LlmevalError] = {}
     for shard in shards:
@@ -197,7 +197,7 @@ def _foreign_shard(shard: ShardFile, difference: str, expected: str) -> str:
 
 
 def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
-    """Yield which shards ran with other options than most, or collected other tests."""
+    """Yield the faults of shards that ran with other options than most, or collected other tests."""
     for name in ResultOptions.__struct_fields__:
         values = {shard.path: getattr(shard.origin.options, name) for shard in shards}
         if name != "selection" or any(shard.origin.shard for shard in shards):
@@ -221,7 +221,7 @@ def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
 
 
 def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
-    """Yield which shards have scores by other things that a judge wrote for all cases, such as steps of criteria."""
+    """Yield the faults of shards whose judge wrote other shared findings, such as steps of criteria."""
     learned = {}
     for name in suites.plugins:
         evaluators = suites.read(suites.root / name).evaluators
@@ -242,7 +242,7 @@ def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[s
 
 
 def _minority(values: Mapping[Path, Any], name: str) -> Iterator[str]:
-    """Yield the files that have another value than most."""
+    """Yield the faults of shard files whose value, such as an option, differs from most others'."""
     for usual, _ in Counter(map(repr, values.values())).most_common(1):
         for path, value in values.items():
             if repr(value) != usual:
@@ -250,7 +250,7 @@ def _minority(values: Mapping[Path, Any], name: str) -> Iterator[str]:
 
 
 def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
-    """Yield which shards are missing, and which are there twice."""
+    """Yield the shards of a run that are missing, and those that are there twice."""
     numbered = [shard for shard in shards if shard.origin.shard]
     if not numbered:
         yield from _unnumbered(shards)
@@ -277,7 +277,7 @@ def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
 
 
 def _unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
-    """Yield what several files have results of, and the tests of which none has any."""
+    """Yield the faults of parts without shard numbers: results in two files, and tests in none."""
     for first, second in combinations(shards, 2):
         if both := sorted(first.run.items.keys() & second.run.items.keys()):
             ids = _listed([item.nodeid for item in both][:_LISTED], len(both))
@@ -291,6 +291,6 @@ def _unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
 
 
 def _listed(names: Iterable[str], count: int) -> str:
-    """Name some of so many things."""
+    """The first names of missing or doubled parts, and the number of the others."""
     named = list(names)
     return ", ".join(named) + (f" and {count - len(named)} more" if count > len(named) else "")

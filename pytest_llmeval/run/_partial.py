@@ -225,7 +225,7 @@ def _observation_of(record: CaseRecord, label: str) -> Any:
 
 
 def _described(evaluator: Evaluator) -> dict[str, Any]:
-    """The identity of an evaluator, and its JSON form if it can be built from one."""
+    """The identity of an evaluator in a partial result's JSON, and its JSON form if it can be built from one."""
     options: dict[str, Any] | None = {
         field.name: getattr(evaluator, field.name) for field in dataclasses.fields(evaluator) if field.init
     }
@@ -242,7 +242,7 @@ def _described(evaluator: Evaluator) -> dict[str, Any]:
 
 
 def _evaluator(label: str, data: Mapping[str, Any], evaluator: Evaluator | None) -> Evaluator:
-    """Return an evaluator that is described.
+    """The evaluator that a partial result's JSON describes.
 
     Raises:
         LlmevalError: It cannot be built, or is another one.

@@ -9,7 +9,7 @@ from pytest_llmeval.evaluators import MessageStep, MissingTraceError, ToolCall
 
 
 class _Action(NamedTuple):
-    """One thing that a repeat did.
+    """One action of an agent in a repeat of a case.
 
     Attributes:
         key: The same for equal steps.
@@ -71,7 +71,7 @@ def _variant_actions(steps: Mapping[int, _Action], redact: Callable[[str], str])
 
 
 class _Read(NamedTuple):
-    """A repeat whose trace has been read.
+    """The trace of one repeat of a case.
 
     Attributes:
         messages: What was said and called; ``None`` where only calls are known.

@@ -28,7 +28,7 @@ _EXCERPTS = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 class UsedJudgements:
-    """Judgements by the file that they are recorded in."""
+    """The judge verdicts that a run used, by the file that they are recorded in."""
 
     def __init__(self) -> None:
         self._used: dict[Path, list[StoredJudgement]] = {}
@@ -59,7 +59,7 @@ class UsedJudgements:
 
 
 class ItemReport(Protocol):
-    """The part of a test report that is read."""
+    """The part of pytest's report on an item that a run record is made of."""
 
     location: tuple[str, int | None, str]
     nodeid: str
@@ -130,14 +130,14 @@ def _recordings(key: SuiteKey, execution: Execution, hidden: Collection[str]) ->
 
 
 class Item(NamedTuple):
-    """The name of an item: node ids of files outside rootdir lack the file's name."""
+    """The name of a pytest item over cases: node ids of files outside rootdir lack the file's name."""
 
     file: str
     nodeid: str
 
 
 class ItemResult(msgspec.Struct, frozen=True):
-    """What one item reported last.
+    """The result that one pytest item over cases reported last.
 
     Attributes:
         part: The results of its cases.
@@ -151,7 +151,7 @@ class ItemResult(msgspec.Struct, frozen=True):
 
 
 def _joined(before: tuple[str, float] | None, report: ItemReport) -> tuple[str, float]:
-    """Return outcome and duration of an attempt after one more report, which a subtest may have made."""
+    """Outcome and duration of a pytest item's attempt after one more report, which a subtest may have made."""
     # pytest reports a failure that was expected as skipped, with this attribute.
     expected = report.outcome == "skipped" and hasattr(report, "wasxfail")
     outcome = "xfailed" if expected else report.outcome
@@ -159,7 +159,7 @@ def _joined(before: tuple[str, float] | None, report: ItemReport) -> tuple[str, 
 
 
 def _settled(record: CaseRecord, result: ItemResult) -> CaseRecord:
-    """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
+    """The record of a case with pytest's outcome of its item, which marks and other plugins may have changed."""
     if not record.duration_s:
         record = structs.replace(record, duration_s=result.duration)
     if result.outcome == "xfailed" and record.outcome != "not_run":
@@ -307,7 +307,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
 
 
 def as_reported(record: CaseRecord, hidden: Collection[str] | None) -> CaseRecord:
-    """Return a record as the main process gets it, equal whether or not it has crossed processes.
+    """The record of a case as the main process gets it, equal whether or not it has crossed processes.
 
     Args:
         record: The record of a scored case.
@@ -331,7 +331,7 @@ def as_reported(record: CaseRecord, hidden: Collection[str] | None) -> CaseRecor
 
 
 def shown_value(value: Any, secrets: Collection[str]) -> Any:
-    """Return a value as reports show it: without secrets, and with long texts cut.
+    """An input, expectation or answer as reports show it: without secrets, and with long texts cut.
 
     Data keep their form if their texts can be cut so far that they fit; the room of messages and calls is larger.
 
@@ -367,7 +367,7 @@ def shown_value(value: Any, secrets: Collection[str]) -> Any:
 
 
 def _longest_text(value: Any) -> int:
-    """Return the length of the longest text in data, as `excerpt` writes it."""
+    """The length of the longest text in a reported value, as `excerpt` writes it."""
     if isinstance(value, str):
         return len(excerpt(value, _LONGEST, lines=True))
     if isinstance(value, Mapping):
@@ -376,7 +376,7 @@ def _longest_text(value: Any) -> int:
 
 
 def _shortened(value: Any, most: int, own: int = _OWN_TEXT) -> Any:
-    """Return data with shorter texts.
+    """A reported value, such as an answer, with shorter texts.
 
     Args:
         value: JSON data.

@@ -129,7 +129,7 @@ def score(
 
 
 def check_divisible(named: Mapping[str, Evaluator], caller: str) -> None:
-    """Refuse evaluators whose judge writes anew for every part of the cases what all of them are measured by.
+    """Refuse evaluators whose judge writes shared steps anew for every part of a stream or of a partial result.
 
     Raises:
         EvaluatorError: There is one.
@@ -148,7 +148,7 @@ def measured_records(
     max_workers: int,
     store: "RunStore | None" = None,
 ) -> tuple[dict[str, Evaluator], list[CaseRecord]]:
-    """Measure cases; return the evaluators with those of the agreement of several judges, and a record of each case.
+    """Measure cases for `score`: the evaluators with those of juror agreement, and a record of each case.
 
     Args:
         named: Label to evaluator.
@@ -173,7 +173,7 @@ def measured_records(
 
 
 def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
-    """Return evaluators by label: their names, unless labels are given.
+    """The evaluators of a call such as `score` by label: their names, unless labels are given.
 
     Args:
         evaluators: One, several, or label to evaluator.
@@ -205,7 +205,7 @@ def _is_one_entry(evaluators: Mapping[str, Any]) -> bool:
 
 
 def _labelled(evaluator: Any, caller: str) -> tuple[str, Evaluator]:
-    """Return the label of an evaluator, and the evaluator."""
+    """An evaluator that was passed to a function such as `score`, with its label."""
     from pytest_llmeval.evaluators import evaluator_of
     from pytest_llmeval.suites import label_evaluator
 
@@ -227,7 +227,7 @@ def _labelled(evaluator: Any, caller: str) -> tuple[str, Evaluator]:
 
 
 def cases_in_forms(cases: Iterable[Case]) -> list[Case]:
-    """Return cases with the JSON forms of their objects, which they keep.
+    """The cases of a call such as `score`, with the JSON forms of their objects, which they keep.
 
     Raises:
         LlmevalError: Something else is among them.
@@ -246,7 +246,7 @@ def _records(
     cases: Sequence[Case],
     readings: Mapping[str, Reading],
 ) -> Iterator[CaseRecord]:
-    """Measure cases in blocks, so that what measuring needs is never there for all of them at once."""
+    """Yield the records of cases for `score`, measured in blocks to bound the memory."""
     shared = SharedRecords()
     most = max(evaluator.batch for evaluator in evaluators.values())
     size = _BLOCK if most == 1 else max(1, len(cases))
@@ -264,7 +264,7 @@ def _records(
 
 
 def _as_judged(evaluator: Evaluator) -> "JudgedEvaluator | None":
-    """Return an evaluator that asks models; ``None`` for one that asks none."""
+    """An evaluator that asks judges; ``None`` for one that asks none."""
     if not evaluator.asks:
         return None
     from pytest_llmeval.judges import JudgedEvaluator
@@ -273,7 +273,7 @@ def _as_judged(evaluator: Evaluator) -> "JudgedEvaluator | None":
 
 
 def _whom(evaluator: "JudgedEvaluator", judge: "Judgeable | Panel | None") -> "Judgeable | Panel | None":
-    """Return whom an evaluator asks: a model of its own, or else the judge."""
+    """The judge of an evaluator in `score`: a model of its own, or else the argument ``judge``."""
     spec = evaluator.own_model
     if spec is None:
         return judge
@@ -283,7 +283,7 @@ def _whom(evaluator: "JudgedEvaluator", judge: "Judgeable | Panel | None") -> "J
 
 
 def _agreement_of(label: str, evaluator: "JudgedEvaluator", judge: "Judgeable | Panel") -> "PanelAgreement | None":
-    """The measure of the agreement of judges, if there are several.
+    """The evaluator of juror agreement in `score`, if a panel judges.
 
     Raises:
         LlmevalError: Their verdicts cannot become one.
@@ -307,7 +307,7 @@ def _measure_asking(
     workers: int,
     store: "RunStore | None",
 ) -> list[tuple[Observation | Exception, Observation | None]]:
-    """The observations of each case, and the agreement of several judges about it."""
+    """The observations of an evaluator in `score` that asks judges, each with the jurors' agreement."""
     from pytest_llmeval.judges import Asking, JudgePanel, ask_from_python
 
     panel = JudgePanel.from_python(judge, writes=evaluator.own_model is None)

@@ -107,7 +107,7 @@ class SuiteResult(Result):
 
 
 class _OneSuite(Struct, frozen=True):
-    """Implements `pytest_llmeval.run._stages.Suites` by one suite."""
+    """Implements `pytest_llmeval.run._stages.Suites` by the one suite of a run in Python."""
 
     root: Path
     suite: LoadedSuite
@@ -130,7 +130,7 @@ class _OneSuite(Struct, frozen=True):
 
 @dataclass
 class ScriptRun:
-    """One run of a suite.
+    """One run of a suite in Python, without pytest.
 
     Attributes:
         whole: The suite with all its systems.
@@ -256,7 +256,7 @@ class ScriptRun:
 
 
 def _left_out(suite: LoadedSuite) -> list[CaseRecord]:
-    """Return a record for each row whose value is wrong, which did not run."""
+    """The records of a suite's faulty cases, which did not run."""
     reasons: dict[str, list[str]] = {}
     for fault in suite.faults:
         if fault.case and not fault.spares_case:
@@ -268,7 +268,7 @@ _R = TypeVar("_R", bound=Result)
 
 
 def _with_rows(result: _R, left_out: Sequence[CaseRecord]) -> _R:
-    """Return a result with cases that did not run; its metrics count these as missing already."""
+    """A result that lists cases that did not run; its metrics count these as missing already."""
     if not left_out:
         return result
     import numpy as np
@@ -285,7 +285,7 @@ def _with_rows(result: _R, left_out: Sequence[CaseRecord]) -> _R:
 
 
 def _progress_bar(total: int, name: str, progress: bool | None) -> Any:
-    """Return a progress bar, which draws nothing where there is neither a terminal nor a notebook to draw it in."""
+    """The progress bar of a suite's run in Python, which draws only on a terminal or in a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     in_notebook = "IPKernelApp" in getattr(shell, "config", ())
     kind = "tqdm.notebook" if in_notebook and find_spec("ipywidgets") else "tqdm"
@@ -295,7 +295,7 @@ def _progress_bar(total: int, name: str, progress: bool | None) -> Any:
 
 
 def _options(suite: LoadedSuite) -> JudgeOptions:
-    """Return options that make as many calls at a time as the target of a suite allows."""
+    """The judge options of a suite's run in Python: as many calls at a time as the suite's target allows."""
     options, target = JudgeOptions(run=uuid.uuid4().hex), suite.target
     if target is None or (own := target.own_concurrency) is None:
         return options
@@ -311,13 +311,13 @@ def _judged(run: RunRecord, suites: _OneSuite) -> Judged:
 
 
 def _write(judged: Judged, run: RunRecord, recordings: "Recordings | None") -> None:
-    """Write the predictions of a run; warn of what could not be written."""
+    """Write the predictions of a run in Python; warn of what could not be written."""
     for _, note in record_predictions(judged, run, recordings):
         warnings.warn(note, stacklevel=2)
 
 
 def project_root(suite: Path) -> Path:
-    """Return the folder from which results name a suite: pytest's rootdir, as its configuration shows it.
+    """The folder from which results name a suite: pytest's rootdir, as its configuration shows it.
 
     Args:
         suite: The suite file; without any configuration above it, its folder is the root.
@@ -327,7 +327,7 @@ def project_root(suite: Path) -> Path:
 
 
 def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor | None, in_flight: int) -> Iterator[_T]:
-    """Yield the results of all blocks in their order.
+    """Yield the results of measured blocks of cases in their order.
 
     Args:
         task: Can be pickled.
@@ -380,7 +380,7 @@ def run_predicted(
     *,
     explains_all: bool = True,
 ) -> Iterator[SuitePart]:
-    """Yield the results of all cases in blocks.
+    """Yield the results of all cases of a suite in blocks, scored without a target or judge.
 
     Args:
         suite: As one system answers it; no evaluator asks a judge.
@@ -403,7 +403,7 @@ def run_predicted(
 
 
 def score_unjudged(suite: LoadedSuite, cases: Sequence[Case]) -> list[Execution]:
-    """Score answers without a judge: what one would say is undefined."""
+    """Score answered cases without a judge, which leaves judged metrics undefined."""
     scored = structs.replace(suite, cases=tuple(cases))
     measure = MeasuredBlocks().measure if any(evaluator.batch > 1 for evaluator in suite.evaluators.values()) else None
     return [execute(scored, unjudged_answer(scored, case), measure, explains_all=False) for case in cases]
@@ -445,7 +445,7 @@ def run_judged(suite: LoadedSuite, key: SuiteKey, runner: CaseRunner, run: RunRe
 
 
 def _whole_blocks(suite: LoadedSuite) -> Iterator[list[Case]]:
-    """Cut the cases of a suite so that each evaluator measures them in the blocks in which runs of pytest do."""
+    """Yield the cases of a suite in blocks that each evaluator measures as runs of pytest do."""
     together = lcm(*(evaluator.batch for evaluator in suite.evaluators.values()))
     size = max(1, _BLOCK // together) * together
     block: list[Case] = []
@@ -461,7 +461,7 @@ def _whole_blocks(suite: LoadedSuite) -> Iterator[list[Case]]:
 
 @dataclass(frozen=True)
 class _SuiteBlock:
-    """What a worker does with a block."""
+    """A worker's task: score a block of a suite's cases."""
 
     suite: LoadedSuite
     key: SuiteKey

@@ -37,7 +37,7 @@ _COMPLETION = "JOB_COMPLETION_INDEX"
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several parts of a run.
+    """One of several parts into which the cases of a run are divided, such as one for each machine.
 
     Attributes:
         index: Counted from 1.
@@ -97,7 +97,7 @@ class Shard:
 
 
 def index_of(file: str, name: str, count: int) -> int:
-    """The shard, counted from 1, that has a group of cases, or a file of other tests.
+    """The index, from 1, of the shard that runs a group of cases, or a file of other tests.
 
     Args:
         file: As reports name it, so that it is the same on every machine.
@@ -118,7 +118,7 @@ def _index(number: int, count: int) -> int:
 
 
 def _alone(case: str) -> str:
-    """Return the name of the group of a case that is in no other."""
+    """The name of a group of one case, for assigning it to a shard."""
     return f"case {case}"
 
 
@@ -130,7 +130,7 @@ def _within(text: str, index: int, count: int) -> Shard:
 
 
 def _scheduled(text: str, count: int | None, environment: Mapping[str, str]) -> Shard:
-    """Return the shard that a scheduler's variables name."""
+    """The shard that a scheduler's environment variables name."""
     readers = {f"{_SLURM}ID": _slurm_shard, f"{_NODE}INDEX": _gitlab_shard, _COMPLETION: _kubernetes_shard}
     there = [name for name in readers if environment.get(name)]
     if len(there) != 1:
@@ -146,7 +146,7 @@ def _scheduled(text: str, count: int | None, environment: Mapping[str, str]) -> 
 
 
 def _slurm_shard(environment: Mapping[str, str]) -> tuple[int, int | None]:
-    """Return the shard of a task of a job array, from 1; its tasks may be counted from any number, and in steps."""
+    """The shard of a Slurm array task, from 1; tasks may be counted from any number, and in steps."""
     task, count, first, step = (_whole(environment, f"{_SLURM}{name}") for name in ("ID", "COUNT", "MIN", "STEP"))
     first = 1 if first is None else first
     position, remainder = divmod((task or 0) - first, max(1, 1 if step is None else step))
@@ -159,12 +159,12 @@ def _slurm_shard(environment: Mapping[str, str]) -> tuple[int, int | None]:
 
 
 def _gitlab_shard(environment: Mapping[str, str]) -> tuple[int, int | None]:
-    """Return the shard that a job of GitLab runs, whose variables count from 1."""
+    """The shard of a GitLab CI job, whose variables count from 1."""
     return _whole(environment, f"{_NODE}INDEX") or 0, _whole(environment, f"{_NODE}TOTAL")
 
 
 def _kubernetes_shard(environment: Mapping[str, str]) -> tuple[int, int | None]:
-    """Return the shard, from 1, of an indexed job of Kubernetes; how many shards there are it does not tell."""
+    """The shard, from 1, of an indexed Kubernetes job, whose variables do not tell the number of shards."""
     return (_whole(environment, _COMPLETION) or 0) + 1, None
 
 
@@ -177,7 +177,7 @@ def _whole(environment: Mapping[str, str], name: str) -> int | None:
 
 
 def groups_of(suite: LoadedSuite) -> Mapping[str, str]:
-    """Return the id of each case with the name of its group: cases that one shard must have together.
+    """The group of each case by id: cases that one shard must run together.
 
     These are the cases of a cluster, and those that a service answers in one request. A group is named after the
     cluster, or else the id, of its first case; a case that is added at the end leaves all other groups unchanged.
@@ -199,12 +199,12 @@ def groups_of(suite: LoadedSuite) -> Mapping[str, str]:
 
 
 def every_case(suite: LoadedSuite) -> list[Case]:
-    """Return the cases of a suite, and then those of its systems."""
+    """All cases of a suite that shards divide: its own, then those of its systems."""
     return [*suite.cases, *(case for system in suite.systems.values() for case in system.cases)]
 
 
 def cut_in_shards(suite: LoadedSuite, file: str, count: int) -> dict[int, list[Case]]:
-    """Return every case by the index of its shard; a shard without cases is not there.
+    """The cases of a suite by the index of their shard; a shard without cases is absent.
 
     Args:
         suite: With all its systems.
@@ -218,7 +218,7 @@ def cut_in_shards(suite: LoadedSuite, file: str, count: int) -> dict[int, list[C
 def _together(
     suite: LoadedSuite, cases: Sequence[Case], parts: "Sequence[tuple[Sequence[Case], TargetSpec | None]]"
 ) -> Iterator[Sequence[Case]]:
-    """Yield clusters and batches."""
+    """Yield the cases that one shard must run together: clusters, and batches of a service."""
     clusters: dict[str, list[Case]] = {}
     for case in cases if suite.cluster_by else ():
         if (label := case.labels.get(suite.cluster_by or "")) is not None:
@@ -285,7 +285,7 @@ class SuitePrint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SuiteVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A suite, or a variant of it, of which cases ran.
+    """A suite, or a variant of it, whose cases ran in a shard.
 
     Attributes:
         key: Of its results; the path is relative to the root.
@@ -297,7 +297,7 @@ class SuiteVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was run, and where: the first line of the file.
+    """The first line of a shard file: what was run, and where.
 
     Attributes:
         shard: Which one, such as ``2/5``; empty where something else has selected the cases.
@@ -351,7 +351,7 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _ResultLine(msgspec.Struct, forbid_unknown_fields=True):
-    """The line of an item."""
+    """The line of a shard file with the result of one pytest item."""
 
     file: str
     nodeid: str
@@ -361,21 +361,21 @@ class _ResultLine(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _RecordedJudgement(msgspec.Struct, forbid_unknown_fields=True):
-    """The line of a judgement."""
+    """The line of a shard file with one judge verdict."""
 
     recorded_in: str
     judgement: dict[str, Any]
 
 
 class _MediumLine(msgspec.Struct, forbid_unknown_fields=True):
-    """The line of a content that has no file in the checkout; bytes are written in Base64."""
+    """The line of a shard file with a medium that no file of the checkout has; bytes are in Base64."""
 
     medium: str
     content: bytes
 
 
 class _End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The last line: how many lines there are before it, and their digest."""
+    """The last line of a shard file: the number of lines before it, and their digest."""
 
     lines: int
     sha256: str
@@ -412,7 +412,7 @@ _DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 
 
 def _media_lines(lines: Sequence[bytes], folder: MediaFolder) -> Iterator[_MediumLine]:
-    """Yield the contents of the media in some lines that were kept beside the run."""
+    """Yield the shard file lines for media that a run's results name and that were kept beside the run."""
     digests = {digest for line in lines if b'"media"' in line for digest in _DIGEST.findall(line)}
     for digest in sorted(digests):
         if (path := folder.find(digest.decode())) is not None:
@@ -441,7 +441,7 @@ def read_shard(path: Path, root: Path) -> ShardFile:
 
 
 def _count_lines(path: Path) -> int:
-    """Return the number of lines before the last one, which says so; see `_lines_of`.
+    """The number of lines in a shard file before the last one, which confirms it; see `_lines_of`.
 
     Raises:
         LlmevalError: The lines are not those that were written.
@@ -460,7 +460,7 @@ def _count_lines(path: Path) -> int:
 
 
 def _lines_of(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a compressed file; what is packed more tightly than results can be is not unpacked.
+    """Yield the lines of a compressed shard file; what is packed more tightly than results can be is refused.
 
     Raises:
         LlmevalError: It is no compressed file, or holds too much.
@@ -541,7 +541,7 @@ _MEDIUM = b'{"medium"'
 
 
 def _keep_medium(line: bytes, folder: MediaFolder) -> None:
-    """Keep the content in a line.
+    """Keep the medium that a line of a shard file carries.
 
     Raises:
         ValueError: It is not the one that its digest names.
@@ -571,7 +571,7 @@ def check_inside(path: str, root: Path) -> None:
 
 
 def _add_line(run: RunRecord, line: bytes) -> None:
-    """Add the result or the judgement in a line.
+    """Add the result or judgement in a line of a shard file to the run record.
 
     Raises:
         ValueError: It is neither.

@@ -253,7 +253,7 @@ class RunTerms(Struct, frozen=True):
 
 
 class Suites(Protocol):
-    """The suites of a run."""
+    """The suites of a run, as the stages of its end read them."""
 
     @property
     def root(self) -> Path:
@@ -291,7 +291,7 @@ class RunWatcher(Protocol):
 
 
 class CaseChoice(Struct, frozen=True):
-    """What becomes of a case in a run of affected cases.
+    """The decision on a case in a run of affected cases: it runs, or its record is carried over.
 
     Attributes:
         selection: For its record.
@@ -422,7 +422,7 @@ _Stage = TypeVar("_Stage", Collected, Reported)
 
 
 def extended(point: Literal["collected", "reported"], stage: _Stage, scope: RunScope) -> _Stage:
-    """Return a stage as the extensions that are registered for it map it, in the order of their registration.
+    """A stage of a run's end after its registered extensions, in the order of their registration.
 
     Args:
         point: The stage's name among the extension points.
@@ -487,7 +487,7 @@ def _gather_suites(scope: RunScope) -> Collected:
 
 
 def _rows_of(suite: LoadedSuite, records: Mapping[str, CaseRecord], broken: str) -> list[CaseRecord]:
-    """Return a record for every case of a suite; one that has none did not run.
+    """A record for every case of a suite; one without a result did not run.
 
     Args:
         suite: The suite.
@@ -509,7 +509,7 @@ def _records_of_suite(suite: LoadedSuite, records: Mapping[str, CaseRecord], bro
 
 
 def _keys(path: str, suites: Suites) -> list[SuiteKey]:
-    """The keys of the results of a suite file, variants of fixtures aside."""
+    """The keys of a suite file's results, one for each system; variants of fixtures are left out."""
     try:
         names = list(suites.read(Path(path)).systems) or [""]
     except LlmevalError:
@@ -518,7 +518,7 @@ def _keys(path: str, suites: Suites) -> list[SuiteKey]:
 
 
 def judges_of(suite: LoadedSuite, judges: "SuiteJudges", display_path: str) -> dict[str, dict[str, str]]:
-    """Return, by evaluator, what decides the verdicts on a suite: the model, its parameters, how it is asked."""
+    """The identity of each evaluator's judge in a suite: the model, its parameters, how it is asked."""
     if not suite.judged:
         return {}
     suite_judge = judges.judge_of(suite.path, suite.judge, display_path, priced=suite.asks_judge)
@@ -546,7 +546,7 @@ def judges_of(suite: LoadedSuite, judges: "SuiteJudges", display_path: str) -> d
 
 
 def iso_time(run: RunRecord) -> str:
-    """The start of a run, ISO 8601, UTC."""
+    """The start of a run for its reports and history, ISO 8601, UTC."""
     return datetime.fromtimestamp(run.started, UTC).isoformat(timespec="seconds")
 
 
@@ -589,7 +589,7 @@ def persist(reported: Reported, scope: RunScope, *, recordings: "Recordings | No
 
 
 def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str]]:
-    """Write the known failures of suites that approve them; say which known failures now pass."""
+    """Write the known failures of suites that approve them; yield notes on known failures that now pass."""
     for suite in judged.suites:
         display = suite.key.display_path
         if keeper.mode.update and suite.suite.approve.failures:
@@ -605,7 +605,7 @@ def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str
 
 
 def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> Iterator[tuple[str, str]]:
-    """Write the line of each suite; as in the next two functions, yield what failed, or nothing, and a note."""
+    """Write a line of history for each suite of a run; yield faults and notes as the next two functions do."""
     remembered = [suite for suite in judged.suites if suite.snapshot.remembered]
     if not remembered:
         return
@@ -641,7 +641,7 @@ def record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings |
 
 
 def _complete(judged: Judged) -> set[tuple[str, str]]:
-    """Return suites and variants all of whose cases ran; what a Python test scores is no recording."""
+    """The suites and variants whose recorded predictions are complete: all cases ran, outside Python tests."""
     return {
         (suite.key.display_path, suite.key.variant)
         for suite in judged.suites
@@ -650,7 +650,7 @@ def _complete(judged: Judged) -> set[tuple[str, str]]:
 
 
 def _unrecorded(judged: Judged, root: Path) -> Iterator[tuple[str, str]]:
-    """Say for each file how many cases lack recorded verdicts, and how to record what is missing."""
+    """Yield for each suite file how many cases lack recorded verdicts, and the command that records them."""
     from pytest_llmeval.judges import NOT_RECORDED, judgements_of
 
     lacking: Counter[str] = Counter()
@@ -668,7 +668,7 @@ def _unrecorded(judged: Judged, root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _record_judgements(judged: Judged, run: RunRecord, root: Path, *, renews: bool) -> Iterator[tuple[str, str]]:
-    """Write the judgements that the run used.
+    """Write the judge verdicts that a run used to the files beside its suites.
 
     ``refresh`` forgets those of whole suites that the run did not use, but not the verdicts of cases that lack a score.
     """
@@ -681,7 +681,7 @@ def _record_judgements(judged: Judged, run: RunRecord, root: Path, *, renews: bo
 
 
 def _lacking(judged: Judged) -> dict[Path, set[str]]:
-    """Return the suite files of which all cases ran, with the cases that lack a score."""
+    """The cases without a full score, by suite file, of suites that ran wholly; refreshing keeps their verdicts."""
     lacking: dict[Path, set[str]] = {}
     partial = {
         suite.suite.path
@@ -696,7 +696,7 @@ def _lacking(judged: Judged) -> dict[Path, set[str]]:
 
 
 def _lacks(record: CaseRecord) -> bool:
-    """Whether a case has no score, or not all of them, because something failed or it did not run."""
+    """Whether a case record lacks a score, because something failed or the case did not run."""
     return (
         bool(record.errors)
         or not record.observations
@@ -708,7 +708,7 @@ _RAN = ("passed", "failed", "xfailed", "known_failure")
 
 
 def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[str, list[str]]:
-    """Return the failures that a run approves: those of the cases that ran, and the known ones of the others."""
+    """The known failures of a suite that a run approves: of cases that ran, and earlier ones of the others."""
     following = {case: list(names) for case, names in known.items()}
     for record in records:
         if record.carried:
@@ -721,5 +721,5 @@ def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[s
 
 
 def mended(known: KnownFailures, records: Iterable[CaseRecord]) -> list[str]:
-    """Return the cases that are known to fail and passed."""
+    """The cases of a suite that are known to fail and passed."""
     return [record.id for record in records if record.id in known and record.outcome == "passed"]

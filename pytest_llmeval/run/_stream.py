@@ -116,7 +116,7 @@ def score_stream(
 def _stored_verdicts(
     mode: str | None, cache: str | Path | None, judge: "Judgeable | Panel | None", workers: int
 ) -> "Iterator[RunStore | None]":
-    """Open what keeps verdicts and requests; nothing without a mode.
+    """Open the store of a stream's judge verdicts and requests; nothing without a mode.
 
     Raises:
         LlmevalError: The mode or the place is unknown, or verdicts of the judge cannot be stored.
@@ -155,7 +155,7 @@ def _streamed(
     in_flight: int,
     results: Path | None,
 ) -> PartialResult:
-    """The sums of all cases, with the result of each written.
+    """The sums over all cases of a stream, with the result of each case written.
 
     Raises:
         LlmevalError: Verdicts are pending, or the executor lost its workers.
@@ -200,7 +200,7 @@ _USUAL = 4
 
 @dataclass(frozen=True)
 class _Columns:
-    """A block of cases, field by field: for the process that sends it, a quarter of the work of pickling case by case.
+    """A block of a stream's cases, field by field: a quarter of the work of pickling case by case.
 
     Attributes:
         values: Of the first fields of a case; the rest have their defaults.
@@ -221,7 +221,7 @@ class _Columns:
 
 @dataclass(frozen=True)
 class _StreamBlock:
-    """What a worker does with a block."""
+    """A worker's task: score a block of a stream's cases."""
 
     evaluators: Mapping[str, Evaluator]
     parts: Parts
@@ -254,7 +254,7 @@ class _Sink(Protocol):
 
 
 class CaseResultWriter:
-    """Writes beside the file, and replaces it in one step when all is there.
+    """Writes a stream's case results beside their file, and replaces it in one step when all are there.
 
     Args:
         path: Ends in ``.jsonl`` or ``.parquet``.
@@ -306,7 +306,7 @@ class _Jsonl:
 
 
 class _Parquet:
-    """One row per case; `metrics` is a map, since families of metrics grow with the labels that cases have."""
+    """The case results of a stream as Parquet, one row per case."""
 
     def __init__(self, path: Path) -> None:
         with needing("a file of results in Parquet", "parquet"):
@@ -329,7 +329,7 @@ _SINKS: Mapping[str, Callable[[Path], _Sink]] = MappingProxyType({".jsonl": _Jso
 
 
 def in_blocks(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:
-    """Cut a stream of cases into lists."""
+    """Yield a stream of cases in lists of some size."""
     left = iter(cases)
     while cases_of_block := list(islice(left, size)):
         yield cases_of_block

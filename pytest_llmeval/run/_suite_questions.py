@@ -33,7 +33,7 @@ StoredReplies: TypeAlias = Callable[[str], StoredJudgement | None]
 
 @dataclass(frozen=True)
 class SuiteQuestion:
-    """One question.
+    """One question of a suite to a judge.
 
     Attributes:
         case: That it is about.
@@ -129,7 +129,7 @@ class SuiteQuestions:
 
 
 def _known(panel: PanelQuestion, stored: StoredReplies) -> Judgement | None:
-    """The verdicts of stored replies to a question; ``None`` where one is missing."""
+    """The verdict of a panel from stored judge replies; ``None`` where a juror's reply is missing."""
     verdicts: dict[str, JurorVerdict] = {}
     while names := panel.unanswered(verdicts):
         for name in names:
@@ -142,7 +142,7 @@ def _known(panel: PanelQuestion, stored: StoredReplies) -> Judgement | None:
 
 
 def _askable(panel: PanelQuestion) -> Collection[JurorQuestion]:
-    """Return the question to each juror that may get it; the large judge of a cascade may."""
+    """A panel's question to each juror that may get it; the large judge of a cascade may."""
     return panel.expected if panel.cascade is None else panel.jurors.values()
 
 

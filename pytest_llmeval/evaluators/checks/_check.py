@@ -44,7 +44,7 @@ class UnreadableError(LlmevalError):
 
 
 class CheckOutcome(NamedTuple):
-    """The result of a test.
+    """The result of a check's test of a prediction.
 
     Attributes:
         met: Whether the check holds, before ``not_``.
@@ -129,7 +129,7 @@ CheckTest: TypeAlias = Callable[[Subject], CheckOutcome]
 
 
 class JudgedTest(Protocol):
-    """A test that a judge decides."""
+    """The test of a check that a judge decides."""
 
     def question(self, subject: Subject) -> "Question":
         """The question to the judge."""
@@ -140,7 +140,7 @@ class JudgedTest(Protocol):
 
 @dataclass(frozen=True)
 class CheckKind:
-    """A kind of check.
+    """A kind of check on predictions, such as ``contains``.
 
     Attributes:
         name: Its key in a suite file; ``not_NAME`` is its negation.
@@ -169,12 +169,12 @@ class CheckKind:
 
 
 def composed(text: str) -> str:
-    """Return a text in composed form (NFC)."""
+    """A text in composed Unicode form (NFC), in which checks compare."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def quoted(text: str) -> str:
-    """Return a text as messages show it: on one line, in quotes, cut to what fits."""
+    """A text as a check's messages show it: on one line, in quotes, cut to what fits."""
     return f"'{excerpt(text, _LONGEST)}'"
 
 
@@ -207,7 +207,7 @@ def not_made(findings: Iterable[CheckFinding]) -> dict[str, str]:
 
 @dataclass
 class View:
-    """A case as its checks see it.
+    """A case as its checks see it, with the judges' verdicts.
 
     Attributes:
         case: The case, with its whole prediction.
@@ -291,7 +291,7 @@ def _reading(on: str | None, parts: Parts) -> Reading:
 
 
 class CheckNode(Protocol):
-    """A check, or a part of one."""
+    """A check of a case, or a part of a composed one."""
 
     def find(self, view: View) -> CheckFinding:
         """Look at a case."""
@@ -302,7 +302,7 @@ class CheckNode(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CheckLeaf:
-    """A check of one kind.
+    """A check of one kind with its argument.
 
     Attributes:
         prepare: Turns the argument into the test.
@@ -371,7 +371,7 @@ def _next_verdict(view: View) -> "Verdict":
 
 
 def _is_split(test: JudgedTest, verdict: "Verdict") -> bool:
-    """Whether a panel did not decide if a check is met: then neither the check nor its opposite is."""
+    """Whether a panel of judges did not decide a check: then neither it nor its opposite is met."""
     undecided = verdict.undecided if isinstance(verdict, PanelVerdict) else ()
     return len({test.read(structs.replace(verdict, score=score)).met for score in undecided}) > 1
 
@@ -439,7 +439,7 @@ class InTurns:
 
 
 def _counted(findings: Sequence[CheckFinding], least: int, written: str, *, negated: bool = False) -> CheckFinding:
-    """Whether so many checks are met, in three values; ``written`` is empty where their texts say enough."""
+    """The finding on a composed check: so many of its parts are met, in three values."""
     met = _reached((finding.met for finding in findings), least)
     opposite = _reached((finding.opposite for finding in findings), len(findings) - least + 1)
     if negated:
@@ -458,7 +458,7 @@ def _counted(findings: Sequence[CheckFinding], least: int, written: str, *, nega
 
 
 def _reached(values: Iterable[bool | None], least: int) -> bool | None:
-    """Whether so many values are true; ``None`` if those that are not known decide it."""
+    """Whether enough parts of a composed check are met; ``None`` if it depends on those that are not known."""
     known = list(values)
     if known.count(True) >= least:
         return True
@@ -466,13 +466,13 @@ def _reached(values: Iterable[bool | None], least: int) -> bool | None:
 
 
 def _merged(findings: Iterable[CheckFinding]) -> CheckFinding:
-    """Return one finding for several checks of which some could not be made."""
+    """The finding on several checks of a composed one, some of which could not be made."""
     causes = not_made(findings)
     return CheckFinding(None, None, ", ".join(causes.values()), "; ".join(causes))
 
 
 def leaves_of(node: CheckNode) -> Iterator[CheckLeaf]:
-    """Yield the checks of one kind that a check is made of."""
+    """Yield the checks of one kind of which a check is composed."""
     if isinstance(node, CheckLeaf):
         yield node
     elif isinstance(node, Composed):

@@ -29,7 +29,7 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True)
 class Number:
-    """Options of ``number``.
+    """The options of the check ``number``.
 
     Attributes:
         equals: What the number must be.
@@ -66,7 +66,7 @@ class Number:
 
 
 def _slack(limit_of: float) -> float:
-    """The error that rounding may add to a number at a limit; it scales with the limit, not with the answer."""
+    """The rounding error that the check ``number`` allows at a limit; it scales with the limit."""
     return _SLACK * max(1.0, abs(limit_of))
 
 
@@ -169,7 +169,7 @@ def _number_check(argument: float | Number) -> CheckTest:
 
 
 def _number_text(written: str, value: float) -> str:
-    """Return a number for a message, and how it is written if that looks different."""
+    """A number of an answer for a message of the check ``number``, with its written form if that differs."""
     if math.isnan(value):
         return quoted(written)
     number = limit(value)
@@ -219,13 +219,13 @@ _QUOTES_ALIKE = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'"})
 
 
 def _like_speech(text: str) -> str:
-    """Return a text as phrases are compared: in one case, with one apostrophe and single spaces."""
+    """An answer in the form in which refusal phrases are searched: one case, one apostrophe, single spaces."""
     return " ".join(composed(text.casefold()).translate(_QUOTES_ALIKE).split())
 
 
 @cache
 def _refusal_phrases() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Return the phrases, each with what finds it as whole words; in Chinese there are no gaps between words."""
+    """The phrases of refusal, each with the pattern that finds it in an answer as whole words."""
     lines = [line for file in sorted(_DATA.glob("refusal.*.txt")) for line in file.read_text("utf-8").splitlines()]
     phrases = [_like_speech(line) for line in lines if line.strip() and not line.startswith("#")]
     return tuple(
@@ -258,7 +258,7 @@ _OPENING = re.compile(f"[{''.join(_CLOSING)}]")
 
 
 def _quotations(text: str) -> list[str]:
-    """The texts between quotation marks, each once; marks that nothing closes cost no second look."""
+    """The texts between quotation marks in an answer, each once; an unclosed mark costs no second look."""
     quotations: dict[str, None] = {}
     unclosed: set[str] = set()
     place = 0
@@ -300,7 +300,7 @@ def _like_text(text: str) -> str:
 
 
 def _stands_in(quotation: str, context: str) -> bool:
-    """Whether the pieces of a quotation, between ellipses, stand in a context in this order."""
+    """Whether a quotation's pieces, between ellipses, stand in a context in this order, for the check ``quotes``."""
     start = 0
     for piece in _GAP.split(_like_text(quotation)):
         words = piece.strip(_ENDS)
@@ -312,7 +312,7 @@ def _stands_in(quotation: str, context: str) -> bool:
 
 
 def _contexts(subject: Subject) -> list[str]:
-    """Return the texts that the answer may quote.
+    """The contexts of a prediction that its answer may quote.
 
     Raises:
         CheckError: There are none, or they are no texts.
@@ -326,7 +326,7 @@ def _contexts(subject: Subject) -> list[str]:
 
 @dataclass(frozen=True)
 class _Pattern:
-    """The pattern of one sort of personal data.
+    """The pattern of one sort of personal data, for the check ``pii``.
 
     Attributes:
         regex: Its form.

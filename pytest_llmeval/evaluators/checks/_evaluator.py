@@ -134,7 +134,7 @@ class Checks(Evaluator):
 
 @dataclass(frozen=True, slots=True)
 class _CheckList:
-    """The checks of cases that share them.
+    """The checks that apply to a group of cases: the suite's, and the group's own.
 
     Attributes:
         own: Those of the cases alone, as they stand there.
@@ -184,7 +184,7 @@ class JudgedChecks(Checks, JudgedEvaluator):
 
 
 def checks_evaluator(checks: Iterable[Check], of_cases: Iterable[Check] = ()) -> Checks:
-    """Return the evaluator of checks that have been read.
+    """The evaluator ``checks`` of checks that have been read.
 
     Args:
         checks: For every case.
@@ -199,7 +199,7 @@ def checks_evaluator(checks: Iterable[Check], of_cases: Iterable[Check] = ()) ->
 
 
 def _has_criterion(node: CheckNode) -> bool:
-    """Whether a check, or a part of it, is met if a judge says yes."""
+    """Whether a check, or a part of it, is a criterion that a judge decides."""
     match node:
         case CheckLeaf(test=Criterion()):
             return True
@@ -211,7 +211,7 @@ def _has_criterion(node: CheckNode) -> bool:
 
 
 def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
-    """Return entries as checks; those of suite files have been read already.
+    """The checks that entries of a suite file or a call declare.
 
     Raises:
         ValueError: An entry has faults.
@@ -227,7 +227,7 @@ def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
 
 
 def _tally(outcomes: Iterable[tuple[Check, CheckFinding]]) -> dict[str, float]:
-    """Count checks, and add up their weights; those that could not be made are left out."""
+    """The counts and weights of a case's checks; those that could not be made are left out."""
     counts: dict[str, float] = defaultdict(float)
     for check, finding in outcomes:
         if finding.met is None:
@@ -248,12 +248,12 @@ def _count_names(name: str) -> tuple[str, str]:
 
 
 def _summary(unmet: Sequence[str]) -> str:
-    """The reason why a case failed; reports list the other checks under it."""
+    """The reason why a case failed its checks: the first unmet one; reports list the others."""
     return f"{unmet[0]}; and {len(unmet) - 1} more" if unmet[1:] else unmet[0]
 
 
 def _errors(unknown: Sequence[tuple[str, CheckFinding]]) -> dict[str, str]:
-    """The reasons why the rate and single checks have no value; checks that lack the same part share one."""
+    """The reasons why a case's check rate and single checks have no value, one for checks that lack the same part."""
     if not unknown:
         return {}
     causes = not_made(finding for _, finding in unknown)
@@ -262,6 +262,6 @@ def _errors(unknown: Sequence[tuple[str, CheckFinding]]) -> dict[str, str]:
 
 
 def _without(counts: Mapping[str, float], errors: Iterable[str]) -> dict[str, float]:
-    """Return the counts of a case some of whose checks could not be made: no rate, and no value of these."""
+    """The counts of a case some of whose checks could not be made: without the rate, and without these."""
     left_out = {f"{kind}{name.removeprefix('check[')}" for name in errors for kind in (_MET, _TOTAL)}
     return {name: count for name, count in counts.items() if "[" in name and name not in left_out}

@@ -56,7 +56,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _whole(subject: Subject) -> Any:
-    """Return the JSON value that the part is: data as it is, a text read as a whole.
+    """The JSON value of an answer that a check compares: data as it is, a text read as a whole.
 
     Raises:
         UnreadableError: The text is not JSON.
@@ -72,7 +72,7 @@ def _whole(subject: Subject) -> Any:
 
 
 def _parsed(text: str) -> tuple[Any, str | None]:
-    """Return the value that a text is, and what is wrong with it."""
+    """The JSON value of an answer's text, or the fault in it."""
     stripped = text.strip(" \t\r\n")
     try:
         return _DECODER.decode(stripped), None
@@ -85,7 +85,7 @@ def _parsed(text: str) -> tuple[Any, str | None]:
 
 
 def _values(subject: Subject) -> Iterator[Any]:
-    """Yield the objects and arrays that stand in the part, none of them inside another."""
+    """Yield the JSON objects and arrays that stand in an answer's text, none of them inside another."""
     if not isinstance(subject.value, str) or isinstance(subject.value, Opaque):
         if isinstance(subject.value, Mapping | list | tuple):
             yield subject.value
@@ -110,7 +110,7 @@ Complaint = Callable[[Any], str | None]
 
 
 def _schema_test(schema: Any) -> Complaint:
-    """A test that finds the places at which a value disagrees with a JSON Schema.
+    """The function that finds where an answer's JSON disagrees with a check's JSON Schema.
 
     Raises:
         ValueError: It is no schema, or it refers to another document.
@@ -196,7 +196,7 @@ def _json_compared(expected: Any, *, subset: bool) -> CheckTest:
 
 
 def _difference(expected: Any, actual: Any, place: str, *, subset: bool) -> str | None:
-    """The first place at which a value differs from the wanted one, or lacks it; ``None`` if none.
+    """The first place at which an answer's JSON differs from the expected value; ``None`` if none.
 
     Numbers are equal by value, texts in composed form; true is not 1.
     """
@@ -213,7 +213,7 @@ def _difference(expected: Any, actual: Any, place: str, *, subset: bool) -> str 
 
 
 def _scalar_difference(expected: Any, actual: Any, place: str) -> str | None:
-    """The difference of two scalars, or of values of two kinds; the kinds are named if both are scalars."""
+    """The difference of two JSON scalars in an answer's check, or of values of two kinds; scalars' kinds are named."""
     if isinstance(expected, Opaque) or isinstance(actual, Opaque):
         same = expected == actual
     elif isinstance(expected, str) and isinstance(actual, str):
@@ -244,7 +244,7 @@ def _mapping_difference(
 
 
 def _missing_item(expected: Sequence[Any], actual: Sequence[Any], place: str) -> str | None:
-    """The wanted item that has no item of its own among those found, under the pairing with most pairs."""
+    """The expected item that no item of an answer's JSON array matches, under the best pairing."""
     fits = [
         [n for n, candidate in enumerate(actual) if not _difference(item, candidate, "", subset=True)]
         for item in expected
@@ -285,7 +285,7 @@ JSON_KINDS: Final = (
 
 
 def _question_of(subject: Subject) -> str:
-    """Return the question of a case, with its media: a text, that under ``question``, or else the input as JSON."""
+    """The question of a case for a judged check: text, the field ``question``, or the input as JSON; with media."""
     value = subject.case.input
     if isinstance(value, Mapping) and isinstance(value.get("question"), str):
         return text_with_media(value["question"], value)
@@ -303,7 +303,7 @@ def _question(mode: Mode, subject: Subject, more: Mapping[str, str]) -> Question
 
 @dataclass(frozen=True)
 class Criterion:
-    """A test whether an answer meets a criterion.
+    """The test of the check ``judge``: an answer meets a criterion.
 
     Attributes:
         text: The criterion, in the user's words.
@@ -329,7 +329,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Graded:
-    """A test whether an answer reaches the pass mark of a rubric.
+    """The test of the check ``rubric``: an answer reaches the pass mark of a rubric.
 
     Attributes:
         rubric: Criteria, levels and pass mark.
@@ -360,7 +360,7 @@ JUDGED_KINDS: Final = (
 
 @dataclass(frozen=True)
 class Most:
-    """A limit in its mapping form.
+    """A maximum of latency or cost in its mapping form, for checks such as ``latency_s``.
 
     Attributes:
         max: The most that is allowed.
@@ -448,7 +448,7 @@ def kind_of_function(function: Callable[..., Any] | CheckKind, name: str = "") -
 
 @dataclass(frozen=True)
 class _Function:
-    """A user's function as what prepares tests.
+    """A user's function of an answer as a check kind, which prepares its test.
 
     Attributes:
         function: The function.
@@ -470,7 +470,7 @@ class _Function:
 
 
 def _outcome(returned: Any) -> CheckOutcome:
-    """The finding of a user's function."""
+    """The result of a check from what a user's function returned."""
     met, evidence = (
         returned if isinstance(returned, tuple) and len(returned) == len(CheckOutcome._fields) else (returned, "")
     )

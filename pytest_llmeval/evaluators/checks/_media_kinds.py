@@ -19,7 +19,7 @@ from pytest_llmeval.evaluators.checks._check import (
 
 @dataclass(frozen=True)
 class ImageSize:
-    """Options of ``image_size``, in pixels.
+    """The options of the check ``image_size``, in pixels.
 
     Attributes:
         width: What it must be.
@@ -63,7 +63,7 @@ class ImageSize:
 
 
 def _medium(subject: Subject) -> Mapping[str, Any]:
-    """Return the form of the medium that the part is.
+    """The data of the image, sound or document that a check reads in an answer.
 
     Raises:
         UnreadableError: It is none.
@@ -112,7 +112,7 @@ def _same_bytes(_argument: None) -> CheckTest:
 
 
 def _expected_media(case: Case) -> Sequence[Mapping[str, Any]]:
-    """Return the media of which the answer may be any.
+    """The media that a case accepts as its answer.
 
     Raises:
         CheckError: None are expected.

@@ -38,7 +38,7 @@ Path = tuple[str | int, ...]
 
 
 class Host(Protocol):
-    """The file or call that the entries come from: validates values and collects faults."""
+    """The suite file or call that check entries come from: validates values and collects faults."""
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """Return a value of a type; ``None`` where it has faults, which are kept."""
@@ -55,7 +55,7 @@ class Host(Protocol):
 
 @dataclass
 class Unlocated:
-    """A host for entries that are given in Python: faults have paths and no lines.
+    """The host of check entries that are given in Python: faults have paths and no lines.
 
     Attributes:
         faults: Those found.
@@ -98,12 +98,12 @@ class Unlocated:
 
 
 class _Refused(Exception):  # noqa: N818 (no error: it ends the reading of one entry, whose fault is kept)
-    """An entry has a fault."""
+    """An entry of a check has a fault."""
 
 
 @dataclass
 class CheckReader:
-    """Reads checks. Entries, and lists of them, that stand in several cases are read once.
+    """Reads the check entries of suites and cases. Those that stand in several cases are read once.
 
     Attributes:
         kinds: Name to kind.
@@ -300,17 +300,17 @@ class CheckReader:
 
 
 def _key(entry: Any) -> str | None:
-    """Return a text that equal entries share; ``None`` for what is no JSON data, such as an object of the user's."""
+    """The key by which equal check entries are read once; ``None`` for what is not JSON data."""
     return json.dumps(entry) if is_json(entry) else None
 
 
 def _digest(schema: Any) -> str:
-    """The digest of a schema's content: runs by another schema are not comparable."""
+    """The digest of a check's JSON Schema: runs with different schemas are not comparable."""
     return f"sha256:{sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:32]}"
 
 
 def _replaced(entry: Any, path: Path, value: str) -> Any:
-    """Return an entry with another value at a place."""
+    """A check entry with another value at a path."""
     if not path:
         return value
     inside = _replaced(entry[path[0]], path[1:], value)

@@ -37,7 +37,7 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True)
 class Levenshtein:
-    """Options of ``levenshtein``.
+    """The options of the check ``levenshtein``.
 
     Attributes:
         to: What the answer is compared with.
@@ -87,7 +87,7 @@ def _search_texts(values: Text | Sequence[Text], fold: Callable[[Text], str]) ->
 
 
 def _is_read_as(value: Text, subject: Subject) -> bool:
-    """Whether a text, such as ``"1.50"``, is that of the object that was returned."""
+    """Whether a check's text, such as ``"1.50"``, denotes the typed object that the target returned."""
     form = subject.expectation(value)
     return form is not value and bool(form == subject.value)
 
@@ -152,7 +152,7 @@ def _containing_check(values: Text | tuple[Text, ...], *, ignore_case: bool, nee
 
 
 def _first(needles: Sequence[str], text: str) -> str:
-    """The first of some texts that another contains, with its position."""
+    """The first of a check's texts that an answer contains, with its position."""
     needle = next(text_sought for text_sought in needles if text_sought in text)
     return f"{quoted(needle)} at character {text.index(needle) + 1}"
 
@@ -258,7 +258,7 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True)
 class SpanPattern:
-    """A pattern of spans, with limits on their number and duration.
+    """The options of the check ``span``: a pattern of trace spans, with limits on number and duration.
 
     Attributes:
         name: Pattern of names, as of a shell; capitals matter.
@@ -351,7 +351,7 @@ def _span_name(span: Mapping[str, Any]) -> str:
 
 
 def _span_summary(matches: list[Mapping[str, Any]], spans: list[Mapping[str, Any]]) -> Callable[[], str]:
-    """Return a function that lists the matching spans, or else the names of all spans."""
+    """The function that lists the matching spans of a trace, or else all names, for the check ``span``."""
 
     def summary() -> str:
         if matches:
@@ -365,7 +365,7 @@ def _span_summary(matches: list[Mapping[str, Any]], spans: list[Mapping[str, Any
 
 @dataclass(frozen=True)
 class CallPattern:
-    """A pattern of tool calls.
+    """The pattern of tool calls in the check ``tool_call``.
 
     Attributes:
         name: Pattern of names, as of a shell; capitals matter.
@@ -398,7 +398,7 @@ class CallPattern:
 
 @dataclass(frozen=True)
 class CountedCalls(CallPattern):
-    """A pattern of tool calls, with limits on their number and order.
+    """The options of the check ``tool_call``: a pattern, with limits on number and order.
 
     Attributes:
         min: Least number of calls.
@@ -442,7 +442,7 @@ def _tool_call(pattern: str | CountedCalls) -> CheckTest:
 
 
 def _calls(subject: Subject) -> list[ToolCall]:
-    """Return the tool calls of a prediction, from its calls or else its messages.
+    """The tool calls of a prediction, from its calls or else its messages.
 
     Raises:
         CheckError: It has neither, or a call cannot be read.

@@ -285,7 +285,7 @@ def _key(level: float) -> str:
 
 
 def level_of(score: float, levels: Sequence[float]) -> float:
-    """Return the level nearest to a score; of two equally near ones the lower."""
+    """The level nearest to a judge's or person's score; of two equally near ones the lower."""
     return min(levels, key=lambda level: (round(abs(score - level), _TIE), level))
 
 
@@ -308,7 +308,7 @@ def pair_moments(judge: float, people: float) -> dict[str, float]:
 
 
 def pearson(sums: Sums) -> FloatArray:
-    """Return the correlation of judge and people in [-1, 1]; NaN where either side does not vary (Pearson 1895)."""
+    """Pearson's correlation of judge and people in [-1, 1]; NaN where either side does not vary (Pearson 1895)."""
     import numpy as np
 
     spread = spread_of(sums["pairs"], sums["x"], sums["xx"]) * spread_of(sums["pairs"], sums["y"], sums["yy"])
@@ -316,7 +316,7 @@ def pearson(sums: Sums) -> FloatArray:
 
 
 def missing_rates(positive: float) -> dict[str, str]:
-    """Return the rates in which an answer has no part, each with the reason."""
+    """The rates of agreement with people in which an answer has no part, each with the reason."""
     absent = {"tpr": "no positive label"} if positive <= 0 else {"tnr": "no negative label"} if positive >= 1 else {}
     return {**absent, "balanced_accuracy": _NEEDS_BOTH}
 
@@ -327,7 +327,7 @@ _WORST = 0.5
 
 
 def _labels_needed(rate: float) -> int:
-    """The number of labels of a kind that brings the 95 % interval of a rate to `_PRECISION` on either side.
+    """The number of human labels that brings the 95 % interval of a judge's rate to `_PRECISION` on either side.
 
     The rate is taken nearer to 1/2 by as much, since it may be.
     """
@@ -361,7 +361,7 @@ def rates_basis(sums: Sums) -> dict[str, Basis]:
 
 
 def judge_rates(answers: Iterable[tuple[float, float]]) -> dict[str, tuple[float, Basis]]:
-    """Return the rates at which a yes/no judge agrees with people, each with what it rests on.
+    """The rates at which a yes/no judge agrees with people, each with the labels that it rests on.
 
     Args:
         answers: For each answer, 1 if the judge takes it for right, else 0, and the share of people who do.

@@ -492,7 +492,7 @@ def _mode_version(mode: Mode | None) -> str:
 
 
 def optional_fields(name: str) -> frozenset[str]:
-    """Return the fields of a mode, ``rubric`` included, that a question may lack."""
+    """The fields of a judge mode, ``rubric`` included, that a question may lack."""
     return frozenset(read_mode_file(name).get("optional", ()))
 
 
@@ -500,7 +500,7 @@ _HIGHEST: Final = 9
 
 
 def levels_fault(levels: Sequence[float]) -> str | None:
-    """Say why the scores of a mode have no expected value: each must be one token."""
+    """The reason why a judge mode's scores have no expected value: each must be one token."""
     if all(level.is_integer() and 0 <= level <= _HIGHEST for level in levels):
         return None
     return f"expected a score of whole numbers from 0 to {_HIGHEST} (integer: true), each of which is one token"
@@ -511,5 +511,5 @@ GRADES: Final = ReplyForm({"reasoning": "text", "score": ReplyField(min=1, max=5
 
 
 def numbered_steps(steps: Sequence[str]) -> str:
-    """Return steps as the judge is shown them, one a line."""
+    """The steps of a judge's criteria as its prompt shows them, one a line."""
     return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps, 1))

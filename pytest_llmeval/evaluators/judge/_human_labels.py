@@ -106,7 +106,7 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
 
 def share_of(scale: LabelScale, label: str | int) -> float:
-    """Return a label as a number from 0 (worst) to 1.
+    """A human label as a number from 0 (worst) to 1.
 
     >>> share_of("yesno", "yes"), share_of("1-5", 4)
     (1.0, 0.75)
@@ -116,7 +116,7 @@ def share_of(scale: LabelScale, label: str | int) -> float:
 
 
 def _label(row: Any) -> HumanLabel:
-    """Return the label of a line.
+    """The human label in a line of a JSON Lines file.
 
     Raises:
         ValueError: It is none.
@@ -156,7 +156,7 @@ _ROUNDING = 1e-9
 
 
 def is_stale(expected: Any, answer: Any) -> bool:
-    """Whether labels are of another answer than this; those that name none are taken for it."""
+    """Whether human labels are of another answer than this; those that name none count for it."""
     if not PeopleScores.are_in(expected) or expected.get(_ANSWER) is None:
         return False
     named = expected[_ANSWER]
@@ -165,7 +165,7 @@ def is_stale(expected: Any, answer: Any) -> bool:
 
 
 def people_of(expected: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the scores of all people; one score represents a list of it."""
+    """The scores that people gave an answer; a single score counts as a list of it."""
     human = expected.get("human")
     return human if isinstance(human, list) else [human]
 
@@ -226,7 +226,7 @@ class PeopleScores(NamedTuple):
 
 
 class HumanLabels:
-    """The labels of files, by what they are of."""
+    """The human labels of files, by question and answer."""
 
     def __init__(self, labels: Iterable[HumanLabel]) -> None:
         self._by_answer: dict[tuple[str, str], list[HumanLabel]] = {}
@@ -295,17 +295,17 @@ class HumanLabels:
 
 
 def weight_counts(weight: float) -> dict[str, float]:
-    """Count by how much a case represents more than itself; nothing where it does not."""
+    """The counts of a labelled case's weight beyond 1, where answers were sampled for labels; none at weight 1."""
     return {} if weight == 1 else {_OVER: weight - 1, _OVER_SQUARE: weight**2 - 1}
 
 
 def _labels_weight(sums: Sums) -> FloatArray:
-    """The number of cases that the labelled ones represent."""
+    """The number of cases that the cases with human labels represent."""
     return sums["labelled"] + sums[_OVER]
 
 
 def _missing_weight(sums: Sums) -> FloatArray:
-    """The number of cases that those represent whose labels are of other answers."""
+    """The number of cases represented by chosen ones whose human labels are of other answers."""
     return sums["stale"] + sums[_STALE_OVER]
 
 
@@ -334,7 +334,7 @@ def corrected_mean(sums: Sums, total: str, excess: str) -> FloatArray:
 
 
 def excess_counts(name: str, judge: float, people: float, weight: float = 1.0) -> dict[str, float]:
-    """Count what people add to the score of a judge, and how that goes with the score.
+    """The counts for correcting a judge's score by human labels: what people add, and how it goes with the score.
 
     Args:
         name: Of the counts.
@@ -352,7 +352,7 @@ def excess_counts(name: str, judge: float, people: float, weight: float = 1.0) -
 
 
 def missing_counts(scores: Mapping[str, float], weight: float) -> dict[str, float]:
-    """Count a chosen case whose labels are of another answer.
+    """The counts of a chosen case whose human labels are of another answer.
 
     Args:
         scores: Name of the counts of `excess_counts` to the judge's score of this answer, from 0 to 1.
@@ -396,7 +396,7 @@ def corrected_basis(sums: Sums) -> Basis:
 
 
 def unseen_errors(error: float, labels: float) -> float:
-    """Return the standard deviation of what so few labels cannot have shown; see `corrected_basis`.
+    """The standard deviation of judge errors that so few labels cannot have shown; see `corrected_basis`.
 
     Args:
         error: The size of an error.

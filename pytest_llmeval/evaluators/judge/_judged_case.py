@@ -30,7 +30,7 @@ _ABSENT = {"reference": "no expected answer", **{name: f"no {name}" for name in 
 
 @dataclass(frozen=True, slots=True)
 class CaseTexts:
-    """The texts of one case.
+    """The texts of one case that a judge is shown.
 
     Attributes:
         by_field: Field name to text; what the case lacks is absent.
@@ -88,7 +88,7 @@ def _subject(value: Any, key: str) -> str | None:
 
 
 def _reference(expected: Any) -> tuple[dict[str, str], str | None]:
-    """Return the right answer, several as a list; blank ones are none."""
+    """The right answer that a judge is shown, several as a list; blank ones are none."""
     references = as_references(expected)
     if references is None and any(media_in(expected)):
         return {"reference": json_text(expected)}, None
@@ -102,14 +102,14 @@ def _reference(expected: Any) -> tuple[dict[str, str], str | None]:
 
 
 def _answer(prediction: Any) -> tuple[dict[str, str], str | None]:
-    """Return the answer; lists and objects are shown as JSON, null and nothing as the empty answer."""
+    """The answer that a judge is shown: lists and objects as JSON, null and nothing as the empty answer."""
     if prediction is None or prediction is MISSING:
         return {"answer": ""}, f"found {describe_found(prediction)}, expected an answer"
     return {"answer": json_text(prediction)}, None
 
 
 def _trajectory(case: Case) -> tuple[dict[str, str], str | None]:
-    """Return the steps of an agent, numbered, one a line: its messages, or its calls of tools and the answer."""
+    """The steps of an agent that a judge is shown, numbered: its messages, or its tool calls and the answer."""
     steps = case.prediction if isinstance(case.prediction, list) else case.parts.get("messages")
     if not isinstance(steps, list):
         steps = case.parts.get("tool_calls")
@@ -123,7 +123,7 @@ def _trajectory(case: Case) -> tuple[dict[str, str], str | None]:
 
 
 def _gold(expected: Any) -> tuple[dict[str, str], str | None]:
-    """The text that people wrote: of ``{verdict, justification, evidence_sources}`` the justification."""
+    """The human explanation that a judge is shown: the justification of ``expected``, or its text."""
     if expected is None:
         return {}, None
     if isinstance(expected, Mapping):
@@ -135,7 +135,7 @@ def _gold(expected: Any) -> tuple[dict[str, str], str | None]:
 
 
 def _explanation(prediction: Any) -> tuple[dict[str, str], str | None]:
-    """Return the parts of ``{verdict, justification, evidence_sources}``; a text is the justification."""
+    """The explanation that a judge grades: verdict, justification and sources; a text is the justification."""
     parts = _parts(prediction) if isinstance(prediction, Mapping) else {}
     text = as_text(prediction)
     if text is not None:
@@ -154,7 +154,7 @@ def _parts(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 class EvidenceSource(Struct, frozen=True):
-    """A piece of evidence.
+    """A piece of evidence that an explanation cites.
 
     Attributes:
         text: What it is known by: its content, or its address where it has no content.
@@ -217,7 +217,7 @@ _TRUTH: Final = ("expected", "reference")
 
 
 def prompt_texts(case: Case, names: Iterable[str], file: str) -> CaseTexts:
-    """Return the texts that a prompt names.
+    """The texts of a case that a user's judge prompt names.
 
     Args:
         case: The case.
@@ -330,7 +330,7 @@ class JudgedCase:
 
 
 def reason_lines(details: Mapping[str, Any]) -> list[str]:
-    """Return the reasons of a judge, the defects that it found, and what else it replied, as lines."""
+    """The lines about a judge's reply: its reasons, the defects that it found, and other fields."""
     flags = [f"defects: {listed(flags)}"] if (flags := details.get("flags")) else []
     others = [f"{name}: {as_line(value)}" for name, value in details.get("reply", {}).items()]
     reasons = juror_lines(details["jurors"]) if "jurors" in details else filter(None, [details.get("reasoning")])
@@ -338,7 +338,7 @@ def reason_lines(details: Mapping[str, Any]) -> list[str]:
 
 
 def defect_counts(details: Mapping[str, Any]) -> dict[str, float]:
-    """Count the defects of an explanation that a verdict finds, and those of which it says nothing."""
+    """The counts of an explanation's defects that a judge found, and of those that its reply does not name."""
     unnamed = details.get(UNNAMED_DEFECTS, ())
     return {f"defect.{flag}": float(bool(details.get(flag))) for flag in FLAGS if flag not in unnamed} | {
         f"defect.{flag}.unnamed": 1.0 for flag in unnamed
@@ -346,10 +346,10 @@ def defect_counts(details: Mapping[str, Any]) -> dict[str, float]:
 
 
 def unnamed_defects(details: Mapping[str, Any]) -> dict[str, str]:
-    """Return metric to reason for the defects of which a verdict says nothing: they are neither found nor absent."""
+    """The reasons, by metric, for an explanation's defects that a judge's reply does not name."""
     return {f"defect[{flag}]": "the judge did not say" for flag in details.get(UNNAMED_DEFECTS, ())}
 
 
 def defect_rates(sums: Sums, judged: FloatArray) -> dict[str, FloatArray]:
-    """Return the share of explanations that have each defect, of those of which a judge says whether they have it."""
+    """The share of explanations with each defect, among those whose judge says whether they have it."""
     return {f"defect[{flag}]": ratio(sums[f"defect.{flag}"], judged - sums[f"defect.{flag}.unnamed"]) for flag in FLAGS}

@@ -169,7 +169,7 @@ def with_audit(
     verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
     again: "Callable[[Sequence[Sequence[Verdict | LlmevalError]]], Observation | Exception]",
 ) -> Observation | Exception:
-    """Return an observation with what the large judge of a cascade adds to it, if the case is audited.
+    """The observation of an audited case with what the large judge of a cascade adds to it.
 
     Args:
         observation: By the verdicts of the cascade.
@@ -281,14 +281,14 @@ class Cascaded(WrappedEvaluator):
 
 
 def _span(metric: Metric) -> float:
-    """Return the largest error of a case. A few small ones say nothing about rare large ones."""
+    """The largest error of a cascade in a case's metric; a few small errors say nothing about rare large ones."""
     if metric.per_case is not None:
         return metric.per_case
     return 1.0 if metric.low is None or metric.high is None else metric.high - metric.low
 
 
 def _counts_of(sums: Sums) -> Sums:
-    """Return the counts of the evaluator that measures."""
+    """The counts of the evaluator that a cascade wraps, without the cascade's own."""
     own = {name: column for name, column in sums.items() if not name.startswith(_COUNTS)}
     return Sums(own, sums.length, sums.metrics)
 

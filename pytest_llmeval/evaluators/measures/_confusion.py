@@ -21,7 +21,7 @@ MERGED = "true"
 
 
 def merged(cells: Mapping[tuple[str, str], Any], chosen: Callable[[str], bool]) -> dict[tuple[str, str], Any]:
-    """Merge all chosen labels into the label `MERGED`, and all others into `NO_LABEL`."""
+    """Merge all chosen labels of a confusion matrix into `MERGED`, and all others into `NO_LABEL`."""
     out: dict[tuple[str, str], Any] = {}
     for (gold, predicted), value in cells.items():
         cell = (MERGED if chosen(gold) else NO_LABEL, MERGED if chosen(predicted) else NO_LABEL)
@@ -116,7 +116,7 @@ class Margins:
 
 
 def ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Return the column ``part / whole`` of a metric, NaN where `whole` is 0."""
+    """The ratio of two columns of counts as a metric, NaN where `whole` is 0."""
     import numpy as np
 
     out: FloatArray = np.full(np.shape(whole), np.nan)
@@ -184,7 +184,7 @@ _ROUNDING = 1e-12
 
 
 def unit_moments(values: Sequence[float]) -> dict[str, float]:
-    """The sums for Krippendorff's alpha of one unit: the scores that raters gave it, two or more."""
+    """The sums for Krippendorff's alpha of one judged unit: the scores that raters gave it, two or more."""
     total, squares = sum(values), sum(value * value for value in values)
     differences = sum((left - right) ** 2 for left in values for right in values)
     return {
@@ -196,7 +196,7 @@ def unit_moments(values: Sequence[float]) -> dict[str, float]:
 
 
 def spread_of(count: FloatArray, total: FloatArray, squares: FloatArray) -> FloatArray:
-    """Return ``count * squares - total ** 2``, exactly 0 where only rounding keeps it from 0."""
+    """The spread of scores, ``count * squares - total ** 2``, for correlations; 0 where only rounding differs."""
     import numpy as np
 
     spread = count * squares - total * total
@@ -254,7 +254,7 @@ _HIT, _SQUARE = "_hit", "_square"
 
 
 def rate_counts(judge: float, positive: float, weight: float = 1.0) -> dict[str, float]:
-    """Count an answer that a judge and people labelled.
+    """The counts of an answer that a judge and people labelled, for the judge's true rates.
 
     Args:
         judge: 1 if the judge takes it for right, else 0; of repeats, their mean.
@@ -269,13 +269,13 @@ def rate_counts(judge: float, positive: float, weight: float = 1.0) -> dict[str,
 
 
 def rates(sums: Sums) -> dict[str, FloatArray]:
-    """Return the true positive rate, the true negative rate and their mean; not finite without labels of the kind."""
+    """The judge's true positive rate, true negative rate and their mean; not finite without labels of the kind."""
     tpr, tnr = (ratio(sums[side + _HIT], sums[side]) for side in SIDES.values())
     return {"tpr": tpr, "tnr": tnr, "balanced_accuracy": (tpr + tnr) / 2}
 
 
 def labels_worth(sums: Sums, side: str) -> float:
-    """The number of equal labels that carry as much weight as the labels of a side.
+    """The number of equally weighted human labels that a side's labels are worth.
 
     Args:
         sums: One row.
@@ -286,12 +286,12 @@ def labels_worth(sums: Sums, side: str) -> float:
 
 
 def unseen_error(labels: float) -> float:
-    """Return the standard deviation of errors that so few labels cannot have shown (Bonett and Price 2012)."""
+    """The standard deviation of judge errors that so few labels cannot have shown (Bonett and Price 2012)."""
     return math.sqrt(2 / labels / (labels + 2)) if labels else 0.0
 
 
 def share_by_rates(sums: Sums) -> FloatArray:
-    """Return the share of right answers among those without labels: that of the judge, corrected by its rates.
+    """The share of right answers among those without labels: the judge's share, corrected by its rates.
 
     Not finite for a judge that is no better than chance (Rogan and Gladen 1978).
     """
@@ -304,7 +304,7 @@ def share_by_rates(sums: Sums) -> FloatArray:
 
 
 def share_basis(sums: Sums) -> Basis:
-    """The number of cases on which a share by rates rests, with the interval of Lang and Reiczigel (2014).
+    """The number of cases on which a judge-corrected share rests, with the interval of Lang and Reiczigel (2014).
 
     Args:
         sums: One row.

@@ -17,7 +17,7 @@ _SHORT = 32
 
 
 def number_tokens(left: Sequence[str], right: Sequence[str]) -> tuple[list[int], list[int], int]:
-    """Replace tokens by small numbers, equal tokens by equal ones.
+    """Replace the tokens of an answer and a reference by small numbers, equal tokens by equal ones.
 
     Returns:
         Both sides as numbers, and how many different tokens there are.
@@ -29,7 +29,7 @@ def number_tokens(left: Sequence[str], right: Sequence[str]) -> tuple[list[int],
 
 
 def shared_count(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
-    """Return the size of the intersection of two multisets.
+    """The number of tokens that two texts share: the size of the intersection of two multisets.
 
     Example:
         >>> shared_count("aab", "aaac")
@@ -73,7 +73,7 @@ def _shared_count_of_few(left: Sequence[Hashable], right: Sequence[Hashable]) ->
 
 
 def shared_ngrams(left: Sequence[int], right: Sequence[int], size: int, longest: int) -> list[int]:
-    """Count the n-grams that two lists share (clipped counts), for n from 1 to `longest`.
+    """The numbers of n-grams that two texts share (clipped counts), for n from 1 to `longest`.
 
     Args:
         left: Token numbers, each below `size`.
@@ -112,7 +112,7 @@ def token_f1(prediction: Sequence[str], reference: Sequence[str]) -> float:
 
 
 def harmonic_mean(precision: float, recall: float) -> float:
-    """Return 2PR / (P + R), and 0 where both are 0."""
+    """The F1 of precision and recall, 2PR / (P + R), and 0 where both are 0."""
     total = precision + recall
     return 2 * precision * recall / total if total > 0 else 0.0
 
@@ -266,7 +266,7 @@ def _installed_wordnet() -> Any:
 
 @contextmanager
 def _readable(root: Any) -> Iterator[None]:
-    """Let NLTK read one folder while its files are opened.
+    """Let NLTK read WordNet's folder while its files are opened.
 
     NLTK refuses folders outside ``nltk.data.path``; adding one there marks it as trusted, and
     the files stay open afterwards.

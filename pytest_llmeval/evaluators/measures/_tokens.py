@@ -28,7 +28,7 @@ _KINDS = str.maketrans({**{chr(code): "c" for code in range(128)}, **dict.fromke
 
 
 def _by_ending(*rules: tuple[str, Iterable[str]]) -> _Rules:
-    """Return rules by the last two letters of their suffixes, in order.
+    """The suffix rules of Porter's stemmer by the last two letters of their suffixes, in order.
 
     Args:
         rules: Replacements, each with its suffixes.
@@ -51,7 +51,7 @@ _STEP_4 = _by_ending(
 
 
 def stem(word: str) -> str:
-    """Return the stem of a word of at least three lower-case ASCII letters or digits."""
+    """The Porter stem of a word of at least three lower-case ASCII letters or digits."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     # Looking at the ending first spares most words most of the calls.
@@ -106,7 +106,7 @@ def _without_participle(word: str) -> str:
 
 
 def _infinitive(base: str) -> str:
-    """Return the infinitive of what is left of a participle, as far as rules tell it: hoping, hopping."""
+    """The infinitive of what is left of a participle, as far as Porter's rules tell it: hoping, hopping."""
     shape = _word_shape(base)
     if base[-2:] in ("at", "bl", "iz"):
         return base + "e"
@@ -116,7 +116,7 @@ def _infinitive(base: str) -> str:
 
 
 def _is_short(word: str, shape: str) -> bool:
-    """Whether a word ends in consonant, vowel, consonant other than w, x and y, or is vowel and consonant."""
+    """Whether a word is short for Porter's stemmer: it ends as ``hop``, though not in w, x or y, or is like ``at``."""
     return (shape[-3:] == "cvc" and word[-1] not in "wxy") or shape == "vc"
 
 
@@ -132,7 +132,7 @@ def _step_2(word: str) -> str:
 
 
 def _replaced(word: str, rules: _Rules, least: int) -> str:
-    """Replace the suffix of the first rule that fits, if the measure of what is before it is large enough."""
+    """A word with the suffix of the first of Porter's rules that fits replaced, if enough stands before it."""
     for suffix, replacement in rules.get(word[-2:], ()):
         if word.endswith(suffix):
             base = word[: -len(suffix)]
@@ -171,7 +171,7 @@ _ZERO_WIDTH_SPACE = 0x200B
 
 @cache
 def _character() -> re.Pattern[str]:
-    """The pattern of one character; texts in other scripts need not wait until it is compiled."""
+    """The pattern of one East Asian character; texts in other scripts need not wait until it is compiled."""
     return re.compile(_CHARACTERS)
 
 
@@ -369,7 +369,7 @@ def _is_plain(chunk: str) -> bool:
 
 
 def _simple(shape: re.Pattern[str], chunk: str) -> tuple[str, ...]:
-    """Return the tokens of a word with its clitic and punctuation; nothing where a further rule may apply."""
+    """The Treebank tokens of a word with its clitic and punctuation; nothing where a further rule may apply."""
     if _is_plain(chunk):
         return (chunk,)
     match = shape.fullmatch(chunk)
@@ -395,7 +395,7 @@ _MOST_CHUNKS = 1 << 16
 
 
 class Tokenizer(Struct, frozen=True):
-    """The word rule of each metric.
+    """The word rules of a tokenizer, one for each text metric.
 
     Attributes:
         name: As in options and signatures.
@@ -580,7 +580,7 @@ def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_end(text: str, start: int, end: re.Match[str]) -> bool:
-    """Whether marks that may end a sentence do so."""
+    """Whether marks that may end a sentence of an answer do so."""
     if _ENDS_ANYWHERE.search(end["stop"]):
         return True
     if _GOES_ON.match(text, end.end()):
