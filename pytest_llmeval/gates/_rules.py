@@ -244,7 +244,7 @@ def _judge_gate(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> Gate
 
 
 def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
-    """Judge a change gate by its adjusted p-values; of several groups, the worst gives the reason."""
+    """Judge a change gate by its adjusted p-values; of several groups, one that fails or is undecided decides."""
     gate = finding.gate
     if not finding.examined:
         return gate.result(finding.outcome, finding.value, finding.reason)

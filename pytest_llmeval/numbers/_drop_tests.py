@@ -626,7 +626,7 @@ def _permutation(question: DropQuestion) -> Tails:
 
 
 def _exchange_counts(question: DropQuestion) -> tuple[float, FloatArray]:
-    """Test a gate's drop by exchanging the counts of cases, for metrics that are formulas over summed counts."""
+    """Return a gate's drop, and its drops with the counts of random cases exchanged, for a permutation test."""
     import numpy as np
 
     pairing, _, name, statistic = question[:4]

@@ -218,7 +218,7 @@ def made_up_tail(data: Estimate, metric: Metric) -> float:
 
 
 def _rises(pool: Sequence[FarChanges]) -> float:
-    """Return the share of units that rise by luck, estimated over several gates' far changes."""
+    """Return the share of units that rise by luck, estimated from the far changes of one or more gate tests."""
     return (sum(changes.better for changes in pool) + _PRIOR_RISES) / (
         sum(changes.units for changes in pool) + 2 * _PRIOR_RISES
     )
