@@ -32,11 +32,12 @@ def as_prediction(value: Any) -> Any:
 
 
 def _names(value: Any) -> list[tuple[str, str]]:
-    """Return package and name of the classes of a value: libraries are not imported to recognise their results."""
+    """Package and class names of an agent library's result, known without importing the library."""
     return [(base.__module__.partition(".")[0], base.__name__) for base in type(value).__mro__]
 
 
 def _of_pydantic_ai(result: Any) -> dict[str, Any]:
+    """The prediction in the result of a pydantic-ai agent's run."""
     usage = result.usage() if callable(result.usage) else result.usage
     rows = []
     for message in json.loads(result.all_messages_json()):
@@ -60,6 +61,7 @@ def _of_pydantic_ai(result: Any) -> dict[str, Any]:
 
 
 def _of_response(response: Any) -> dict[str, Any]:
+    """The prediction in a response of OpenAI's Responses API."""
     data = response.model_dump(mode="json", warnings=False)
     calls = messages_of({"role": "assistant", "content": [item for item in data["output"] if "name" in item]})
     answer = getattr(response, "output_parsed", None)
@@ -72,7 +74,7 @@ def _of_response(response: Any) -> dict[str, Any]:
 
 
 def _outcome_of_mcp(output: Sequence[Mapping[str, Any]], call: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of a remote tool's call, which its own item of a response has."""
+    """The result or error of a remote MCP tool's call, from the matching item of an OpenAI response."""
     known = (
         output_item
         for output_item in output
@@ -85,6 +87,7 @@ def _outcome_of_mcp(output: Sequence[Mapping[str, Any]], call: Mapping[str, Any]
 
 
 def _of_completion(completion: Any) -> dict[str, Any]:
+    """The prediction in a chat completion of OpenAI's SDK."""
     data = completion.model_dump(mode="json", warnings=False)
     message = completion.choices[0].message
     answer = getattr(message, "parsed", None)
@@ -97,6 +100,7 @@ def _of_completion(completion: Any) -> dict[str, Any]:
 
 
 def _of_langgraph(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The prediction in the final state of a LangGraph graph."""
     rows = [message.model_dump(mode="json", warnings=False) for message in state["messages"]]
     messages = messages_of(rows)
     replies = [message["content"] for message in messages if message["role"] == "assistant" and "content" in message]
@@ -115,6 +119,7 @@ def _of_langgraph(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_agents(result: Any) -> dict[str, Any]:
+    """The prediction in the result of a run of OpenAI's Agents SDK."""
     messages = messages_of([_as_message(item) for item in result.to_input_list()])
     usage = result.context_wrapper.usage
     return {
@@ -126,7 +131,7 @@ def _of_agents(result: Any) -> dict[str, Any]:
 
 
 def _as_message(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an item of OpenAI's responses as a message."""
+    """Convert an item of an OpenAI Responses conversation to a raw message."""
     if item.get("type") == "function_call_output":
         return {"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}
     call = {**item, "id": item.get("call_id")}
@@ -134,6 +139,7 @@ def _as_message(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _calls(messages: Sequence[AgentMessage]) -> list[dict[str, Any]]:
+    """The tool calls of a conversation, each joined with the tool message that has its id."""
     results = {
         message["tool_call_id"]: {"result": message["content"], **_failure(message)}
         for message in messages
@@ -144,6 +150,7 @@ def _calls(messages: Sequence[AgentMessage]) -> list[dict[str, Any]]:
 
 
 def _usage(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The token usage of an OpenAI reply, with its model."""
     return {**(data.get("usage") or {}), "model": data["model"]}
 
 
@@ -160,7 +167,7 @@ _ROLES: Final = {"human": "user", "ai": "assistant", "model": "assistant", "func
 
 
 def messages_of(value: Any, role: str = "assistant") -> list[AgentMessage]:
-    """Return messages in one form.
+    """Convert the messages of any agent library or provider to the one form of predictions.
 
     Args:
         value: JSON data as a library has it: a list of messages, a message, the text of one, or JSON text of these.
@@ -170,6 +177,7 @@ def messages_of(value: Any, role: str = "assistant") -> list[AgentMessage]:
 
 
 def _messages(value: Any, role: str) -> Iterator[AgentMessage]:
+    """Yield the messages in any value that holds a conversation: text, JSON text, a list or a mapping."""
     value = parsed_text(value)
     if isinstance(value, Mapping):
         value = items_of(value) or value.get("messages", [value])
@@ -181,6 +189,7 @@ def _messages(value: Any, role: str) -> Iterator[AgentMessage]:
 
 
 def _message(data: Mapping[str, Any], role: str) -> Iterator[AgentMessage]:
+    """Yield the messages of a prediction that one raw message becomes; tool results are messages of their own."""
     data = as_mapping(data.get("kwargs")) or data  # of LangChain
     label = first_text(data, "role", "type") or role
     role = _ROLES.get(label, label)
@@ -214,23 +223,28 @@ _CALL_TYPES: Final = (
 
 
 def _type_of(part: Any) -> Any:
+    """The type of a part of a message's content, under the name that its agent library uses."""
     fields = as_mapping(part)
     return fields.get("type", fields.get("part_kind"))
 
 
 def _is_result(part: Any) -> bool:
+    """Whether a part of a message's content is the result of a tool."""
     return _type_of(part) in _RESULT_TYPES
 
 
 def _has_results(content: Any) -> bool:
+    """Whether a message's content holds results of tools."""
     return any(map(_is_result, items_of(content)))
 
 
 def _is_call(part: Any) -> bool:
+    """Whether a part of a message's content is a tool call."""
     return _type_of(part) in _CALL_TYPES
 
 
 def _result(part: Mapping[str, Any]) -> AgentMessage:
+    """Convert a tool result among the parts of a message to a tool message."""
     own = first_text(part, "id", "tool_call_id", "tool_use_id", "toolCallId")
     content = next((part[name] for name in ("response", "result", "output", "content") if name in part), None)
     typed = as_mapping(content)
@@ -243,12 +257,12 @@ def _result(part: Mapping[str, Any]) -> AgentMessage:
 
 
 def _failure(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the status of a tool that failed, as its result says; nothing of any other."""
+    """The error status of a failed tool call, from its raw result; empty for any other result."""
     return {"status": "error"} if result.get("is_error") is True or result.get("status") == "error" else {}
 
 
 def call_of(data: Any) -> dict[str, Any] | None:
-    """Return a call of a tool in one form; ``None`` where it has no name."""
+    """Convert a raw tool call of any library to the one form of predictions; ``None`` if it has no name."""
     data = as_mapping(data)
     data = as_mapping(data.get("tool_call")) or data  # of OpenInference
     inner = data.get("function", data)
@@ -267,7 +281,7 @@ def call_of(data: Any) -> dict[str, Any] | None:
 
 
 def parsed_text(value: Any) -> Any:
-    """Return the data of JSON text; other values unchanged."""
+    """Parse a value that agent libraries and traces store as JSON text; other values stay unchanged."""
     if as_text(value)[:1] not in ("[", "{", '"'):
         return value
     try:
@@ -277,7 +291,7 @@ def parsed_text(value: Any) -> Any:
 
 
 def items_of(value: Any) -> Iterable[Any]:
-    """Return the items of a list, or of a mapping by number; nothing for other values."""
+    """The items of a list, or of a mapping by number, in messages and traces; empty for other values."""
     if isinstance(value, list | tuple):
         return value
     if not isinstance(value, Mapping):
@@ -308,7 +322,7 @@ def _pieces(content: Any) -> Iterator[Any]:
 
 
 def _medium(part: Any) -> Any:
-    """Return the form of a medium, or a text that says why it has none; ``None`` for parts that are none."""
+    """The medium in a part of a message, or a text with the reason that it has none; ``None`` for other parts."""
     from pytest_llmeval.core import media_form
     from pytest_llmeval.exchange._media import medium_of, medium_part
 
@@ -322,7 +336,7 @@ def _medium(part: Any) -> Any:
 
 
 def _text_and_media(content: Any) -> Any:
-    """Return the text of a content; with media, a list of both in their order."""
+    """The text of a message's content; with media, a list of texts and media in their order."""
     pieces = list(_pieces(content))
     return "\n".join(pieces) if all(isinstance(piece, str) for piece in pieces) else pieces
 

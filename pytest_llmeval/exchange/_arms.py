@@ -144,7 +144,7 @@ def proofs(arm: JudgedSuite, base: JudgedSuite, metric: str) -> ProofCases:
 
 
 def proof_line(metric: str, name: str, by_proof: Mapping[str, Sequence[str]]) -> str:
-    """Return the line about the cases of an arm."""
+    """The line about an arm of an evaluation: how many of its cases discriminate, and why others do not."""
     total = sum(map(len, by_proof.values()))
     parts = [f"{len(by_proof['discriminates'])} of {counted(total, 'case')} discriminate"]
     for proof, ids in by_proof.items():
@@ -243,7 +243,7 @@ def _repeats_to_find(
 
 
 def _noise(records: Sequence[CaseRecord], metric: str) -> float | None:
-    """Return the variance that repeats leave in the score of a case; ``None`` if cases have no repeats."""
+    """The variance that repeats leave in the score of a case; ``None`` if cases have no repeats."""
     variances = []
     for record in records:
         spread = (record.repeats or {}).get("spread", {}).get(metric)

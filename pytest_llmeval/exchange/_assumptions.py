@@ -14,6 +14,7 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
 def _words(text: str) -> frozenset[str]:
+    """The words of a text as a set, for the lists of words in metric names."""
     return frozenset(text.split())
 
 
@@ -54,7 +55,7 @@ _FACTOR: Final = 10
 
 
 class Assumptions(Struct, frozen=True):
-    """What is assumed of the metrics of a suite.
+    """Assumed directions, gates and scales of a suite's metrics, where results do not state them.
 
     Attributes:
         falling: Metrics of which less is assumed to be better.
@@ -131,12 +132,13 @@ def assumptions(
 
 
 def _is_any(metric: str, words: frozenset[str]) -> bool:
+    """Whether a metric's name has a word of a list, and none that reverses its meaning."""
     parts = {part.lower() for part in _WORD.findall(metric)}
     return bool(parts & words) and not parts & _TURNING
 
 
 def _scores_of(rows: Iterable[ResultRow]) -> dict[str, dict[tuple[str, str, int], float]]:
-    """Return metric to the scores of cases."""
+    """The scores in result rows by metric, then by system, case and repeat."""
     scores: dict[str, dict[tuple[str, str, int], float]] = {}
     for row in rows:
         if row.score is not None:
@@ -145,7 +147,10 @@ def _scores_of(rows: Iterable[ResultRow]) -> dict[str, dict[tuple[str, str, int]
 
 
 def _differ(here: Iterable[float], there: Iterable[float]) -> bool:
-    """Whether one side lies in 0 to 1 and the other far outside, or one is many times as large."""
+    """Whether a metric's scores are on another scale than those of the baseline.
+
+    One side lies in 0 to 1 and the other far outside, or one is many times as large.
+    """
     least, most = sorted(max(map(abs, side)) for side in (here, there))
     if not most or most <= 1:
         return False
@@ -153,5 +158,6 @@ def _differ(here: Iterable[float], there: Iterable[float]) -> bool:
 
 
 def _extent(scores: Iterable[float]) -> str:
+    """The smallest and largest score of a metric as ``0..1``, for the sentence about its scales."""
     pick: Sequence[Callable[[Iterable[float]], float]] = (min, max)
     return "..".join(limit(extreme(scores)) for extreme in pick)

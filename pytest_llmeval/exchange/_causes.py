@@ -69,7 +69,7 @@ class Situation(Struct, frozen=True):
 
 
 class VerdictCause(NamedTuple):
-    """A cause of a verdict.
+    """A cause of a verdict on results, with its condition, its sentence and its next step.
 
     Attributes:
         holds: Whether it is one.
@@ -87,16 +87,19 @@ class VerdictCause(NamedTuple):
 
 
 def _suites(facts: Situation) -> str:
+    """The sentence for results whose suite is not that of the baseline."""
     here, there = facts.suites or ("", "")
     return f"the suite is {here!r} here and {there!r} in the baseline"
 
 
 def _cases(facts: Situation) -> str:
+    """The sentence for results that have no case in common with the baseline."""
     here, there = facts.cases or ("", "")
     return f"no case is in common: the first is {here!r} here and {there!r} in the baseline"
 
 
 def _gone(facts: Situation) -> str:
+    """The sentence for metrics of the baseline that the results lack."""
     gone, new = listed(facts.gone, _LISTED), listed(facts.new, _LISTED)
     verb = "is" if len(facts.gone) == 1 else "are"
     if facts.new and len(facts.gone) == len(facts.new):
@@ -105,6 +108,7 @@ def _gone(facts: Situation) -> str:
 
 
 def _measure_again(facts: Situation) -> str:
+    """The next step for metrics that the results lack: rename or measure them."""
     gone, new = listed(facts.gone, _LISTED), listed(facts.new, _LISTED)
     if facts.new and len(facts.gone) == len(facts.new):
         return f"call {new} as in the baseline, {gone}, if it is the same"
@@ -112,15 +116,18 @@ def _measure_again(facts: Situation) -> str:
 
 
 def _new(facts: Situation) -> str:
+    """The sentence for metrics that the baseline does not have."""
     return f"{listed(facts.new, _LISTED)} {'is' if len(facts.new) == 1 else 'are'} new: nothing to compare with yet"
 
 
 def _approve_new(facts: Situation) -> str:
+    """The next step for new metrics: approve them, or take them into the baseline."""
     names = listed(facts.new, _LISTED)
     return f"approve {names}: {facts.approving}" if facts.approving else f"take {names} into the baseline of later runs"
 
 
 def _again(facts: Situation) -> str:
+    """The next step for errored cases: run them again, with the tool's own command if it is known."""
     names = listed(map(repr, facts.errored), _LISTED)
     own = f": {facts.again.format(files=shlex.join(facts.files))}" if facts.again else ""
     return f"run the cases that errored again ({names}){own}"
@@ -193,7 +200,7 @@ _OPEN_STEPS: Final[Mapping[str, str]] = {
 
 
 def _ways_of(facts: Situation) -> list[str]:
-    """The ways to decide results that are undecided."""
+    """The next steps that can decide an undecided verdict on results: more cases, or another tolerance."""
     for pattern, step in _OPEN_STEPS.items():
         for reason in facts.reasons:
             if match := re.search(pattern, reason):
@@ -203,7 +210,7 @@ def _ways_of(facts: Situation) -> list[str]:
 
 
 def step_of(facts: Situation, outcome: str) -> str:
-    """Return the one next step.
+    """The one next step that ``llmeval gate`` prints below a verdict.
 
     Args:
         facts: The situation.

@@ -43,7 +43,7 @@ _INTRODUCTION = {
 
 
 def planned_files(suite: ImportedSuite) -> dict[str, str | bytes]:
-    """Return the files of a suite: path to text or content."""
+    """The files to write for an imported suite: path to text or content."""
     files = dict(suite.files)
     settings: dict[str, Any] = {"suite": suite.name, **suite.settings}
     if len(suite.cases) > _MOST_INLINE:
@@ -56,7 +56,7 @@ def planned_files(suite: ImportedSuite) -> dict[str, str | bytes]:
 
 
 def trial(suite: ImportedSuite, files: Mapping[str, str | bytes]) -> tuple[list[Fault], list[str]]:
-    """Read a suite as the text that is written, and try its expected answers as predictions.
+    """Load an imported suite from the text that is written, and try its expected answers as predictions.
 
     Args:
         suite: The suite.
@@ -76,7 +76,7 @@ def trial(suite: ImportedSuite, files: Mapping[str, str | bytes]) -> tuple[list[
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes], *, force: bool) -> None:
-    """Write files into a folder.
+    """Write the files of imported suites into a folder.
 
     Args:
         folder: It is made if it is not there.
@@ -104,7 +104,7 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], *, force: bool) 
 
 
 def yaml_text(data: Mapping[str, Any]) -> str:
-    """Return data as YAML that the loader of suite files reads back unchanged."""
+    """The YAML of an imported suite, which the loader of suite files reads back unchanged."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -137,20 +137,20 @@ def yaml_text(data: Mapping[str, Any]) -> str:
 
 
 def _fits_a_block(value: str) -> bool:
-    """Whether a text can be written line by line."""
+    """Whether a text of an imported suite can be a literal block in YAML, written line by line."""
     lines = value.split("\n")
     return not value[:1].isspace() and all(line == line.rstrip() and line.isprintable() for line in lines)
 
 
 def summary_line(constructs: Sequence[Construct]) -> str:
-    """The number of constructs of each fate, in one line."""
+    """The number of imported constructs of each fate, in one line."""
     counts = Counter(construct.fate for construct in constructs)
     listed = ", ".join(f"{counts[fate]} {fate.value}" for fate in Fate)
     return f"{counted(len(constructs), 'construct')}: {listed}"
 
 
 def direction_line(constructs: Iterable[Construct]) -> str:
-    """The number of constructs that judge some answers differently, by direction; empty if none does."""
+    """The number of imported constructs that judge some answers differently, by direction; empty if none does."""
     counts = Counter(
         direction for construct in constructs for direction in {construct.direction} if direction is not None
     )
@@ -158,7 +158,7 @@ def direction_line(constructs: Iterable[Construct]) -> str:
 
 
 def report_markdown(sources: Iterable[ImportedSource], written: Mapping[str, str]) -> str:
-    """Return the report of an import.
+    """The Markdown report of ``llmeval import``.
 
     Args:
         sources: In the order in which they were imported.
@@ -168,6 +168,7 @@ def report_markdown(sources: Iterable[ImportedSource], written: Mapping[str, str
 
 
 def _report_lines(sources: Iterable[ImportedSource], written: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of the Markdown report of an import: its sources, suites and constructs."""
     yield "# What was imported"
     for source in sources:
         yield from ("", f"## {markdown(source.file)}", "")
@@ -190,7 +191,7 @@ def _report_lines(sources: Iterable[ImportedSource], written: Mapping[str, str])
 
 
 def _listed(constructs: Iterable[Construct], folder: str) -> Iterator[str]:
-    """Yield an item for each kind and text, with all its places; their files are relative to a folder."""
+    """Yield an item of the import report for each kind and text, with all its places, relative to a folder."""
     groups = grouped(((construct.kind, construct.summary, construct.stub), construct) for construct in constructs)
     for (kind, text, stub), members in groups.items():
         places = ", ".join(f"`{_code(member.place.removeprefix(f'{folder}/'))}`" for member in members)
@@ -203,6 +204,7 @@ def _listed(constructs: Iterable[Construct], folder: str) -> Iterator[str]:
 
 
 def _code(text: str) -> str:
+    """A text of an imported file that can stand in Markdown code of the import report."""
     return printable(text).replace("`", "'")
 
 
@@ -215,7 +217,7 @@ _ALIASES: Final = {
 
 
 def import_source(format_name: str, path: Path, display_path: str, options: ImportOptions) -> ImportedSource | None:
-    """Return the import of a file of another tool; ``None`` if it belongs to another source.
+    """Import a file of another tool by its format; ``None`` if it belongs to another source.
 
     Raises:
         SuiteError: The file cannot be read, or it is not of the format.
@@ -226,7 +228,7 @@ def import_source(format_name: str, path: Path, display_path: str, options: Impo
 
 
 def add_export_arguments(parser: ArgumentParser) -> None:
-    """Add the tools to which reports are taken, each with arguments of its own."""
+    """Add the arguments of ``llmeval export``: a subcommand for each tool that takes reports."""
     parser.description = "Take a JSON report to another tool."
     tools = parser.add_subparsers(required=True, metavar="TOOL")
     for name, export in default_registry().exports.items():
@@ -271,6 +273,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _format(text: str) -> str:
+    """The import format that an argument of ``llmeval import`` names."""
     from argparse import ArgumentTypeError
 
     name = text.lower().replace("_", "-")
@@ -282,6 +285,7 @@ def _format(text: str) -> str:
 
 
 def _import(options: Namespace) -> CommandResult:
+    """Run ``llmeval import``: write the suites of other tools' files, and list the fate of each construct."""
     sources: list[ImportedSource] = []
     faults: list[Fault] = []
     import_options = ImportOptions(
@@ -323,7 +327,7 @@ def _import(options: Namespace) -> CommandResult:
 
 
 def _files(paths: Iterable[Path], patterns: Iterable[str], faults: list[Fault]) -> Iterator[Path]:
-    """Yield files, and those in folders, each once."""
+    """Yield the files to import: those named, and those in named folders that fit the format, each once."""
     seen: set[Path] = set()
     for path in paths:
         files = [path]
@@ -337,7 +341,7 @@ def _files(paths: Iterable[Path], patterns: Iterable[str], faults: list[Fault]) 
 
 
 def _lines(sources: Iterable[ImportedSource], names: dict[str, str], folder: Path | None) -> Iterator[str]:
-    """Yield the lines that describe an import."""
+    """Yield the lines that ``llmeval import`` prints."""
     everything: list[Construct] = []
     count = 0
     for source in sources:
@@ -451,7 +455,7 @@ def add_gate(parser: ArgumentParser) -> None:
 
 
 def _columns(text: str) -> dict[str, str]:
-    """Return column to field of ``id=case,correct=score``."""
+    """Columns of results with their fields, from ``llmeval gate --map id=case,correct=score``."""
     columns = {}
     for pair in text.split(","):
         column, _, field = pair.rpartition("=")
@@ -463,7 +467,7 @@ def _columns(text: str) -> dict[str, str]:
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:
-    """Return the metric and the ends of ``grade=1..5``."""
+    """The metric and the ends of its range, from ``llmeval gate --range grade=1..5``."""
     match = _RANGE.fullmatch(text)
     if match is None:
         raise ArgumentTypeError(f"found {text!r}, expected METRIC=LOW..HIGH such as grade=1..5")
@@ -474,6 +478,7 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def _gate(options: Namespace) -> CommandResult:
+    """Run ``llmeval gate``: judge files of results by gates, a baseline or approved scores."""
     root = (options.rootdir or Path.cwd()).resolve()
     rows = read_files(options.results, options.format, options.map)
     baseline = read_files(options.baseline, options.format, options.map)
@@ -517,7 +522,7 @@ def _gate(options: Namespace) -> CommandResult:
 
 
 def _same_file(results: Sequence[Path], baseline: Sequence[Path]) -> str:
-    """Return the file of the results that is the baseline as well; empty if none is."""
+    """The file of results that ``llmeval gate`` also got as the baseline; empty if there is none."""
     for path in results:
         for other in baseline:
             if path.exists() and other.exists() and path.samefile(other):
@@ -526,7 +531,7 @@ def _same_file(results: Sequence[Path], baseline: Sequence[Path]) -> str:
 
 
 def _comment(verdict: GateVerdict, path: Path) -> None:
-    """Write the comment by its command, which reads a report."""
+    """Write a gate verdict as a comment for a pull request, by ``llmeval comment``, which reads a report."""
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         write_json(verdict.finished.report, report)
@@ -534,7 +539,7 @@ def _comment(verdict: GateVerdict, path: Path) -> None:
 
 
 def _expected(path: Path | None, format_name: str, rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """Return the rows that results must have; those of a list of ids are of every suite, and have no metric.
+    """The rows that results must have; those of a list of ids are of every suite, and have no metric.
 
     Raises:
         SuiteError: The file cannot be read.
@@ -548,7 +553,7 @@ def _expected(path: Path | None, format_name: str, rows: Sequence[ResultRow]) ->
 
 
 def _settings(gates: Sequence[str]) -> Document:
-    """Return the settings that gates and files of them make.
+    """The suite settings in ``llmeval gate --gates``: gates as texts, or a file of gates.
 
     Raises:
         SuiteError: A file cannot be read, is none of them, or has keys that results decide.

@@ -18,7 +18,7 @@ _OF_PYTEST: Final = re.compile(r"\[[^\W\d]\w*#(?:-[^\W\d]\w*#)*\]$")
 
 
 def _template(case: str) -> tuple[str, int] | None:
-    """Return an id with its last number left open, and the number; ``None`` if it does not end with one."""
+    """The template of a case id with its last number left open, and the number; ``None`` without one at the end."""
     if not _TAIL.search(case):
         return None
     digits = _NUMBER.findall(case)[-1]
@@ -26,7 +26,7 @@ def _template(case: str) -> tuple[str, int] | None:
 
 
 def counters_of(cases: Iterable[str]) -> dict[str, list[str]]:
-    """Return template to the ids that count from 0 or 1 on, such as ``q#`` to ``q000``, ``q001``, ``q002``.
+    """Case ids that count from 0 or 1 on by template, such as ``q#`` to ``q000``, ``q001``, ``q002``.
 
     Example:
         >>> counters_of(["q0", "q1", "q2", "refund"])
@@ -44,7 +44,7 @@ def counters_of(cases: Iterable[str]) -> dict[str, list[str]]:
 
 
 def named_by_content(*sides: Sequence[ResultRow]) -> list[list[ResultRow]]:
-    """Return rows in which the content names the cases whose ids count, if it names all of them on all sides."""
+    """Name cases of results by content where their ids only count, if all of them on all sides have one."""
     counting = [_counting(rows) for rows in sides]
     renamed = {
         (suite, template)
@@ -63,7 +63,7 @@ def named_by_content(*sides: Sequence[ResultRow]) -> list[list[ResultRow]]:
 
 
 def _counting(rows: Iterable[ResultRow]) -> dict[tuple[str, str], list[ResultRow]]:
-    """Return suite and template of ids to the rows that have such an id."""
+    """Result rows whose case ids only count, by suite and template."""
     by_suite: dict[str, dict[str, list[ResultRow]]] = {}
     for row in rows:
         by_suite.setdefault(row.suite, {}).setdefault(row.case, []).append(row)
@@ -75,13 +75,13 @@ def _counting(rows: Iterable[ResultRow]) -> dict[tuple[str, str], list[ResultRow
 
 
 def _are_known_by_content(rows: Sequence[ResultRow]) -> bool:
-    """Whether each case of some rows has a content, and no two cases the same."""
+    """Whether each case of some result rows has a content, and no two cases the same."""
     contents: dict[str, str] = {}
     return all(row.content and contents.setdefault(row.content, row.case) == row.case for row in rows)
 
 
 class Positions:
-    """The ids of two runs that are positions, as far as their names tell.
+    """The case ids of two runs of results that are positions, as far as their names tell.
 
     Attributes:
         templates: Template to the number of its ids in both runs.

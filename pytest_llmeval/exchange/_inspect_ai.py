@@ -76,7 +76,7 @@ _OTHERS: Final = "the record of the run; import reads input, target, output and 
 
 
 def import_inspect(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return a log, or a dataset, as a suite.
+    """Import a log or a dataset of inspect_ai as a suite.
 
     Raises:
         SuiteError: The file cannot be read, or it is neither.
@@ -93,6 +93,7 @@ def import_inspect(path: Path, display_path: str, options: ImportOptions) -> Imp
 
 
 def _of_dataset(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
+    """Import a dataset of inspect_ai, a file of records, as a suite."""
     ledger, records, beside = read_records(path, display_path, ("samples",))
     suite = suite_of_records(options.suite_name(path.stem), ledger, records, _DATASET, path.parent)
     source = ImportedSource(display_path, suite, [ledger, *beside])
@@ -137,7 +138,7 @@ _LOCAL_HEADER: Final = struct.Struct("<26xHH")
 
 
 def _unpacked(archive: zipfile.ZipFile, stream: IO[bytes], name: str) -> bytes:
-    """Return the content of a file in a zip file.
+    """The content of a file in a zipped log of inspect_ai.
 
     Raises:
         MissingExtraError: Its compression needs a library.
@@ -161,11 +162,12 @@ def _unpacked(archive: zipfile.ZipFile, stream: IO[bytes], name: str) -> bytes:
 
 
 def _order(name: str) -> list[str]:
+    """The sort key of a sample's file in a zipped log of inspect_ai, by which 10 follows 9."""
     return [part.zfill(12) for part in re.split(r"[/_.]", name)]
 
 
 class _LogMedia(NamedTuple):
-    """The media of a sample.
+    """The media of a sample in a log of inspect_ai.
 
     Attributes:
         media: Of the suite.
@@ -187,7 +189,7 @@ class _LogMedia(NamedTuple):
 
 
 class _LogMessage(Struct):
-    """A message in a log."""
+    """A message in a log of inspect_ai."""
 
     content: str | list[str | dict[str, Any]] | None = None
     role: str | None = None
@@ -205,20 +207,20 @@ class _LogMessage(Struct):
 
 
 class _Choice(Struct):
-    """A completion."""
+    """A completion in a log of inspect_ai."""
 
     message: _LogMessage
 
 
 class _Tokens(Struct, omit_defaults=True):
-    """The usage of a completion."""
+    """The token usage of a completion in a log of inspect_ai."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
 
 
 class _Output(Struct):
-    """The output of a model."""
+    """The output of a model in a log of inspect_ai."""
 
     choices: list[_Choice] = []
     usage: _Tokens | None = None
@@ -238,7 +240,7 @@ class _Output(Struct):
 
 
 class _LogSample(Struct):
-    """A sample of a log."""
+    """A sample in a log of inspect_ai."""
 
     input: str | list[_LogMessage]
     id: str | int | None = None
@@ -272,7 +274,7 @@ class _LogSample(Struct):
 
 
 class _LogReader:
-    """Reads one log."""
+    """A reader of one log of inspect_ai, whose samples become the cases of a suite."""
 
     def __init__(self, ledger: SourceLedger, suite: ImportedSuite, folder: Path) -> None:
         self.ledger = ledger
@@ -348,7 +350,7 @@ class _LogReader:
 
 
 def _check(scorer: str, target: Any) -> dict[str, Any]:
-    """Return the check that a scorer is for a target, or for several of which one is enough."""
+    """The check that an inspect_ai scorer becomes for a target, or for several of which one is enough."""
     targets = [str(answer).strip() for answer in (target if isinstance(target, list) else [target])]
     pattern = PATTERNS[scorer][0]
     either = "|".join(map(re.escape, targets))

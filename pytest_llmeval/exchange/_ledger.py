@@ -37,7 +37,7 @@ SourcePath: TypeAlias = tuple[str | int, ...]
 
 
 class Fate(StrEnum):
-    """The fate of a construct."""
+    """The fate of a construct of another tool's file in an import."""
 
     SAME = "same"
     NEAR = "near"
@@ -51,7 +51,7 @@ _LONGEST_ID = 100
 
 @dataclass(frozen=True)
 class Construct:
-    """A construct of a source.
+    """A construct of another tool's file, such as an assertion, and its fate in the import.
 
     Attributes:
         file: Its file.
@@ -91,7 +91,7 @@ class Construct:
 
 
 class LeftOutError(Exception):
-    """Something is not imported.
+    """A construct of another tool's file is not imported.
 
     Attributes:
         stub: Python to begin with.
@@ -223,7 +223,7 @@ class SourceLedger:
 def _uncovered(
     value: Any, path: SourcePath, covered: AbstractSet[SourcePath], holders: set[SourcePath]
 ) -> Iterator[SourcePath]:
-    """Yield the outermost paths that no construct covers."""
+    """Yield the outermost paths in another tool's file that no construct of the ledger covers."""
     if path in covered:
         return
     if path not in holders:
@@ -236,7 +236,7 @@ def _uncovered(
 
 @dataclass
 class ImportedSuite:
-    """A suite as plain data.
+    """A suite made of another tool's file, as plain data before it is written.
 
     Attributes:
         name: Of the suite and its files.
@@ -253,7 +253,7 @@ class ImportedSuite:
 
 @dataclass
 class ImportedSource:
-    """The import of one source.
+    """The import of one file of another tool: its suite, or the reason for none, and its ledgers.
 
     Attributes:
         file: The display path of the source.
@@ -286,7 +286,7 @@ T = TypeVar("T")
 
 
 def read_as(kind: type[T], data: Any) -> T:
-    """Return data as an object of a declared type; keys that it does not declare are ignored.
+    """Convert data of another tool's file to a declared type; keys that it does not declare are ignored.
 
     Raises:
         LeftOutError: It does not fit; the message has the place, what was found there, and what is expected.
@@ -298,7 +298,7 @@ def read_as(kind: type[T], data: Any) -> T:
 
 
 def fit(kind: type[T], data: Any) -> T | None:
-    """Return data as an object of a declared type; ``None`` where it does not fit."""
+    """Convert data of another tool's file to a declared type; ``None`` where it does not fit."""
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError:
@@ -306,37 +306,37 @@ def fit(kind: type[T], data: Any) -> T | None:
 
 
 def fit_items(kind: type[T], data: Any) -> list[T]:
-    """Return the items of a list as objects of a declared type; those that do not fit are left out."""
+    """The items of a list in another tool's file as a declared type; those that do not fit are left out."""
     return [item for raw in as_list(data) if (item := fit(kind, raw)) is not None]
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list unchanged, and an empty one for anything else."""
+    """A value of another tool's file if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """Return a mapping unchanged, and an empty one for anything else."""
+    """A value of another tool's file if it is a mapping, else an empty mapping."""
     return value if isinstance(value, Mapping) else {}
 
 
 def as_text(value: Any) -> str:
-    """Return a text unchanged, and an empty one for anything else."""
+    """A value of another tool's file if it is a text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 
 def first_text(data: Mapping[str, Any], *names: str) -> str:
-    """Return the first of some values that is a text and not empty; an empty text where none is."""
+    """The first non-empty text among some keys of another tool's data; an empty text if there is none."""
     return next(filter(None, (as_text(data.get(name)) for name in names)), "")
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a value is text, a number or a boolean, as labels are."""
+    """Whether an imported value can be a label of a case: text, a number or a boolean."""
     return isinstance(value, str | int | float | bool)
 
 
 def each_of(value: Any, path: SourcePath) -> Iterator[tuple[Any, SourcePath]]:
-    """Yield the items of a list with their paths, or anything else as the only item."""
+    """Yield the items of a list in another tool's file with their paths, or any other value as the only item."""
     if isinstance(value, list):
         yield from ((item, (*path, number)) for number, item in enumerate(value))
     else:
@@ -344,20 +344,20 @@ def each_of(value: Any, path: SourcePath) -> Iterator[tuple[Any, SourcePath]]:
 
 
 def numbered(name: str, ending: str) -> Iterator[str]:
-    """Yield a name, and then the same with the numbers from 2 on in an ending, such as ``-{}``."""
+    """Yield the candidates for a unique name in an imported suite: the name, then with endings such as ``-{}``."""
     yield name
     yield from (name + ending.format(number) for number in count(2))
 
 
 class FileValue(NamedTuple):
-    """A value in a file, and where it is."""
+    """A value in another tool's file, and its path there."""
 
     steps: SourcePath
     value: Any
 
 
 def walk(value: Any, parts: Sequence[str], steps: SourcePath = ()) -> Iterator[FileValue]:
-    """Yield everything that the parts of a path mean; an empty part is the value itself."""
+    """Yield the values in another tool's file at the parts of a path; an empty part is the value itself."""
     for place, part in enumerate(filter(None, parts), 1):
         if part == "*":
             inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
@@ -375,28 +375,28 @@ def walk(value: Any, parts: Sequence[str], steps: SourcePath = ()) -> Iterator[F
 
 
 def values_at(data: Any, path: str) -> list[Any]:
-    """Return the values at a path, written with dots."""
+    """The values at a path with dots in another tool's file."""
     return [file_value.value for file_value in walk(data, path.split("."))]
 
 
 def value_at(data: Any, path: str) -> Any:
-    """Return the first value at a path; ``None`` if there is none."""
+    """The first value at a path with dots in another tool's file; ``None`` if there is none."""
     return next(iter(values_at(data, path)), None)
 
 
 def fits(data: Any, marks: str) -> bool:
-    """Whether data has some paths, separated by spaces; ``path=text`` with a value."""
+    """Whether data has the paths by which a format is known, separated by spaces; ``path=text`` with a value."""
     paths = [mark.partition("=") for mark in marks.split()]
     return all(any(not text or value == text for value in values_at(data, path)) for path, _, text in paths)
 
 
 def file_fault(display_path: str, message: str, line: int = 0, column: int = 0) -> SuiteError:
-    """Return an error about a file as a whole, or about a place in it."""
+    """The error about a file of another tool as a whole, or about a place in it."""
     return SuiteError([Fault(display_path, line, column, "", message)])
 
 
 def read_source(path: Path, display_path: str) -> SourceLedger:
-    """Read a YAML or JSON file; nothing in it is executed, and tags that construct objects are faults.
+    """Read another tool's YAML or JSON file; nothing is executed, and tags that construct objects are faults.
 
     Raises:
         SuiteError: It cannot be read, or has faults.
@@ -408,7 +408,7 @@ def read_source(path: Path, display_path: str) -> SourceLedger:
 def read_rows(
     path: Path, display_path: str, kind: str, faults: list[Fault], *, nan: bool = False
 ) -> list[tuple[int, Any]]:
-    """Return line and content of each row of a file; rows that cannot be read are faults.
+    """Line and content of each row of an imported JSONL or CSV file; rows that cannot be read are faults.
 
     Args:
         path: The file.
@@ -425,7 +425,7 @@ def read_rows(
 def read_records(
     path: Path, display_path: str, keys: Sequence[str] = ()
 ) -> tuple[SourceLedger, list[dict[str, Any]], list[SourceLedger]]:
-    """Read the records of a CSV, TSV, JSON, JSONL or Parquet file.
+    """Read the records to import from a CSV, TSV, JSON, JSONL or Parquet file.
 
     Args:
         path: The file.
@@ -462,7 +462,7 @@ def read_records(
 
 
 def _json_records(source: SourceLedger, keys: Sequence[str]) -> tuple[list[tuple[int, Any]], list[SourceLedger]]:
-    """Return the records in JSON data with their lines, and a ledger of the other data."""
+    """The records to import from JSON data with their lines, and a ledger of the other data."""
     data = source.data
     if isinstance(data, list):
         return [(source.line((number,)), row) for number, row in enumerate(data)], []
@@ -475,7 +475,7 @@ def _json_records(source: SourceLedger, keys: Sequence[str]) -> tuple[list[tuple
 
 
 def records_ledger(display_path: str, lines: Sequence[int], rows: Sequence[Mapping[str, Any]]) -> SourceLedger:
-    """Return the ledger of records: a path begins with the column, then the number of the record."""
+    """The ledger of imported records: a path begins with the column, then the number of the record."""
     columns: dict[str, dict[int, Any]] = {}
     for number, row in enumerate(rows):
         for name, value in row.items():
@@ -488,7 +488,7 @@ def records_ledger(display_path: str, lines: Sequence[int], rows: Sequence[Mappi
 
 
 def read_parquet(path: Path, display_path: str) -> list[dict[str, Any]]:
-    """Return the rows of a Parquet file.
+    """The rows of a Parquet file of records or results.
 
     Raises:
         SuiteError: It cannot be read, or pyarrow is not installed.
@@ -507,7 +507,7 @@ def read_parquet(path: Path, display_path: str) -> list[dict[str, Any]]:
 
 @dataclass
 class ImportOptions:
-    """The user's options for an import.
+    """The user's options of ``llmeval import``.
 
     Attributes:
         inputs: Columns of the input.
@@ -557,7 +557,7 @@ class ImportOptions:
 
 
 class CaseIds:
-    """Ids for the cases of a suite, each once: texts of the source where they can be ids, else numbers."""
+    """Unique ids for the cases of an imported suite: texts of the source where they can be ids, else numbers."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()

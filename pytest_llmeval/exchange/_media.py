@@ -60,7 +60,7 @@ _LONGEST: Final = 60
 
 
 class MediumPart(NamedTuple):
-    """A part of a message that is no text.
+    """A part of another tool's message that is an image, a sound, a video or a document.
 
     Attributes:
         address: Address, path, or content in Base64; empty if the source has none.
@@ -102,7 +102,7 @@ def medium_part(value: Any) -> MediumPart | None:
 
 
 def _content_of(fields: Mapping[str, Any]) -> tuple[str, str]:
-    """Return address or content, and type, of a part; empty texts if it has none."""
+    """Address or content, and media type, of a message's part; empty texts if it has none."""
     kind = first_text(fields, *_TYPES)
     if address := first_text(fields, *_ENCODED) or first_text(fields, *_NAMED):
         return address, kind
@@ -114,6 +114,7 @@ def _content_of(fields: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _is_encoded(fields: Mapping[str, Any]) -> bool:
+    """Whether a message's part has its medium under a key for Base64."""
     if first_text(fields, *_ENCODED):
         return True
     if first_text(fields, *_NAMED):
@@ -259,16 +260,21 @@ def file_value(medium: Media, folder: str) -> dict[str, str]:
 
 
 def is_file(value: Any) -> bool:
-    """Whether a value names the file of a medium."""
+    """Whether a value of a suite names the file of a medium."""
     return isinstance(value, Mapping) and value.keys() in ({"file"}, {"file", "type"})
 
 
 def _type(text: str) -> str | None:
-    """Return the media type that a source says, by its name or by the ending of files."""
+    """The media type of an imported part that a source states by its name, or by the ending of files."""
     return text if "/" in text else type_by_ending(f".{text}")
 
 
 def _base64(text: str) -> bytes:
+    """Decode the Base64 content of an imported medium.
+
+    Raises:
+        LeftOutError: It is no Base64.
+    """
     try:
         return b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
@@ -296,6 +302,7 @@ def has_media(prompt: Any) -> bool:
 
 
 def _text_of(part: Any) -> str:
+    """The text of a part of an imported message; empty if it has none."""
     fields = as_mapping(part)
     is_text = first_text(fields, "modality", "type") in ("text", "input_text", "output_text")
     return first_text(fields, "text", *(("value", "content") if is_text else ()))

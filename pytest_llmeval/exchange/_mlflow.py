@@ -29,6 +29,7 @@ def add_mlflow(parser: ArgumentParser) -> None:
 
 
 def _export(options: Namespace) -> CommandResult:
+    """Run ``llmeval export mlflow``: log each suite of a report as a run of an MLflow experiment."""
     from pytest_llmeval.reports import read_report
 
     with needing("llmeval export mlflow", "mlflow"):
@@ -55,6 +56,7 @@ def _export(options: Namespace) -> CommandResult:
 
 
 def _page(report: "RunReport") -> str:
+    """The HTML page of a report, for the artifacts of MLflow."""
     from pytest_llmeval.reports import PageRun, begin_media_of, to_page
 
     begin_media_of([report], Path.cwd())
@@ -62,7 +64,7 @@ def _page(report: "RunReport") -> str:
 
 
 def _log(client: Any, experiment: str, report: "RunReport", suite: "SuiteReport", file: Path, page: str) -> str:
-    """Log a suite as a run, and return the run's id."""
+    """Log a suite of a report to MLflow as a run, and return the run's id."""
     from mlflow.entities import Metric, Param, RunTag
 
     begin = round(datetime.fromisoformat(report.run.started_at).timestamp() * 1000)
@@ -84,7 +86,7 @@ def _log(client: Any, experiment: str, report: "RunReport", suite: "SuiteReport"
 
 
 def _logged_values(suite: SuiteReport) -> Iterator[tuple[str, float]]:
-    """Yield the numbers to log; metrics without a value are left out."""
+    """Yield the metrics, interval limits and case counts to log to MLflow; metrics without a value are left out."""
     for name, metric in {**suite.metrics, PASS_RATE: suite.pass_rate}.items():
         for suffix, value in (("", metric.value), (".low", metric.low), (".high", metric.high)):
             if value is not None:
@@ -94,7 +96,7 @@ def _logged_values(suite: SuiteReport) -> Iterator[tuple[str, float]]:
 
 
 def _named(name: str) -> str:
-    """Return a name as MLflow allows it: ``check[max_words]`` is ``check/max_words``.
+    """The name of a metric as MLflow allows it: ``check[max_words]`` is ``check/max_words``.
 
     >>> _named("check[max_words]"), _named("pass^3 >= 0.8")
     ('check/max_words', 'pass_3 _ 0.8')

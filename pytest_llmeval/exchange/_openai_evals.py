@@ -68,7 +68,7 @@ _SAMPLES: Final = (
 
 
 def import_openai(path: Path, display_path: str, options: ImportOptions) -> ImportedSource | None:
-    """Return an eval of the API, or items, as a suite; ``None`` for the items of another source.
+    """Import an eval of OpenAI's Evals API, or its items, as a suite; ``None`` for items of another source.
 
     Raises:
         SuiteError: The file cannot be read, or it is none of these.
@@ -88,7 +88,7 @@ def import_openai(path: Path, display_path: str, options: ImportOptions) -> Impo
 
 
 def _of_records(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return items without graders."""
+    """Import the items of an OpenAI eval, without graders, as a suite."""
     ledger, records, _ = read_records(path, display_path)
     if all("input" in record and "item" not in record for record in records):
         raise file_fault(display_path, _SAMPLES)
@@ -100,12 +100,14 @@ def _of_records(path: Path, display_path: str, options: ImportOptions) -> Import
 
 
 class _GraderMessage(Struct):
-    """A message for a model."""
+    """A message in the prompt of an OpenAI model grader."""
 
     content: str | dict[str, Any] | list[str | dict[str, Any]]
 
 
 class _StringCheck(Struct, tag_field="type", tag="string_check"):
+    """An OpenAI grader that compares texts by an operation."""
+
     operation: Any = None
     input: str = ""
     reference: str = ""
@@ -113,6 +115,8 @@ class _StringCheck(Struct, tag_field="type", tag="string_check"):
 
 
 class _TextSimilarity(Struct, tag_field="type", tag="text_similarity"):
+    """An OpenAI grader that measures the similarity of a text to a reference."""
+
     evaluation_metric: str
     input: str = ""
     reference: str = ""
@@ -121,6 +125,8 @@ class _TextSimilarity(Struct, tag_field="type", tag="text_similarity"):
 
 
 class _LabelModel(Struct, tag_field="type", tag="label_model"):
+    """An OpenAI grader by which a model chooses a label."""
+
     model: str
     input: list[str | _GraderMessage]
     labels: list[str]
@@ -138,6 +144,8 @@ class _LabelModel(Struct, tag_field="type", tag="label_model"):
 
 
 class _ScoreModel(Struct, tag_field="type", tag="score_model"):
+    """An OpenAI grader by which a model gives a score."""
+
     model: str
     input: list[str | _GraderMessage]
     range: tuple[int | float, int | float] | None = None
@@ -157,22 +165,26 @@ class _ScoreModel(Struct, tag_field="type", tag="score_model"):
 
 
 class _Python(Struct, tag_field="type", tag="python"):
+    """An OpenAI grader in Python, which is never executed."""
+
     source: str = ""
 
 
 class _Multi(Struct, tag_field="type", tag="multi"):
+    """An OpenAI grader that combines others by a formula."""
+
     graders: dict[str, Any] | list[Any] = {}
     calculate_output: Any = None
 
 
 class _ItemList(Struct):
-    """Items in the file."""
+    """The items that an OpenAI eval has in its own file."""
 
     content: list[dict[str, Any]]
 
 
 class _DataSource(Struct):
-    """The items of an eval."""
+    """The data source of an OpenAI eval, with its items."""
 
     source: _ItemList
 
@@ -182,7 +194,7 @@ _Declared: TypeAlias = _StringCheck | _TextSimilarity | _LabelModel | _ScoreMode
 
 @dataclass
 class _Grader:
-    """A grader that is a check, or a metric with a limit, of every case.
+    """An imported OpenAI grader: a check, or a metric with a limit, of every case.
 
     Attributes:
         check: From the values of templates to a check.
@@ -200,7 +212,7 @@ class _Grader:
 
 
 class _ItemMedia(NamedTuple):
-    """The media of items.
+    """The media in the items of an OpenAI eval.
 
     Attributes:
         media: Of the suite.
@@ -237,7 +249,7 @@ _GraderImport: TypeAlias = tuple[_Grader, str, list[VerdictDifference]]
 
 
 class _EvalReader:
-    """Reads an eval of the API."""
+    """A reader of one eval of OpenAI's Evals API, which becomes a suite."""
 
     def __init__(
         self, path: Path, ledger: SourceLedger, options: ImportOptions, suite: ImportedSuite | None = None
@@ -466,11 +478,12 @@ class _EvalReader:
 
 
 def _title(name: str) -> str:
+    """The name of an OpenAI grader as the name of a check, without square brackets."""
     return " ".join(name.replace("[", "(").replace("]", ")").split()) or "grader"
 
 
 def _path(template: str) -> str | None:
-    """The part of a prediction that a template names: empty for the answer; ``None`` if it is something else."""
+    """The part of a prediction in an OpenAI grader's template: empty for the answer; ``None`` for anything else."""
     match = re.fullmatch(r"\s*\{\{\s*sample\.([\w.\[\]]+)\s*\}\}\s*", template)
     if match is None:
         return None
@@ -480,7 +493,7 @@ def _path(template: str) -> str | None:
 
 
 def _placeholder(name: str) -> str:
-    """Return a placeholder of a prompt for judges."""
+    """The placeholder in a judge's prompt for a name in an OpenAI grader's template."""
     if name == _ANSWER:
         return "{{ answer }}"
     space, _, column = name.partition(".")
@@ -490,7 +503,7 @@ def _placeholder(name: str) -> str:
 
 
 def _content(message: str | _GraderMessage) -> str:
-    """Return the text of a message, with the template of its address or content in place of a medium.
+    """The text of an OpenAI grader's message, where a medium is the template of its address or content.
 
     Raises:
         LeftOutError: A medium stands in the message itself.
@@ -508,7 +521,7 @@ _WHOLE_ITEM: Final = re.compile(r"(?:data:[\w.+/-]+;base64,)?(\{\{\s*item\.\w+\s
 
 
 def _shown_media(graders: Sequence[_LabelModel | _ScoreModel]) -> Iterator[tuple[str, MediumPart]]:
-    """Yield the columns of items that model graders show as parts, with the parts."""
+    """Yield the columns of items that OpenAI's model graders show as parts, with the parts."""
     for grader in graders:
         for message in grader.input:
             for part in content_parts(message if isinstance(message, str) else message.content):
@@ -517,7 +530,7 @@ def _shown_media(graders: Sequence[_LabelModel | _ScoreModel]) -> Iterator[tuple
 
 
 def _of_text(check: Mapping[str, Any]) -> Iterator[VerdictDifference]:
-    """Yield the differences of a check that depend on its text."""
+    """Yield the verdict differences that the text of an imported OpenAI check makes."""
     name, value = next(iter(check.items()))
     text = value["to"] if isinstance(value, Mapping) else value
     differences = [*of_composing(text), *(of_folding(text) if name == "icontains" else ())]
@@ -525,5 +538,6 @@ def _of_text(check: Mapping[str, Any]) -> Iterator[VerdictDifference]:
 
 
 def _fault(place: tuple[SourceLedger, int], message: str) -> SuiteError:
+    """The error about an item of an OpenAI eval to which a grader cannot be applied."""
     ledger, number = place
     return SuiteError([Fault(ledger.file, ledger.line(("item", number)), 0, f"[{number}]", f"found {message}")])

@@ -86,7 +86,7 @@ def pattern_of_times(pattern: str, times: int) -> str:
 
 
 class _Atom(NamedTuple):
-    """A part of a pattern that a quantifier can follow.
+    """A part of a JavaScript pattern that a quantifier can follow.
 
     Attributes:
         text: In Python.
@@ -116,7 +116,7 @@ _WITH_FLAG: Final = {
 
 
 class _Translation:
-    """The translation of one pattern, from left to right.
+    """The translation of one JavaScript pattern to Python, from left to right.
 
     Attributes:
         differences: In the order in which they were noticed.
@@ -393,6 +393,7 @@ class _Translation:
 
 
 def _pair(match: re.Match[str]) -> int:
+    """The code point of a surrogate pair in a JavaScript pattern."""
     return 0x10000 + ((int(match[1], 16) - 0xD800) << 10) + int(match[2], 16) - 0xDC00
 
 
@@ -423,7 +424,7 @@ def _written(code: int, special: str = r"\[]^-&~|") -> str:
 
 
 def _ranges(characters: str, *, complement: bool) -> str:
-    """Return characters, or all others, as ranges inside brackets."""
+    """Characters of a JavaScript class, or all others, as ranges inside the brackets of a Python pattern."""
     codes = sorted(map(ord, characters))
     starts = [code for code in codes if code - 1 not in codes]
     ends = [code for code in codes if code + 1 not in codes]

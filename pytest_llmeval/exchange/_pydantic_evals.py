@@ -58,7 +58,7 @@ _ADVICE: Final = {
 
 
 def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return a dataset as a suite.
+    """Import a dataset of pydantic-evals as a suite.
 
     Raises:
         SuiteError: The file cannot be read, or it is no dataset.
@@ -87,7 +87,7 @@ def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> Im
 
 
 class _DatasetReader:
-    """Reads one dataset."""
+    """A reader of one dataset of pydantic-evals, which becomes a suite."""
 
     def __init__(self, ledger: SourceLedger, suite: ImportedSuite) -> None:
         self.ledger = ledger
@@ -196,7 +196,7 @@ class _DatasetReader:
 
 
 def _parsed(spec: Any) -> tuple[str, Any]:
-    """Return the name and the arguments of an evaluator."""
+    """Name and arguments of an evaluator as a dataset of pydantic-evals declares it."""
     if isinstance(spec, str):
         return spec, {}
     if isinstance(spec, Mapping) and isinstance(spec.get("name"), str) and spec.keys() <= {"name", "arguments"}:
@@ -215,14 +215,14 @@ _Check = tuple[dict[str, Any], Iterable[VerdictDifference]] | None
 
 
 def _equal(value: Any) -> tuple[dict[str, Any], Iterable[VerdictDifference]]:
-    """Return the check that an answer is a value, with its differences."""
+    """The check that an answer equals a value of a pydantic-evals dataset, with its verdict differences."""
     if isinstance(value, str):
         return {"equals": value}, [*of_scalar_text(value, whole=True), *of_composing(value)]
     return {"json_equals": value}, [*of_json_text(value), *of_composing(*texts_in(value))]
 
 
 class _Evaluator(Struct, kw_only=True):
-    """What evaluators have in common."""
+    """The base of the evaluators of pydantic-evals that an import knows."""
 
     evaluation_name: Any = None
 
@@ -236,6 +236,8 @@ class _Evaluator(Struct, kw_only=True):
 
 
 class _Equals(_Evaluator):
+    """The evaluator ``Equals`` of pydantic-evals, which becomes a check on its value."""
+
     value: Any
 
     def check(self, case: Mapping[str, Any]) -> _Check:
@@ -244,12 +246,16 @@ class _Equals(_Evaluator):
 
 
 class _EqualsExpected(_Evaluator):
+    """The evaluator ``EqualsExpected`` of pydantic-evals, which becomes a check on the expected output."""
+
     def check(self, case: Mapping[str, Any]) -> _Check:
         expected = case.get("expected_output")
         return None if expected is None else _equal(expected)
 
 
 class _Contains(_Evaluator):
+    """The evaluator ``Contains`` of pydantic-evals, which becomes a check on a text or on a part of JSON."""
+
     value: Any
     case_sensitive: bool = True
     as_strings: bool = False
@@ -270,6 +276,8 @@ class _Contains(_Evaluator):
 
 
 class _MaxDuration(_Evaluator):
+    """The evaluator ``MaxDuration`` of pydantic-evals, which becomes a limit on latency."""
+
     seconds: int | float | str
 
     def check(self, case: Mapping[str, Any]) -> _Check:
@@ -284,6 +292,8 @@ class _MaxDuration(_Evaluator):
 
 
 class _LLMJudge(_Evaluator):
+    """The evaluator ``LLMJudge`` of pydantic-evals, which becomes a check by the judge."""
+
     rubric: str
     model: str | None = None
     include_input: bool = False
@@ -309,6 +319,8 @@ class _LLMJudge(_Evaluator):
 
 
 class _GEval(_Evaluator):
+    """The evaluator ``GEval`` of pydantic-evals, which is never imported: it is a score that cannot fail."""
+
     def check(self, case: Mapping[str, Any]) -> _Check:
         del case
         raise LeftOutError("it is a score that cannot fail; write a check rubric with the pass_mark to reach")
@@ -326,7 +338,7 @@ MAKERS: Final[Mapping[str, type[_Evaluator]]] = {
 
 
 def _evaluator(name: str, arguments: Any) -> _Evaluator:
-    """Return an evaluator; its arguments are named, or are the first one alone, or all in a list.
+    """Build an evaluator of pydantic-evals; arguments are named, or the first one alone, or all in a list.
 
     Raises:
         LeftOutError: It is not known, or a parameter is missing or does not fit.
@@ -341,7 +353,7 @@ def _evaluator(name: str, arguments: Any) -> _Evaluator:
 
 
 def _contains_text(value: Any, *, folded: bool, as_strings: bool) -> _Check:
-    """Return the check that an answer contains a value as text."""
+    """The check that an answer contains a value of a pydantic-evals evaluator as text."""
     text = json_text(value)
     differences = [*of_composing(text), *(of_folding(text) if folded else ())]
     if as_strings:

@@ -50,12 +50,13 @@ _MOST_LISTED: Final = 5
 
 @lru_cache(maxsize=1024)
 def _alternatives(spec: str) -> tuple[tuple[str, ...], ...]:
+    """The alternative paths in a format's table, split at ``|`` and at dots."""
     return tuple(tuple(path.strip().split(".")) for path in spec.split("|")) if spec else ()
 
 
 @dataclass
 class _Result:
-    """A result in a file.
+    """A result in a file of another runner, before it becomes rows.
 
     Attributes:
         data: The whole file.
@@ -93,7 +94,7 @@ class _Result:
 
 
 class _Source(NamedTuple):
-    """A file, or what Python passes, as JSON data.
+    """A file of results, or results that Python passes, as JSON data.
 
     Attributes:
         data: The data.
@@ -113,7 +114,7 @@ class _Source(NamedTuple):
 
 
 class _TableReader:
-    """Reads the results of one file by a table.
+    """A reader of the results of one file by the table of its format.
 
     Attributes:
         rows: Takes the rows.
@@ -257,7 +258,7 @@ class _TableReader:
 
 
 def _scores(result: _Result, scores: Scores) -> Iterator[FileValue]:
-    """Yield the scores of one kind; the result itself only where it has a value."""
+    """Yield the scores of one kind in a runner's result; the result itself only where it has a value."""
     for at in walk(result.at.value, scores.at.split("."), result.at.steps):
         if scores.at or any(True for parts in _alternatives(scores.value) for _ in walk(at.value, parts)):
             yield at
@@ -299,7 +300,7 @@ def read_results(
 
 
 def _with_fields(data: Any, columns: Mapping[str, str], display_path: str) -> list[Any]:
-    """Return rows with the fields that their columns are said to hold, and a row for each column of scores.
+    """Rows of results with the fields that ``--map`` gives their columns, and a row for each column of scores.
 
     A score whose row names no metric is one of the metric that its column is called.
 
@@ -334,7 +335,7 @@ _MOST_MAPPED: Final = 3
 
 
 def _map_hint(data: Any) -> str:
-    """Say which option names the columns of rows, of those that are recognised; empty for other data."""
+    """The hint to name the columns of results by ``--map``, for columns that are recognised; else empty."""
     rows = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else []
     columns = list(dict.fromkeys(str(name) for row in rows for name in row))
     case = next((name for usual in ("case", *_ID_COLUMNS) for name in columns if name.lower() == usual), None)
@@ -353,6 +354,7 @@ def _map_hint(data: Any) -> str:
 
 
 def _is_score(value: Any) -> bool:
+    """Whether a cell of a table of results is a score: a finite number or a truth value."""
     number = cell_number(value)
     return isinstance(number, bool) or is_finite_number(number)
 
@@ -364,7 +366,7 @@ _TIME: Final = re.compile(r"\d{4}-?\d{2}-?\d{2}\D?\d{2}")
 
 
 def _file_of(folder: Path, display_path: str) -> Path:
-    """Return the file of results in a folder: the only one, or the newest if all names begin with a time.
+    """The file of results in a folder: the only one, or the newest if all names begin with a time.
 
     Raises:
         SuiteError: There is none, or there are several.
@@ -381,7 +383,7 @@ def _file_of(folder: Path, display_path: str) -> Path:
 
 
 def read_files(paths: Sequence[Path], format_name: str, columns: Mapping[str, str] = {}) -> ResultRows:
-    """Return the rows of files, which together are one run.
+    """Read files of results, which together are one run.
 
     Args:
         paths: The files, or patterns of their names.
@@ -413,7 +415,7 @@ def read_files(paths: Sequence[Path], format_name: str, columns: Mapping[str, st
 
 
 def _matching(path: Path) -> list[Path]:
-    """Return the files that a pattern means, where no shell has replaced it; of a path, the path itself."""
+    """The files of results that a pattern means, where no shell has replaced it; of a path, the path itself."""
     if path.exists() or not _is_pattern(path):
         return [path]
     parts = path.parts[len(Path(path.anchor).parts) :]
@@ -422,11 +424,12 @@ def _matching(path: Path) -> list[Path]:
 
 
 def _is_pattern(path: Path) -> bool:
+    """Whether the path of results is a pattern of file names."""
     return any(character in str(path) for character in "*?[")
 
 
 def results_of(data: Any) -> ResultRows:
-    """Return the rows of what Python passes.
+    """Convert results that Python passes, such as to ``gate()``, to rows.
 
     Args:
         data: The report of another runner, as an object or as its JSON data; a data frame of ragas or LangSmith; or
@@ -449,7 +452,7 @@ def results_of(data: Any) -> ResultRows:
 
 
 def _rows(source: _Source, display_path: str, name: str | None) -> ResultRows:
-    """Return the rows of data.
+    """The rows of results in a file's data, by the format that it names or has.
 
     Raises:
         SuiteError: It has faults, or is of no known form.
@@ -483,12 +486,12 @@ def _rows(source: _Source, display_path: str, name: str | None) -> ResultRows:
 
 
 def _tables() -> Mapping[str, ResultFormat]:
-    """Return the tables of all registered formats."""
+    """The tables of all registered formats of results."""
     return default_registry().results_formats
 
 
 def _known(data: Any) -> str | None:
-    """Return the format that data has, by its content."""
+    """The format of results that data has, by its content."""
     if isinstance(data, Mapping) and data.keys() >= {"schema_version", "suites"}:
         return REPORT
     if any(map(is_own, data if isinstance(data, list) else [data])):
@@ -526,7 +529,7 @@ def _rows_of_report(path: Path, display_path: str) -> ResultRows:
 
 
 def _load(path: Path, display_path: str) -> _Source:
-    """Read a file by what it begins with.
+    """Read a file of results by what it begins with.
 
     Raises:
         SuiteError: It cannot be read.
@@ -562,11 +565,12 @@ _WITH_COMMA: Final = re.compile(r"[+-]?\d+,\d+")
 
 
 def _with_point(cell: Any) -> Any:
+    """A cell of a results table with a decimal point in place of a comma."""
     return cell.replace(",", ".") if isinstance(cell, str) and _WITH_COMMA.fullmatch(cell.strip()) else cell
 
 
 def _is_lines(head: bytes) -> bool:
-    """Whether a text begins with a JSON value on a line of its own, and another one follows."""
+    """Whether a file of results begins with a JSON value on a line of its own, and another one follows."""
     first, _, others = head.partition(b"\n")
     try:
         json.loads(first)
@@ -576,13 +580,13 @@ def _is_lines(head: bytes) -> bool:
 
 
 def _folder(path: Path, display_path: str) -> _Source:
-    """Read the trials of a job of Harbor, which are folders with a file each."""
+    """Read the trials of a Harbor job, which are folders with a file of results each."""
     files = sorted(path.glob(_TRIALS))
     return _Source([load_json(file, f"{display_path}/{file.parent.name}/result.json", nan=True).data for file in files])
 
 
 def _xml(path: Path, display_path: str) -> Any:
-    """Return the root of a file of JUnit.
+    """The root of a JUnit file of results.
 
     Raises:
         SuiteError: It is no XML, declares entities, or has another root.
@@ -604,7 +608,7 @@ def _xml(path: Path, display_path: str) -> Any:
 
 
 def _plain(data: Any) -> Any:
-    """Return the report of another runner as JSON data; ``None`` if it is no such object."""
+    """The report object of another runner as JSON data; ``None`` if it is no such object."""
     if hasattr(data, "to_pandas") and not isinstance(data, Mapping) and not hasattr(data, "columns"):
         data = data.to_pandas()
     if hasattr(data, "columns"):
@@ -621,6 +625,7 @@ def _plain(data: Any) -> Any:
 
 
 def _jsonable(value: Any) -> Any:
+    """The report object of another runner as JSON data, converted by pydantic."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(type(value)).dump_python(value, mode="json", warnings=False, fallback=str)

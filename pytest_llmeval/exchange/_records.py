@@ -48,7 +48,7 @@ _MEANINGS: dict[ColumnPart, str] = {
 
 @dataclass(frozen=True)
 class Column:
-    """The meaning of a column of records.
+    """The meaning of a column of imported records: the part of a case that it becomes.
 
     Attributes:
         part: Of a case.
@@ -71,7 +71,7 @@ class Column:
 def suite_of_records(
     name: str, ledger: SourceLedger, records: Sequence[Mapping[str, Any]], columns: Mapping[str, Column], folder: Path
 ) -> ImportedSuite:
-    """Return the suite of records; columns that are not named are not imported.
+    """Build the suite of imported records; columns that are not named are not imported.
 
     Args:
         name: Of the suite.
@@ -97,7 +97,7 @@ def suite_of_records(
 
 @dataclass(frozen=True)
 class _RecordMedia:
-    """The media in records.
+    """The media in imported records.
 
     Attributes:
         ledger: Of the records.
@@ -134,7 +134,7 @@ class _RecordMedia:
 
 
 def _without_names(value: Any) -> Any:
-    """Return data with the text in place of an object that would name a file; the value itself if it has none."""
+    """Imported data with the text in place of an object that would name a file; itself if it has none."""
     if isinstance(value, list):
         items = [_without_names(item) for item in value]
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
@@ -151,11 +151,12 @@ _IMAGES: Final = ("imagesMapping", "images_mapping")
 
 
 def _folded(name: str) -> str:
+    """The name of an imported column without case, hyphens, underscores and spaces, for comparisons."""
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def _case(record: Mapping[str, Any], columns: Mapping[str, Column], ids: CaseIds, *, several: bool) -> dict[str, Any]:
-    """Return the case of a record."""
+    """The case of a suite that an imported record becomes."""
     parts: dict[ColumnPart, dict[str, Any]] = {}
     for name, column in columns.items():
         value = record.get(name)
@@ -193,11 +194,12 @@ def _case(record: Mapping[str, Any], columns: Mapping[str, Column], ids: CaseIds
 
 
 def _first(parts: Mapping[ColumnPart, Mapping[str, Any]], part: ColumnPart) -> Any:
+    """The first value for a part of a case among an imported record's columns; ``None`` if there is none."""
     return next(iter(parts.get(part, {}).values()), None)
 
 
 def _written(value: Any) -> Any:
-    """Return the data that a cell of a table holds as JSON, or as Python writes its literals."""
+    """The data in a cell of an imported table that is JSON or a Python literal; other cells unchanged."""
     if not as_text(value).lstrip().startswith(("[", "{")):
         return value
     try:
@@ -211,7 +213,7 @@ def _written(value: Any) -> Any:
 
 
 def written_list(value: Any) -> list[Any] | None:
-    """Return a list that a cell holds as JSON, as Python writes it, or with ``|`` between its items."""
+    """The list in a cell of an imported table: JSON, a Python literal, or items between ``|``."""
     data = _written(value)
     if data is None or isinstance(data, list):
         return data
@@ -219,11 +221,12 @@ def written_list(value: Any) -> list[Any] | None:
 
 
 def _calls(value: Any) -> list[Any] | None:
-    """Return tool calls with names and arguments."""
+    """The tool calls in a cell of an imported table; ``None`` if there are none."""
     return [_call(raw) for raw in written_list(value) or ()] or None
 
 
 def _call(call: Any) -> Any:
+    """A tool call of an imported record with the keys of predictions."""
     if not isinstance(call, Mapping):
         return call
     names = {"input_parameters": "arguments", "inputParameters": "arguments", "args": "arguments", "output": "result"}
@@ -233,14 +236,14 @@ def _call(call: Any) -> Any:
 
 
 def _script(value: Any) -> list[Any] | None:
-    """Return the turns of a conversation as a script: what the user says."""
+    """The user's turns of an imported conversation, as the script of a case; ``None`` if there are none."""
     turns = map(as_mapping, as_list(_written(value)))
     contents = [turn.get("content") for turn in turns if turn.get("role") == "user"]
     return [text for text in fit_items(str, contents) if text.strip()] or None
 
 
 def add_evaluators(suite: ImportedSuite) -> None:
-    """Add evaluators that suit the right answers of a suite, or a check if it has none."""
+    """Add evaluators that suit the right answers of an imported suite, or a check if it has none."""
     expected = [case["expected"] for case in suite.cases if case.get("expected") is not None]
     evaluators: list[Any] = []
     if any("tool_calls" in as_mapping(answer) for answer in expected):
@@ -259,10 +262,12 @@ def add_evaluators(suite: ImportedSuite) -> None:
 
 
 def _has_part(value: Any) -> bool:
+    """Whether the expected value of an imported case is an object with an answer or tool calls."""
     return bool({"answer", "tool_calls"} & as_mapping(value).keys())
 
 
 def _is_text(value: Any) -> bool:
+    """Whether the expected value of an imported case is a scalar, or a list of them."""
     return is_scalar(value) or (isinstance(value, list) and bool(value) and all(map(is_scalar, value)))
 
 
@@ -348,7 +353,7 @@ LANGSMITH: Final = {
 def _imported(
     path: Path, display_path: str, options: ImportOptions, columns: Mapping[str, Column], keys: tuple[str, ...]
 ) -> ImportedSource:
-    """Return the suite of a file of records; columns that the user names come first.
+    """Import a file of records as a suite; columns that the user names come first.
 
     Raises:
         SuiteError: The file cannot be read, or lacks a column.

@@ -21,7 +21,7 @@ Kind: TypeAlias = Literal["number", "verdict", "either"]
 
 
 class Scores(NamedTuple):
-    """Where a result has scores of one kind.
+    """The paths of one kind of scores in the results of a runner's file.
 
     Attributes:
         at: Path of each below the result; empty: the result itself.
@@ -45,11 +45,12 @@ class Scores(NamedTuple):
 
 
 def _unchanged(data: Any) -> Any:
+    """The data of a format of results that needs no change before its table applies."""
     return data
 
 
 class ResultFormat(NamedTuple):
-    """The table of a format.
+    """The table of a format of results: where a runner's file has cases, scores and errors.
 
     Attributes:
         written_by: What writes it, for people.
@@ -130,7 +131,7 @@ def reason_text(value: Any) -> str:
 
 
 def _promptfoo(item: FileResult) -> FileResult:
-    """Tell failed calls and graders (``failures``), for which promptfoo writes 0, from assertions that failed.
+    """Adapt a promptfoo result: mark failed calls and graders, which have the score 0, as ``failures``.
 
     Code of an assertion that raises an error has failed as a grader.
     """
@@ -161,7 +162,7 @@ _PROMPTFOO_RAISED: Final = re.compile(
 
 
 def _pydantic_evals(item: FileResult) -> FileResult:
-    """Read the number of the repeat from the name: ``capital [2/3]``."""
+    """Adapt a pydantic-evals result: read the number of the repeat from its name, ``capital [2/3]``."""
     match = _REPEATED.fullmatch(first_text(item, "name"))
     return {**item, "repeat": int(match[1])} if match and item.get("source_case_name") else item
 
@@ -170,7 +171,7 @@ _REPEATED: Final = re.compile(r".* \[(\d{1,9})/\d+\]", re.DOTALL)
 
 
 def _inspect(item: FileResult) -> FileResult:
-    """Make a score for each value of a scorer that gives several, and a number of what is one for the tool."""
+    """Adapt an inspect_ai sample: a score for each value of a scorer, as the number that the tool computes with."""
     scores = item.get("scores")
     if not isinstance(scores, Mapping):  # of one scorer, in logs of 2024
         return {**item, "scores": {"score": score}} if (score := item.get("score")) is not None else item
@@ -184,7 +185,7 @@ def _inspect(item: FileResult) -> FileResult:
 
 
 def _inspect_score(score: Any, value: Any) -> Any:
-    """Return a score whose value is a number where the tool computes with one; other words are no score."""
+    """A score of inspect_ai as the number that the tool computes with; other words are no score."""
     if not isinstance(score, Mapping):
         return score
     if not isinstance(value, str) or value in INSPECT_CODES:
@@ -201,13 +202,13 @@ _OPENAI_ID: Final = r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 
 def _braintrust(item: FileResult) -> FileResult | None:
-    """Leave out spans inside of results."""
+    """Adapt a Braintrust result: leave out spans inside of results."""
     inside = item.get("is_root") is False or item.get("span_parents")
     return None if inside else item
 
 
 def _langsmith(item: FileResult) -> FileResult:
-    """Mark failed evaluators, and leave out values that are words."""
+    """Adapt a LangSmith result: mark failed evaluators, and leave out values that are words."""
     results = value_at(item, "evaluation_results.results")
     if not isinstance(results, list):
         return item
@@ -221,7 +222,7 @@ def _langsmith(item: FileResult) -> FileResult:
 
 
 def _plugin_eval(item: FileResult) -> FileResult:
-    """Tell runs that failed, and judges that could not be asked, from runs and graders that did not pass.
+    """Adapt a plugin eval's run: tell failed runs, and judges not asked, from runs and graders that did not pass.
 
     Graders that are not part of the score are left out. A judge that could not be asked says so in place of its votes.
     """
@@ -244,21 +245,21 @@ def _plugin_eval(item: FileResult) -> FileResult:
 
 
 def _skill_creator(item: FileResult) -> FileResult:
-    """Tell runs that nobody graded, which have a pass rate of 0 and no expectation, from runs that failed."""
+    """Adapt a skill-creator run: tell ungraded runs (pass rate 0, no expectation) from failed ones."""
     total = value_at(item, "result.total")
     ungraded = total == 0 and total is not False
     return {**item, "error": "the run was not graded: it has no expectation"} if ungraded else item
 
 
 def _vally(item: FileResult) -> FileResult:
-    """Take a trial that did not end well for an error, with any grade."""
+    """Adapt a Vally trial: one that did not end well is an error, with any grade."""
     status = item.get("status")
     failed = status if status not in ("success", None) else None
     return {**item, "error": item.get("error") or (f"status {json_text(failed)}" if failed else None)}
 
 
 def _harbor(item: FileResult) -> FileResult:
-    """Tell trials whose reward says nothing from trials with a reward of 0."""
+    """Adapt a Harbor trial: a reward that says nothing is no reward of 0."""
     exceptions = [*values_at(item, "exception_info"), *values_at(item, "step_results.*.exception_info")]
     first = next(filter(None, exceptions), None)
     if first is None or item.get("reward_valid") is True:
@@ -268,7 +269,7 @@ def _harbor(item: FileResult) -> FileResult:
 
 
 def _junit(data: Any) -> Any:
-    """Join class and name of a test. A run that was followed by a rerun, and shows no reason, is an error."""
+    """Prepare a JUnit file: join class and name. A run before a rerun that shows no reason is an error."""
     if not hasattr(data["junit"], "iter"):
         return data
     tests = [
@@ -285,7 +286,7 @@ def _junit(data: Any) -> Any:
 
 
 def _junit_runs(suite: str | None, case: Any) -> Iterator[dict[str, Any]]:
-    """Yield how a test ended: first its earlier attempts, which some runners list inside of it."""
+    """Yield how a JUnit test ended: first its earlier attempts, which some runners list inside of it."""
     base = {"suite": suite, "case": ".".join(filter(None, (case.get("classname"), case.get("name"))))}
     for child in case:
         if child.tag in _ATTEMPTS:
@@ -304,7 +305,7 @@ _ENDS: Final = {"failure": "failed", "error": "error", "skipped": "skipped"}
 
 
 def _columns(rows: Any, metrics: re.Pattern[str]) -> Any:
-    """Gather the metrics of rows: columns that have numbers, or nothing at all where every score failed."""
+    """Gather the metrics of a results table: columns with numbers, or nothing at all where every score failed."""
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         return rows
     matches = map(metrics.fullmatch, dict.fromkeys(str(key) for row in rows for key in row))
@@ -324,7 +325,7 @@ def _columns(rows: Any, metrics: re.Pattern[str]) -> Any:
 
 
 def _ctrf(item: FileResult) -> FileResult:
-    """Name a test by its suites. Earlier attempts are repeats; a pass after attempts that are not listed is an error.
+    """Adapt a CTRF test, named by its suites. Earlier attempts are repeats; a pass after unlisted ones is an error.
 
     So is a failure of a fixture, which pytest-json-ctrf counts as failed; a test that is still to be written is none.
     """

@@ -32,7 +32,7 @@ SKIPPED: Final = "skipped"
 
 
 def cases_of(rows: Iterable[ResultRow]) -> dict[str, Case]:
-    """Return the cases of one system, by id, with their scores as predictions; a case holds all its runs.
+    """The cases of one system in result rows, by id, with scores as predictions; a case holds all its runs.
 
     Labels are those of the first row that has them. Cost and latency are means over the runs that know them.
     """
@@ -40,6 +40,7 @@ def cases_of(rows: Iterable[ResultRow]) -> dict[str, Case]:
 
 
 def _case(name: str, rows: Sequence[ResultRow]) -> Case:
+    """The case of a suite of results: the scores of all its runs, and their mean cost and latency."""
     labels = {key: value for row in reversed(rows) for key, value in row.labels.items()}
     rows = [row for row in rows if not row.skipped]
     if not rows:
@@ -67,17 +68,17 @@ def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
 
 
 def names_of(rows: Iterable[ResultRow], field: str) -> list[str]:
-    """The values of a field in rows, in their order."""
+    """The distinct values of a field in result rows, in their order."""
     return list(dict.fromkeys(getattr(row, field) for row in rows))
 
 
 def metrics_of(rows: Iterable[ResultRow]) -> list[str]:
-    """Return the metrics of rows, in their order."""
+    """The metrics of result rows, in their order."""
     return list(filter(None, names_of(rows, "metric")))
 
 
 def by_metric(rows: Iterable[ResultRow], metrics: Sequence[str]) -> list[ResultRow]:
-    """Return rows with an error of each metric in place of one of all of them."""
+    """Result rows with an error of each metric in place of one of all of them."""
     return [
         metric_row
         for row in rows
@@ -140,7 +141,7 @@ class ResultsSource(FileSource):
 
 @dataclass(frozen=True)
 class GivenResults(ResultsSource):
-    """Rows that are there already.
+    """The source of a suite whose result rows are already in memory.
 
     Attributes:
         rows: Of one suite.
@@ -180,7 +181,7 @@ def suite_of_results(
     lower_is_better: Sequence[str] = (),
     higher_is_better: Sequence[str] = (),
 ) -> LoadedSuite:
-    """Return the suite of rows, with a system for each arm if there are several.
+    """Build the suite of result rows, with a system for each arm if there are several.
 
     Args:
         rows: Of one suite.
@@ -259,7 +260,7 @@ def records_of(
     planned: Sequence[ResultRow] = (),
     skipped: AbstractSet[tuple[str, str]] = frozenset(),
 ) -> dict[str, list[CaseRecord]]:
-    """Return system to records; a case without results did not run.
+    """The case records of a suite of results, by system; a case without results did not run.
 
     Args:
         rows: Of one suite.
@@ -286,7 +287,7 @@ def records_of(
 
 
 def _settled(record: CaseRecord, case: Case, least: int, *, skipped: bool) -> CaseRecord:
-    """Return a record with the spread of its repeats; that of a case which lacks results did not run."""
+    """The record of a case with the spread of its repeated results; one that lacks results did not run."""
     runs = [] if case.prediction is MISSING else case.prediction[RUNS]
     if not runs or len(runs) < least:
         why = f"found {len(runs)} of {least} repeats" if runs else SKIPPED if skipped else "no result"
@@ -322,6 +323,7 @@ def with_texts(report: SuiteReport, rows: Sequence[ResultRow], baseline: Sequenc
 
 
 def _with_texts(case: CaseReport, row: ResultRow | None) -> CaseReport:
+    """The report of a case with the question, expected answer and answer of its result row, if any."""
     if row is None or (row.input is None and row.expected is None and row.output is None):
         return case
     output = UNSET if row.output is None else row.output
@@ -337,7 +339,7 @@ def as_scored(report: SuiteReport) -> SuiteReport:
 
 
 def missing_of(records: Mapping[str, Sequence[CaseRecord]]) -> Iterator[str]:
-    """Yield sentences about what is missing, counted and named."""
+    """Yield sentences about the results that cases of a suite lack, counted and named."""
     for system, of_system in records.items():
         missing = [record for record in of_system if record.outcome == "not_run"]
         for why in dict.fromkeys(record.reason for record in missing):

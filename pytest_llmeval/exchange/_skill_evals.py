@@ -66,7 +66,7 @@ _TAG = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class _Part(NamedTuple):
-    """A mapping of a source: its ledger, its path there, its content."""
+    """A mapping in a file of a plugin eval: its ledger, its path there, its content."""
 
     ledger: SourceLedger
     path: SourcePath
@@ -75,7 +75,7 @@ class _Part(NamedTuple):
 
 @dataclass
 class _Agent:
-    """What the command of a suite needs; cases that want different things share the most of each.
+    """The coding agent's command in an imported suite: options and workspace that all its cases share.
 
     Attributes:
         folder: Where the suite is written.
@@ -118,7 +118,7 @@ class _Agent:
 
 
 def import_plugin_evals(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return the cases of a plugin, of a folder, or one case as a suite.
+    """Import the evals of a coding agent's plugin, of a folder, or of one case as a suite.
 
     Raises:
         SuiteError: There is no case, or the manifest of the plugin cannot be read.
@@ -149,16 +149,18 @@ def import_plugin_evals(path: Path, display_path: str, options: ImportOptions) -
 
 
 def _manifest(folder: Path) -> Path | None:
+    """The manifest of a coding agent's plugin in a folder; ``None`` if there is none."""
     names = (".claude-plugin/plugin.json", "plugin.json")
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def _is_case(folder: Path) -> bool:
+    """Whether a folder holds one case of plugin evals."""
     return (folder / "prompt.md").is_file() or (folder / "case.yaml").is_file()
 
 
 def _case_folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders of cases; those inside of a case belong to it."""
+    """Yield the case folders of plugin evals; those inside of a case belong to it."""
     if _is_case(folder):
         yield folder
     elif folder.is_dir() and folder.name not in ("mocks", "results"):
@@ -168,7 +170,7 @@ def _case_folders(folder: Path) -> Iterator[Path]:
 
 
 def _named(path: Path, root: Path, display_path: str) -> str:
-    """Return the name of a path in messages: that of the source, and what follows it."""
+    """The path of a plugin eval's case in messages: that of the source, and what follows it."""
     if path == root or not path.is_relative_to(root):
         return path.as_posix()
     return f"{display_path.rstrip('/')}/{path.relative_to(root).as_posix()}"
@@ -176,7 +178,7 @@ def _named(path: Path, root: Path, display_path: str) -> str:
 
 @dataclass
 class _CaseReader:
-    """Reads cases of plugin evals.
+    """A reader of the cases of plugin evals, which become cases of a suite.
 
     Attributes:
         suite: Gets the cases.
@@ -377,7 +379,7 @@ _CheckNote: TypeAlias = tuple[dict[str, Any], str]
 
 
 class _AgentGrader(Struct, tag_field="type", kw_only=True):
-    """What graders have in common."""
+    """The base of the graders of plugin evals, each of which becomes a check."""
 
     name: str | None = None
     weight: Any = 1
@@ -394,6 +396,8 @@ class _AgentGrader(Struct, tag_field="type", kw_only=True):
 
 
 class _Regex(_AgentGrader, tag="regex"):
+    """A plugin eval's grader that looks for a pattern in a part of the agent's run."""
+
     pattern: str = ""
     flags: str = ""
     match: str = "contains"
@@ -412,7 +416,7 @@ class _Regex(_AgentGrader, tag="regex"):
 
 
 class _CallPattern(Struct):
-    """The calls of a tool, by its name and what its input matches."""
+    """The tool calls that a plugin eval's grader means, by the tool's name and a pattern of its input."""
 
     tool: str
     input_match: str | None = None
@@ -427,6 +431,8 @@ class _CallPattern(Struct):
 
 
 class _ToolUsed(_AgentGrader, tag="tool_used"):
+    """A plugin eval's grader that counts the calls of a tool."""
+
     tool: str
     input_match: str | None = None
     min: Any = None
@@ -439,6 +445,8 @@ class _ToolUsed(_AgentGrader, tag="tool_used"):
 
 
 class _ToolOrder(_AgentGrader, tag="tool_order"):
+    """A plugin eval's grader that requires one tool call before another."""
+
     before: str | _CallPattern
     after: str | _CallPattern
 
@@ -449,6 +457,8 @@ class _ToolOrder(_AgentGrader, tag="tool_order"):
 
 
 class _FileExists(_AgentGrader, tag="file_exists"):
+    """A plugin eval's grader that requires a file that the agent created, or its absence."""
+
     path: str
     exists: bool = True
 
@@ -457,6 +467,8 @@ class _FileExists(_AgentGrader, tag="file_exists"):
 
 
 class _Llm(_AgentGrader, tag="llm"):
+    """A plugin eval's grader by which a judge decides on criteria."""
+
     focus: Any = "last_message"
 
     def check(self, _folder: Path) -> _CheckNote:
@@ -468,6 +480,8 @@ class _Llm(_AgentGrader, tag="llm"):
 
 
 class _BaselineGrader(_AgentGrader, tag="baseline"):
+    """A plugin eval's grader by which a judge compares the answer with that of a reference transcript."""
+
     baseline_file: str = ""
 
     def check(self, folder: Path) -> _CheckNote:
@@ -491,7 +505,7 @@ _GRADERS: Final[Mapping[str, type[_AgentGrader]]] = {
 
 
 def _graded(kind: str, data: Mapping[str, Any], folder: Path) -> _CheckNote:
-    """Return the check that a grader becomes, and the difference.
+    """The check that a plugin eval's grader becomes, and the difference.
 
     Raises:
         LeftOutError: There is none.
@@ -512,11 +526,12 @@ def _graded(kind: str, data: Mapping[str, Any], folder: Path) -> _CheckNote:
 
 
 def _joined(*notes: str) -> str:
+    """The notes on an imported plugin eval's grader as one text, each once."""
     return "; ".join(dict.fromkeys(filter(None, notes)))
 
 
 def _on(focus: Any, *, absent: bool) -> tuple[dict[str, str], str]:
-    """The part that a check reads, and the difference.
+    """The part of a prediction that the check of a plugin eval's grader reads, and the difference.
 
     Args:
         focus: What the grader looks at.
@@ -539,7 +554,7 @@ def _on(focus: Any, *, absent: bool) -> tuple[dict[str, str], str]:
 
 
 def import_skill_evals(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return ``evals.json`` of the skill-creator, or a list of queries that should trigger a skill, as a suite.
+    """Import ``evals.json`` of the skill-creator, or queries that should trigger a skill, as a suite.
 
     Raises:
         SuiteError: The file cannot be read, or it is neither.
@@ -575,6 +590,7 @@ def import_skill_evals(path: Path, display_path: str, options: ImportOptions) ->
 
 
 def _add_file(agent: _Agent, folder: Path, file: Any, ledger: SourceLedger, path: SourcePath) -> None:
+    """Add a file that a skill eval names to the agent's workspace, or note that the skill lacks it."""
     source = (folder / str(file)).resolve()
     if not isinstance(file, str) or not source.exists() or not source.is_relative_to(folder.resolve()):
         ledger.lost(path, "files", f"{quotation(str(file), 60)} is missing in the skill")
@@ -586,7 +602,7 @@ def _add_file(agent: _Agent, folder: Path, file: Any, ledger: SourceLedger, path
 def _skill_case(
     data: Mapping[str, Any], path: SourcePath, ledger: SourceLedger, ids: CaseIds, skill: str
 ) -> dict[str, Any] | None:
-    """Return the case that an eval becomes, after noting it; ``None`` if it has no prompt, or nothing to check."""
+    """The case that a skill eval becomes, after noting it; ``None`` without a prompt, or anything to check."""
     prompt = data.get("prompt", data.get("query"))
     checks: list[dict[str, Any]] = []
     for key, value in data.items():

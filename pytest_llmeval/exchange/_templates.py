@@ -15,7 +15,7 @@ from pytest_llmeval.core import excerpt, parse_digits, printable
 
 
 class Direction(StrEnum):
-    """The direction in which verdicts differ."""
+    """The direction in which an imported check's verdicts differ from those of the other tool."""
 
     STRICTER = "stricter here"
     LOOSER = "looser here"
@@ -60,12 +60,12 @@ _WORDS: Final = {"true": True, "false": False, "NaN": "NaN", "Infinity": "Infini
 
 
 def as_example(answer: Any) -> str:
-    """Return an answer as reports show it."""
+    """An answer that an imported check judges differently, as the import report shows it."""
     return json.dumps(answer)
 
 
 def of_composing(*texts: str) -> Iterator[VerdictDifference]:
-    """Yield the difference of texts that have a decomposed form."""
+    """Yield the verdict difference of a check on texts that have a decomposed Unicode form."""
     for text in texts:
         forms = (unicodedata.normalize("NFD", text), unicodedata.normalize("NFC", text))
         other = next((form for form in forms if form != text), None)
@@ -75,7 +75,7 @@ def of_composing(*texts: str) -> Iterator[VerdictDifference]:
 
 
 def of_folding(*texts: str) -> Iterator[VerdictDifference]:
-    """Yield the difference of texts that case folding matches where lower case letters do not."""
+    """Yield the verdict difference of a check on texts that case folding matches where lower case does not."""
     for text in texts:
         for folded, character in _folded_otherwise().items():
             if folded in text.casefold():
@@ -86,13 +86,13 @@ def of_folding(*texts: str) -> Iterator[VerdictDifference]:
 
 @cache
 def _folded_otherwise() -> Mapping[str, str]:
-    """Return folded texts of one character to a character whose lower case is another text."""
+    """Case-folded texts of one character, each with a character whose lower case is another text."""
     characters = map(chr, range(0x80, _LAST_FOLDED))
     return {character.casefold(): character for character in characters if character.casefold() != character.lower()}
 
 
 def of_scalar_text(text: str, *, whole: bool) -> Iterator[VerdictDifference]:
-    """Yield the difference of a text that a number or a boolean can be, or hold, as JSON.
+    """Yield the verdict difference of a check on text that a JSON number or boolean can be, or hold.
 
     Args:
         text: The text of a check.
@@ -107,6 +107,7 @@ def of_scalar_text(text: str, *, whole: bool) -> Iterator[VerdictDifference]:
 
 
 def _number(text: str) -> int | float | None:
+    """The number that a text is in JSON, if JSON writes it with the same digits; else ``None``."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -123,14 +124,14 @@ def of_json_text(value: Any) -> Iterator[VerdictDifference]:
 
 
 def of_booleans(value: Any) -> Iterator[VerdictDifference]:
-    """Yield the difference of a JSON value with 0, 1 or booleans, which are equal in Python."""
+    """Yield the verdict difference of a check on JSON with 0, 1 or booleans, which are equal in Python."""
     swapped = _swapped(value)
     if as_example(swapped) != as_example(value):
         yield VerdictDifference("true is not 1, and false is not 0", Direction.STRICTER, as_example(swapped))
 
 
 def _swapped(value: Any) -> Any:
-    """Return a value with numbers for its booleans, and booleans for 0 and 1."""
+    """A JSON value that equals another one in Python: numbers for its booleans, booleans for 0 and 1."""
     if isinstance(value, Mapping):
         return {key: _swapped(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -141,7 +142,7 @@ def _swapped(value: Any) -> Any:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Yield the texts of a JSON value, keys included."""
+    """Yield the texts of a JSON value in another tool's check, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -167,21 +168,21 @@ _DEEPEST = 8
 
 
 class TemplateError(ValueError):
-    """A template needs more than plain names."""
+    """A template of another tool needs more than plain names."""
 
 
 def is_template(text: str) -> bool:
-    """Whether a text has placeholders, comments or code."""
+    """Whether a text of another tool has the placeholders, comments or code of a template."""
     return "{{" in text or "{%" in text or "{#" in text
 
 
 def names_in(text: str) -> list[str]:
-    """Return the plain names of a template, each once, in their order."""
+    """The plain names in a template of another tool, each once, in their order."""
     return list(dict.fromkeys(_dotted(match[1]) for match in _PLAIN.finditer(_without_comments(text))))
 
 
 def rewritten(text: str, write: Callable[[str], str]) -> str:
-    """Return a template with another text for each plain name.
+    """Rewrite a template of another tool with another text for each plain name.
 
     Raises:
         TemplateError: It has code.
@@ -198,16 +199,17 @@ def rewritten(text: str, write: Callable[[str], str]) -> str:
 
 
 def _without_comments(text: str) -> str:
+    """A template of another tool without its closed comments."""
     return _COMMENT.sub(lambda match: "" if match["closed"] else match[0], text)
 
 
 def _dotted(name: str) -> str:
-    """Return a name with the positions of lists after dots."""
+    """A name in a template of another tool with the positions of lists after dots."""
     return re.sub(r"\[(\d+)\]", r".\1", name)
 
 
 def filled(text: str, values: Mapping[str, Any], depth: int = 0) -> str:
-    """Return a text with the values of its plain names; texts among the values may be templates themselves.
+    """Fill the plain names of another tool's template with values; texts among them may be templates themselves.
 
     A name without a value is an empty text, as in the templates of other tools.
 
@@ -234,7 +236,7 @@ def filled(text: str, values: Mapping[str, Any], depth: int = 0) -> str:
 
 
 def filled_once(text: str, values: Mapping[str, Any]) -> str:
-    """Return a text with the values of its plain names, which are no templates themselves.
+    """Fill the plain names of another tool's template with values, which are no templates themselves.
 
     Raises:
         TemplateError: As `filled`.
@@ -243,7 +245,7 @@ def filled_once(text: str, values: Mapping[str, Any]) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """Return a scalar as JavaScript writes it."""
+    """A scalar in another tool's template or check as JavaScript writes it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -274,7 +276,7 @@ _LINES = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 def check_fault(entry: Any) -> str | None:
-    """Return the fault of a check; ``None`` if a suite can have it."""
+    """The fault of an imported check; ``None`` if a suite can have it."""
     from pytest_llmeval.evaluators import SHIPPED, CheckReader, Unlocated
 
     host = Unlocated()

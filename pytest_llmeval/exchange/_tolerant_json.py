@@ -6,6 +6,7 @@ from typing import Any, Final
 
 
 def _finite(literal: str) -> float | None:
+    """A float literal in another tool's JSON; ``None`` if it is not finite."""
     value = float(literal)
     return value if math.isfinite(value) else None
 
@@ -30,6 +31,7 @@ def without_half_pairs(value: Any, text: str) -> Any:
 
 
 def _whole(value: Any) -> Any:
+    """JSON data of another tool with a replacement for each half of a surrogate pair."""
     match value:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

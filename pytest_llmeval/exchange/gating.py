@@ -74,7 +74,7 @@ _NUMBERS: Final = re.compile(r"; [^;]* -> ")
 
 
 class GateMode(SnapshotMode, frozen=True):
-    """The snapshot mode of the command."""
+    """The snapshot mode of ``llmeval gate``."""
 
     def command(self, argument: str, *, suites: bool = True) -> str:
         """Return the command that approves results."""
@@ -83,7 +83,7 @@ class GateMode(SnapshotMode, frozen=True):
 
 
 class GateOptions(Struct, frozen=True):
-    """What decides the verdict on results.
+    """The gates and settings that decide the verdict on a runner's results.
 
     Attributes:
         settings: Keys of a suite file, among them gates.
@@ -204,7 +204,7 @@ def judge_results(
     options: GateOptions,
     root: Path,
 ) -> GateVerdict:
-    """Judge results.
+    """Judge a runner's results by gates, a baseline or approved scores.
 
     Args:
         rows: The results.
@@ -269,11 +269,12 @@ def judge_results(
 
 
 def _max_errors(gate: Any) -> int:
+    """The number of errored cases that a gate on results tolerates."""
     return int(gate.get("max_errors", 0)) if isinstance(gate, Mapping) else 0
 
 
 class _ResultsPart(NamedTuple):
-    """The results of one suite, before they are judged.
+    """The results of one suite, before ``llmeval gate`` judges them.
 
     Attributes:
         suite: Made of them.
@@ -315,7 +316,7 @@ def _part_of(
     options: GateOptions,
     root: Path,
 ) -> _ResultsPart:
-    """Return the results of one suite beside its baseline, which may be the approved scores."""
+    """The results of one suite next to its baseline, which may be the approved scores."""
     name, systems = rows[0].suite, names_of(rows, "system")
     _check_signatures(rows, baseline)
     is_file = bool(baseline)
@@ -393,12 +394,12 @@ def _part_of(
 
 
 def _all_of(lists: Iterable[Iterable[str]]) -> list[str]:
-    """Return the texts of lists, each once."""
+    """The texts that the suites of a verdict on results list, each once."""
     return list(dict.fromkeys(text for texts in lists for text in texts))
 
 
 def _again(rows: Sequence[ResultRow]) -> str:
-    """Return the command by which the tool that wrote some rows repeats them; empty if it has none."""
+    """The command by which the tool that wrote errored results repeats them; empty if it has none."""
     tools = {row.tool for row in rows}
     table = default_registry().results_formats.get(tools.pop()) if len(tools) == 1 else None
     return "" if table is None else table.again
@@ -415,14 +416,14 @@ def _errored_in(part: _ResultsPart) -> Iterator[str]:
 
 
 def _open_to_errors(gate: Gate, options: GateOptions) -> Gate:
-    """Return a gate that tolerates errors, with the size of the drop that matters."""
+    """A gate on results that tolerates errors, with the size of the drop that matters."""
     if isinstance(gate, ChangeGate):
         return replace(gate, max_errors=UNLIMITED, matters=options.tolerance)
     return replace(gate, max_errors=UNLIMITED)
 
 
 def _named_as(rows: Sequence[ResultRow], systems: Sequence[str]) -> Sequence[ResultRow]:
-    """Return rows; those of a single system, where the results have one system too, get its name.
+    """Baseline or expected rows; those of a single system, where the results have one system too, get its name.
 
     A model or a version that is compared with another one has another name.
     """
@@ -432,7 +433,7 @@ def _named_as(rows: Sequence[ResultRow], systems: Sequence[str]) -> Sequence[Res
 
 
 def _check_signatures(rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) -> None:
-    """Refuse to compare what was computed in two ways."""
+    """Refuse to compare results with a baseline whose metrics were computed in another way."""
     before = {row.metric: row.signature for row in baseline if row.score is not None}
     faults = [
         f"{row.metric}: computed as {row.signature!r}, in the baseline as {before[row.metric]!r}: not comparable, run "
@@ -445,7 +446,7 @@ def _check_signatures(rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) 
 
 
 def _ranges(rows: Iterable[ResultRow], declared: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """Return the ranges of metrics: those declared, and 0 to 1 where all scores lie between them.
+    """The ranges of metrics in results: those declared, and 0 to 1 where all scores lie between them.
 
     Raises:
         LlmevalError: A score lies outside of a range that is declared.
@@ -462,7 +463,7 @@ def _ranges(rows: Iterable[ResultRow], declared: Mapping[str, tuple[float, float
 def _completed(
     options: GateOptions, rows: Sequence[ResultRow], judged: Sequence[str], *, has_baseline: bool, is_approved: bool
 ) -> Document:
-    """Return settings with the default question, if there are no gates, and with the approved scores, if any.
+    """Settings of a suite of results with the default gates, if it has none, and approved scores, if any.
 
     Without anything to compare with there is no question. Without arms, systems are compared with none of them.
 
@@ -510,7 +511,7 @@ def _on_outcomes(gate: Any, metrics: Sequence[str]) -> Any:
 
 
 def _is_change(gate: Any) -> bool:
-    """Whether a gate is one on a change against a baseline, as a text or as a mapping."""
+    """Whether a gate on results is one on a change against a baseline, as a text or as a mapping."""
     if isinstance(gate, str):
         return gate.lstrip().startswith(("drop(", "gain("))
     return isinstance(gate, Mapping) and bool({"max_drop", "min_gain"} & gate.keys()) and not gate.get("against")
@@ -542,6 +543,7 @@ _UNUSABLE: Final = ("unreadable", "not_written", "missing")
 def _verdict(
     finished: Reported, facts: Situation, notes: Sequence[str], options: GateOptions, errored: int
 ) -> GateVerdict:
+    """The verdict on a finished run of results: its word and decision, the reasons and the next step."""
     report = finished.report
     verdicts: list[tuple[SuiteReport, GateResult | SnapshotVerdict]] = []
     for suite in report.suites:
@@ -620,7 +622,7 @@ def _verdict(
 
 
 def _ungated_errors(finished: Reported) -> list[str]:
-    """Return the metrics that no gate reads, with the number of cases that errored in nothing else."""
+    """The metrics of results that no gate reads, with the number of cases that errored in nothing else."""
     ungated = Counter[str]()
     for suite in finished.judged.suites:
         read = set(suite.suite.judged_metrics)
@@ -661,7 +663,7 @@ def _known(judged: Sequence[tuple[str, GateResult]], cases: int) -> tuple[Word, 
 
 
 def _sentence(verdict: GateResult | SnapshotVerdict, whose: str) -> str:
-    """Return the sentence of a verdict, after whose it is."""
+    """The sentence of a verdict by a gate or by approved scores, after the suite or system that it is about."""
     if isinstance(verdict, GateResult):
         # What is undecided comes first; the numbers behind it are in the report.
         reason = verdict.headline
@@ -726,6 +728,7 @@ def gate(
 
 
 def _rows_of(data: Any, name: str) -> list[ResultRow]:
+    """The rows of results that ``gate()`` gets as an object or a path; empty for ``None``."""
     if data is None:
         return []
     rows = read_results(Path(data), str(data)) if isinstance(data, str | Path) else results_of(data)

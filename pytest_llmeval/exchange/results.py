@@ -80,7 +80,7 @@ class ResultRow(Struct, frozen=True, omit_defaults=True):
 
 
 class _FieldKind(NamedTuple):
-    """The kind of a field.
+    """The kind of a field in the published form of results.
 
     Attributes:
         read: Returns the value; ``None`` if it does not fit.
@@ -94,40 +94,47 @@ class _FieldKind(NamedTuple):
 
 
 def _name(value: Any) -> str | None:
+    """A name in a result row; ``None`` if it is empty or has control characters."""
     text = case_id(value)
     return text if text and text.strip() and not _CONTROL.search(text) else None
 
 
 def _case(value: Any) -> str | None:
-    """Return the id of a case; pytest splits at two colons, as ids of its own tests have them."""
+    """The case id in a result row; pytest splits at two colons, as ids of its own tests have them."""
     name = _name(value)
     return name if name is None else same_id(name.strip().replace("::", ":"))
 
 
 def _reason(value: Any) -> str | None:
+    """The reason of an error, abstention or skip in a result row; ``None`` if it is no text, or blank."""
     return value if isinstance(value, str) and value.strip() else None
 
 
 def _score(value: Any) -> JsonNumber | None:
+    """The score in a result row, where true is 1 and false is 0; ``None`` if it is no finite number."""
     return int(value) if isinstance(value, bool) else value if is_finite_number(value) else None
 
 
 def _amount(value: Any) -> JsonNumber | None:
+    """The cost or latency in a result row; ``None`` if it is no number of at least 0."""
     return value if is_finite_number(value) and value >= 0 else None
 
 
 def _count(value: Any) -> int | None:
+    """The number of the repeat in a result row; ``None`` if it is no whole number of at least 0."""
     amount = _amount(value)
     return int(amount) if amount is not None and amount == int(amount) else None
 
 
 def _labels(value: Any) -> dict[str, str] | None:
+    """The labels in a result row as texts; ``None`` if they are no object of scalars."""
     if not isinstance(value, Mapping) or any(isinstance(label, Mapping | list | tuple) for label in value.values()):
         return None
     return {str(name): json_text(label) for name, label in value.items() if label is not None}
 
 
 def _unchanged(value: Any) -> Any:
+    """The value of a field in a result row that can have any."""
     return value
 
 
@@ -201,7 +208,7 @@ def results_schema() -> dict[str, Any]:
 
 
 def is_own(data: Any) -> bool:
-    """Whether a row has the fields by which the published form is known."""
+    """Whether a row has the fields by which the published form of results is known."""
     return isinstance(data, Mapping) and "case" in data and any(name in data for name in OUTCOMES)
 
 
@@ -209,7 +216,7 @@ _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?
 
 
 def cell_number(value: Any) -> Any:
-    """Return the number, or the truth, that a cell of a table says; another value, and other text, unchanged."""
+    """The number, or the truth, that a cell of a results table says; other values and texts unchanged."""
     if not isinstance(value, str):
         return value
     lowered = value.strip().lower()
@@ -219,7 +226,7 @@ def cell_number(value: Any) -> Any:
 
 
 def cells_of(row: Mapping[str, str]) -> dict[str, Any]:
-    """The values of a row's cells: numbers where a field has numbers, nothing where they are blank."""
+    """The values in a row of a results table: numbers where a field has numbers, nothing for blank cells."""
     texts = {name: text for name, text in row.items() if text.strip()}
     numbers = (_SCORE, _AMOUNT, _COUNT)
     return {
@@ -232,7 +239,7 @@ _LONGEST: Final = 60
 
 
 def content_name(value: Any) -> str:
-    """Return a name for a case that is known by its content alone; empty if there is none.
+    """The name of a case in results that is known by its content alone; empty if there is none.
 
     Of a long one, the beginning and a digest of all.
     """
@@ -246,7 +253,7 @@ def content_name(value: Any) -> str:
 
 
 class ResultReader:
-    """Checks rows and collects them with the faults of a file.
+    """A reader that checks result rows and collects them with the faults of a file.
 
     Attributes:
         rows: The good ones.
@@ -366,13 +373,13 @@ _USUAL: Final = {
 
 
 def _meant(name: str) -> str:
-    """Return the field that the name of an ignored column probably means, as a question."""
+    """The field of results that the name of an ignored column probably means, as a question."""
     field = _USUAL.get(name)
     return suggest(name, FIELDS) if field is None else f" (did you mean {field!r}?)"
 
 
 class ResultRows(list[ResultRow]):
-    """The rows of a file, or of several.
+    """The rows of a file of results, or of several.
 
     Attributes:
         notes: What was ignored in it.
@@ -385,7 +392,7 @@ class ResultRows(list[ResultRow]):
 
 
 def _form_fault(values: Mapping[str, Any]) -> str:
-    """The fault of the fields as a whole, such as a missing one; empty without one."""
+    """The fault of a result row's fields as a whole, such as a missing one; empty without one."""
     present = [name for name in OUTCOMES if name in values]
     if "case" not in values:
         return "case is missing: the id of the case"

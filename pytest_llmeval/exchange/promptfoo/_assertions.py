@@ -102,7 +102,7 @@ _OTHERWISE = "a registered check (register_check)"
 
 
 class AssertionReader:
-    """Reads assertions of one configuration.
+    """A reader of the assertions in one configuration of promptfoo.
 
     Attributes:
         files: Files of the configuration.
@@ -218,6 +218,7 @@ class AssertionReader:
 
 
 def _with_text(assertion: Assertion) -> Outcome:
+    """The check of promptfoo's ``contains``, ``icontains`` or ``starts-with``."""
     is_number = is_finite_number(assertion.value)
     if not (isinstance(assertion.value, str) or (is_number and assertion.kind != "starts-with")):
         raise RefusedThereError(f"its value is {described(assertion.value)}, expected text")
@@ -228,6 +229,7 @@ def _with_text(assertion: Assertion) -> Outcome:
 
 
 def _contains_several(assertion: Assertion) -> Outcome:
+    """The check of promptfoo's ``contains-all``, ``contains-any`` or their forms without regard to case."""
     values = [] if assertion.value == [] else assertion.texts(absent="null")
     if assertion.kind.endswith("-all"):
         values = [value for value in values if value]  # every answer contains an empty text
@@ -239,12 +241,14 @@ def _contains_several(assertion: Assertion) -> Outcome:
 
 
 def _of_texts(assertion: Assertion, *texts: str) -> Iterator[VerdictDifference]:
+    """Yield the verdict differences of a promptfoo assertion on texts."""
     yield from of_composing(*texts)
     if assertion.kind.startswith("icontains"):
         yield from of_folding(*texts)
 
 
 def _equals(assertion: Assertion) -> Outcome:
+    """The check of promptfoo's ``equals``, on a text or on JSON."""
     if isinstance(assertion.value, list | Mapping):
         differences = list(of_composing(*texts_in(assertion.value)))
         outcome = assertion.check("json_equals", assertion.value, differences)
@@ -259,6 +263,7 @@ def _equals(assertion: Assertion) -> Outcome:
 
 
 def _regex(assertion: Assertion) -> Outcome:
+    """The check of promptfoo's ``regex``, with its pattern for Python."""
     if assertion.value == "":
         raise RefusedThereError("its value is empty")
     text = assertion.text_value()
@@ -270,6 +275,7 @@ def _regex(assertion: Assertion) -> Outcome:
 
 
 def _json(assertion: Assertion) -> Outcome:
+    """The check of promptfoo's ``is-json`` or ``contains-json``, with its schema."""
     name = assertion.kind.replace("-", "_")
     schema = assertion.value
     if schema is True and assertion.negated:
@@ -292,7 +298,7 @@ def _json(assertion: Assertion) -> Outcome:
 
 
 def _with_patterns(schema: Any, notes: list[str]) -> Any:
-    """Return a schema whose patterns are those of Python; differences are added to the notes."""
+    """The schema of a promptfoo assertion with patterns for Python; differences are added to the notes."""
 
     def written(pattern: str) -> str:
         text, differs = python_pattern(pattern, unicode=True)
@@ -316,14 +322,14 @@ def _with_patterns(schema: Any, notes: list[str]) -> Any:
 
 
 def _has_formats(schema: Any) -> bool:
-    """Whether a schema limits the format of texts, such as dates."""
+    """Whether the schema of a promptfoo assertion limits the format of texts, such as dates."""
     if isinstance(schema, Mapping):
         return isinstance(schema.get("format"), str) or any(map(_has_formats, schema.values()))
     return isinstance(schema, list) and any(map(_has_formats, schema))
 
 
 def _parsed(text: str) -> Any:
-    """Return a schema that is written as text, in YAML or JSON."""
+    """The schema that a promptfoo assertion has as text, in YAML or JSON."""
     faults = FaultLog("schema")
     data, _ = load_yaml(text, faults)
     if faults.count or not isinstance(data, Mapping | bool):
@@ -332,6 +338,7 @@ def _parsed(text: str) -> Any:
 
 
 def _levenshtein(assertion: Assertion) -> Outcome:
+    """The check of promptfoo's ``levenshtein``, a limit on the edit distance."""
     most = math.floor(assertion.number(_LEVENSHTEIN))
     if not isinstance(assertion.value, str):
         raise RefusedThereError(f"its value is {described(assertion.value)}, expected text")
@@ -346,6 +353,7 @@ def _levenshtein(assertion: Assertion) -> Outcome:
 
 
 def _words(assertion: Assertion) -> Outcome:
+    """The check of promptfoo's ``word-count``."""
     value = assertion.value
     limits = value if isinstance(value, Mapping) else {"min": value, "max": value}
     try:
@@ -369,19 +377,22 @@ def _words(assertion: Assertion) -> Outcome:
 
 
 def _cost(assertion: Assertion) -> Outcome:
+    """The check of promptfoo's ``cost``, in US dollars."""
     return assertion.check("cost_usd", assertion.number(), [VerdictDifference("prices are those of genai-prices")])
 
 
 def _latency(assertion: Assertion) -> Outcome:
+    """The check of promptfoo's ``latency``, which is in milliseconds there."""
     return assertion.check("latency_s", assertion.number() / _MS, text="in seconds")
 
 
 def _refusal(assertion: Assertion) -> Outcome:
+    """The check of promptfoo's ``is-refusal``."""
     return assertion.check("refusal", True, [VerdictDifference("other phrases count as refusals")])
 
 
 def _judged(assertion: Assertion) -> Outcome:
-    """Return a criterion for the judge."""
+    """The judge's criterion that a model-graded assertion of promptfoo becomes."""
     words = {
         "factuality": "The answer agrees with these facts and contradicts none of them: ",
         "model-graded-factuality": "The answer agrees with these facts and contradicts none of them: ",
@@ -409,6 +420,7 @@ def _judged(assertion: Assertion) -> Outcome:
 
 
 def _similar(assertion: Assertion) -> Outcome:
+    """The metric of promptfoo's ``similar``, the cosine of embeddings, with its threshold."""
     if assertion.kind not in ("similar", "similar:cosine"):
         raise LeftOutError("only the cosine of embeddings is measured here: evaluator semantic")
     provider = assertion.raw.get("provider", f"openai:embedding:{_EMBEDDINGS}")
@@ -434,6 +446,7 @@ _OVERLAP: Final = {"bleu": ("bleu4", 0.5), "rouge-n": ("rouge1", 0.75), "meteor"
 
 
 def _overlap(assertion: Assertion) -> Outcome:
+    """The metric of promptfoo's ``bleu``, ``rouge-n`` or ``meteor``, with its threshold."""
     metric, default = _OVERLAP[assertion.kind]
     order = {"effective_order": True} if assertion.kind == "bleu" else {}
     return assertion.metric("text", {"metrics": [metric], **order}, metric, default, "words and smoothing differ")

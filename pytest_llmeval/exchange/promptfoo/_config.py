@@ -77,7 +77,7 @@ _NO_CASE = "no test can be imported as a case: write tests with vars in the file
 
 
 def import_promptfoo(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return a configuration, or a file of results, as a suite.
+    """Import a configuration of promptfoo, or a file of its results, as a suite.
 
     Raises:
         SuiteError: It cannot be read.
@@ -92,7 +92,7 @@ def import_promptfoo(path: Path, display_path: str, options: ImportOptions) -> I
 
 
 def _wanted_name(path: Path) -> str:
-    """Return the name of a suite: that of the file, or of its folder if files are named alike everywhere."""
+    """The name of an imported promptfoo suite: the file's, or the folder's if files are named alike everywhere."""
     if not path.stem.startswith("promptfooconfig"):
         return path.stem
     stem = re.sub(r"^promptfooconfig[.-]?", "", path.stem)
@@ -101,7 +101,7 @@ def _wanted_name(path: Path) -> str:
 
 
 class _ConfigImport:
-    """One import of one configuration."""
+    """The import of one configuration of promptfoo."""
 
     def __init__(self, path: Path, ledger: SourceLedger, options: ImportOptions) -> None:
         self.ledger = ledger
@@ -547,17 +547,17 @@ class _ConfigImport:
 
 
 def _embeddings(row: TestRow) -> Any:
-    """Return the provider of embeddings that a test names; ``None`` if it names none."""
+    """The provider of embeddings that a promptfoo test names; ``None`` if it names none."""
     return embeddings_of(row.judge.value) if row.judge is not None else None
 
 
 def _grader(row: TestRow) -> Any:
-    """Return the provider that grades the texts of a test; ``None`` if it names none."""
+    """The provider that grades the texts of a promptfoo test; ``None`` if it names none."""
     return text_grader(row.judge.value) if row.judge is not None else None
 
 
 def _system_name(label: str, known: Mapping[str, Any]) -> str:
-    """Return a name for a system that no other has."""
+    """A name for a system of an imported promptfoo suite that no other system has."""
     text = " ".join(label.replace("[", "(").replace("]", ")").replace("::", ":").split())[:100].strip()
     text = "".join(character for character in text if character.isprintable()) or "system"
     return next(candidate for candidate in numbered(text, " ({})") if candidate not in known and candidate != "matrix")

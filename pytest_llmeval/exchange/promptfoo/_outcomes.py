@@ -22,7 +22,7 @@ class RefusedThereError(LeftOutError):
 
 @dataclass
 class Outcome:
-    """An assertion as imported: a check, or a metric of the case with a limit.
+    """A promptfoo assertion as imported: a check, or a metric of the case with a limit.
 
     Attributes:
         entry: The check.
@@ -55,7 +55,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Assertion:
-    """One assertion, with its value rendered.
+    """One assertion of promptfoo, with its value rendered.
 
     Attributes:
         kind: Its type without ``not-``.
@@ -143,13 +143,13 @@ class Assertion:
 
 
 def constant(why: str, *, met: bool, fails_case: bool = False) -> Outcome:
-    """Return the outcome that is a check which every answer meets, or none does."""
+    """The outcome of a promptfoo assertion that every answer meets, or none does, as a check."""
     text = f"a check that {'every answer' if met else 'no answer'} meets, as there: {why}"
     return Outcome(dict(_ALWAYS if met else _NEVER), text=text, fails_case=fails_case)
 
 
 def comma_list(text: str) -> list[str]:
-    r"""Return the texts between the commas of a value; quotation marks hold commas, blank texts are left out.
+    r"""The texts between commas of a promptfoo value; quotation marks hold commas, blank texts are left out.
 
     Raises:
         RefusedThereError: A quotation mark is not closed, or more follows it.
@@ -170,7 +170,7 @@ def comma_list(text: str) -> list[str]:
 
 
 def described(value: Any) -> str:
-    """The kind of a value, for messages."""
+    """The kind of a value in a promptfoo file, for messages."""
     if value is None:
         return "absent"
     if isinstance(value, list | Mapping):

@@ -33,7 +33,7 @@ _LARGEST = 32 << 20
 
 @dataclass
 class ConfigFiles:
-    """Reads files of a configuration; none of them is executed.
+    """A reader of the files that a promptfoo configuration names; none of them is executed.
 
     Attributes:
         folder: Of the configuration.
@@ -157,7 +157,7 @@ _LONGEST_CELL = 1 << 20
 
 @dataclass
 class ImportedPrompt:
-    """A prompt whose placeholders are those of a suite.
+    """A prompt of promptfoo whose placeholders are those of a suite.
 
     Attributes:
         label: Its name in the source, or the stem of its file.
@@ -178,7 +178,7 @@ class ImportedPrompt:
 
 @dataclass
 class PromptReader:
-    """Reads the prompts of one configuration.
+    """A reader of the prompts in one configuration of promptfoo.
 
     Attributes:
         files: Files of the configuration.
@@ -260,7 +260,7 @@ class PromptReader:
 
 
 def _inert(text: str) -> str:
-    """Return the text of a prompt that is neither a command nor an address.
+    """The text of a promptfoo prompt that is neither a command nor an address.
 
     Raises:
         LeftOutError: It is one.
@@ -273,7 +273,7 @@ def _inert(text: str) -> str:
 
 
 def _prompt(text: str, label: str) -> ImportedPrompt:
-    """Return a prompt: a text, or messages of which the last is the user's and one before may be the system's.
+    """Import a promptfoo prompt: a text, or messages, the last the user's and one before maybe the system's.
 
     Raises:
         TemplateError: It has code.
@@ -302,7 +302,7 @@ def _prompt(text: str, label: str) -> ImportedPrompt:
 
 
 class _PromptMessage(Struct):
-    """A message of a prompt."""
+    """A message of a promptfoo prompt."""
 
     role: Any
     content: Any = None
@@ -329,7 +329,7 @@ _FILLED: Final = re.compile(r"(?:data:(?P<type>[\w.+/-]*);base64,)?\{\{\s*(?P<na
 
 
 def _name_of(part: MediumPart, media: dict[str, MediumPart]) -> str:
-    """Return the variable that a medium is, or a name for one that stands in the prompt.
+    """The variable that a medium of a promptfoo prompt is, or a name for one that stands in the prompt.
 
     Raises:
         LeftOutError: It is made of more than one variable.
@@ -346,7 +346,7 @@ def _name_of(part: MediumPart, media: dict[str, MediumPart]) -> str:
 
 
 def _messages(text: str) -> list[_PromptMessage] | None:
-    """Return the messages that a prompt is in JSON or YAML; ``None`` for plain text.
+    """The messages that a promptfoo prompt is in JSON or YAML; ``None`` for plain text.
 
     Raises:
         LeftOutError: It looks like messages and is none.

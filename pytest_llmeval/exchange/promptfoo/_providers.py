@@ -134,7 +134,7 @@ _ENV_KEY = re.compile(r"\{\{\s*env\.([A-Za-z_]\w*)\s*\}\}|\$\{?([A-Za-z_]\w*)\}?
 
 @dataclass
 class ImportedModel:
-    """A provider as a model.
+    """A provider of promptfoo as a model of a suite.
 
     Attributes:
         label: Its name in reports.
@@ -162,7 +162,7 @@ _AZURE_KEY: Final = "AZURE_API_KEY"
 
 
 def model_of(identifier: str, options: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], str]:
-    """Return the settings of a model and the differences; empty if there are none.
+    """The settings of the model that a promptfoo provider is, and the differences; empty if there are none.
 
     Args:
         identifier: Of a provider, such as ``openai:chat:NAME``.
@@ -205,14 +205,14 @@ def model_of(identifier: str, options: Mapping[str, Any] | None = None) -> tuple
 
 
 def embeddings_of(value: Any) -> Any:
-    """Return the provider of embeddings in the provider of a test's options; ``None`` for none."""
+    """The provider of embeddings in the provider option of a promptfoo test; ``None`` for none."""
     if isinstance(value, Mapping):
         return value.get("embedding", value if _is_embedding(value.get("id")) else None)
     return value if _is_embedding(value) else None
 
 
 def text_grader(value: Any) -> Any:
-    """Return the provider that grades texts in the provider of a test's options; ``None`` for none."""
+    """The provider that grades texts in the provider option of a promptfoo test; ``None`` for none."""
     text = as_mapping(value).get("text")
     if isinstance(text, str | Mapping):
         return text
@@ -220,11 +220,12 @@ def text_grader(value: Any) -> Any:
 
 
 def _is_embedding(identifier: Any) -> bool:
+    """Whether the identifier of a promptfoo provider names a model of embeddings."""
     return bool({"embedding", "embeddings", "sentence-similarity"} & {*as_text(identifier).split(":")})
 
 
 def grader_of(value: Any) -> tuple[dict[str, Any], str]:
-    """Return the settings of a grader and the differences.
+    """The settings of the judge that a promptfoo grader is, and the differences.
 
     Raises:
         LeftOutError: It cannot be asked here, or not where it is.
@@ -248,13 +249,14 @@ def grader_of(value: Any) -> tuple[dict[str, Any], str]:
 
 
 def _merged(settings: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an imported model with further ones, whose parameters are merged."""
     if "parameters" in added:
         return {**settings, "parameters": {**settings.get("parameters", {}), **added["parameters"]}}
     return {**settings, **added}
 
 
 def _with_route(entry: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a model with those that decide where texts go, and with which key.
+    """The settings of an imported model with those that decide where texts go, and with which key.
 
     Raises:
         LeftOutError: Without one of these, texts would go elsewhere, or with another key.
@@ -281,7 +283,7 @@ def _with_route(entry: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[s
 
 @dataclass
 class ProviderReader:
-    """Reads the providers of one configuration.
+    """A reader of the providers in one configuration of promptfoo.
 
     Attributes:
         files: Files of the configuration.
@@ -391,7 +393,7 @@ class ProviderReader:
 
 
 def _setting(provider: ImportedModel | ImportedService, key: str, value: Any, path: SourcePath) -> None:
-    """Note a setting next to the options of a provider."""
+    """Note a setting of a promptfoo provider that is none of its options."""
     ledger = provider.ledger
     if key == "label":
         ledger.same(path, "label", "the name of the system")
@@ -403,7 +405,7 @@ def _setting(provider: ImportedModel | ImportedService, key: str, value: Any, pa
 
 
 def _settings_of(option: str, value: Any, model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an option as settings of a model.
+    """The settings of a model that an option of a promptfoo provider becomes.
 
     Args:
         option: Its name.
@@ -430,7 +432,7 @@ def _settings_of(option: str, value: Any, model: Mapping[str, Any]) -> dict[str,
 
 
 def _refuse_code(entry: Mapping[str, Any]) -> None:
-    """Refuse a provider whose answers are changed by code.
+    """Refuse a promptfoo provider whose answers are changed by code.
 
     Raises:
         LeftOutError: They are.
@@ -442,7 +444,7 @@ def _refuse_code(entry: Mapping[str, Any]) -> None:
 
 
 def _spec_fault(settings: Mapping[str, Any]) -> str | None:
-    """Return the fault of the settings of a model, if any."""
+    """The fault of an imported model's settings, if any."""
     from pydantic import ValidationError
 
     try:

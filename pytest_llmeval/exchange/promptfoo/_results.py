@@ -37,12 +37,12 @@ _LONGEST_NAME = 80
 
 
 def is_results(data: Any) -> bool:
-    """Whether a file holds results and no configuration."""
+    """Whether a promptfoo file holds results and no configuration."""
     return bool(_path_of(as_mapping(data)))
 
 
 def _path_of(data: Mapping[str, Any]) -> SourcePath:
-    """Return the path of the results; empty if there are none."""
+    """The path of the list of results in a promptfoo file; empty if there is none."""
     results = data.get("results")
     if isinstance(as_mapping(results).get("results"), list):
         return "results", "results"
@@ -50,7 +50,7 @@ def _path_of(data: Mapping[str, Any]) -> SourcePath:
 
 
 def import_results(ledger: SourceLedger, path: Path, options: ImportOptions) -> ImportedSource:
-    """Return the suite of recorded answers."""
+    """Import the recorded answers in a file of promptfoo results as a suite."""
     suite = ImportedSuite(options.suite_name(path.stem))
     media = ImportedMedia(suite)
     files = ConfigFiles(path.parent, Path(ledger.file).parent.as_posix(), media)
@@ -74,7 +74,7 @@ def import_results(ledger: SourceLedger, path: Path, options: ImportOptions) -> 
 
 
 class _ResultReader:
-    """Reads results one by one: those of equal variables and assertions are one case."""
+    """A reader of promptfoo results: those of equal variables and assertions are one case."""
 
     def __init__(
         self, ledger: SourceLedger, assertions: AssertionReader, suite: ImportedSuite, media: ImportedMedia
@@ -176,7 +176,7 @@ class _ResultReader:
 
 
 def _system(result: Mapping[str, Any]) -> str:
-    """Return the name of the system that a result is of."""
+    """The name of the system that a promptfoo result is of, from its provider and prompt."""
     provider, prompt = result.get("provider"), result.get("prompt")
     if isinstance(provider, Mapping):
         provider = provider.get("label") or provider.get("id")
@@ -188,7 +188,7 @@ def _system(result: Mapping[str, Any]) -> str:
 
 
 def _prediction(response: Mapping[str, Any]) -> Any:
-    """Return an answer, with its usage where it is known."""
+    """The recorded answer in a promptfoo result's response, with its usage where it is known."""
     output, usage = response["output"], as_mapping(response.get("tokenUsage"))
     if not isinstance(output, str):
         return output

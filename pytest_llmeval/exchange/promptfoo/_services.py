@@ -59,7 +59,7 @@ _NO_JSON = VerdictDifference("a reply that is not JSON is an error here", Direct
 
 @dataclass
 class ImportedService:
-    """An HTTP provider as a target.
+    """An HTTP provider of promptfoo as the target of a suite.
 
     Attributes:
         label: Its name in reports; empty if the source has none.
@@ -108,7 +108,7 @@ _INSTEAD = "write a target: python: MODULE:FUNCTION"
 
 
 def read_service(entry: Mapping[str, Any], path: SourcePath, ledger: SourceLedger) -> ImportedService:
-    """Return an HTTP provider after noting its options.
+    """Read an HTTP provider of promptfoo as a target, after noting its options.
 
     Raises:
         LeftOutError: What decides where texts go cannot be had exactly, or its answers are made by code.
@@ -140,7 +140,7 @@ def read_service(entry: Mapping[str, Any], path: SourcePath, ledger: SourceLedge
 
 
 def _note(option: str, value: Any, method: str, path: SourcePath, ledger: SourceLedger) -> None:
-    """Note one option."""
+    """Note the fate of one option of an HTTP provider of promptfoo."""
     kind, is_get = f"option {option}", method == "GET"
     meanings = {
         "body": "GET sends none" if is_get else "request",
@@ -163,7 +163,7 @@ def _note(option: str, value: Any, method: str, path: SourcePath, ledger: Source
 
 
 def _address(url: str, config: Mapping[str, Any], method: str) -> str:
-    """Return the address, with parameters that are the same for all cases."""
+    """The address of a promptfoo HTTP provider, with parameters that are the same for all cases."""
     if is_template(url):
         raise LeftOutError("its url has a template, and decides where texts go")
     fixed = {} if method == "GET" else as_mapping(config.get("queryParams"))
@@ -178,7 +178,7 @@ def _address(url: str, config: Mapping[str, Any], method: str) -> str:
 
 
 def _headers(headers: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return headers, and those whose values are in the environment."""
+    """The headers of a promptfoo HTTP provider, and those whose values are in the environment."""
     fixed, from_env = {}, {}
     for name, value in headers.items():
         if isinstance(value, str) and (match := _ENV.fullmatch(value)):
@@ -194,7 +194,7 @@ def _headers(headers: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def _body(config: Mapping[str, Any]) -> Any:
-    """Return the body, which must be JSON."""
+    """The request body of a promptfoo HTTP provider, which must be JSON."""
     body = config.get("body")
     if isinstance(body, str):
         types = [value for name, value in as_mapping(config.get("headers")).items() if name.lower() == "content-type"]
@@ -208,7 +208,7 @@ def _body(config: Mapping[str, Any]) -> Any:
 
 
 def _response(config: Mapping[str, Any]) -> tuple[str, list[VerdictDifference]]:
-    """Return the path of the answer in a reply, and the replies that are judged differently."""
+    """The path of the answer in a promptfoo HTTP provider's reply, and the replies that are judged differently."""
     code = config.get("transformResponse") or config.get("responseParser")
     if code is None:
         return "", [_STATUS, _NO_JSON]
@@ -221,7 +221,7 @@ def _response(config: Mapping[str, Any]) -> tuple[str, list[VerdictDifference]]:
 
 
 class _SentTexts:
-    """The texts of one request that differ by case, as parts of the inputs.
+    """The texts of an HTTP provider's request that differ by case, as parts of the inputs.
 
     Args:
         prompt: As the source has it.
@@ -288,7 +288,7 @@ class _SentTexts:
 
 
 def _as_json(text: str) -> Any:
-    """Return the value of a JSON text; ``None`` for other texts."""
+    """The value of a JSON text that promptfoo sends to a service; ``None`` for other texts."""
     try:
         return json.loads(text, parse_constant=_no_json)
     except (ValueError, RecursionError):
@@ -296,11 +296,12 @@ def _as_json(text: str) -> Any:
 
 
 def _no_json(literal: str) -> None:
+    """Refuse NaN and infinities, which are no JSON, in a text that promptfoo sends to a service."""
     raise ValueError(literal)
 
 
 def _rendered_prompt(prompt: str, values: Mapping[str, Any]) -> str:
-    """Return a prompt with the values of a case; texts inside JSON are filled one by one."""
+    """A promptfoo prompt with the values of a case; texts inside JSON are filled one by one."""
     data = _as_json(prompt) if prompt.lstrip().startswith(("{", "[")) else None
     if data is None:
         return filled_once(prompt, values)
@@ -308,6 +309,7 @@ def _rendered_prompt(prompt: str, values: Mapping[str, Any]) -> str:
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """A prompt in JSON with a change made to each of its texts, except keys."""
     if isinstance(value, Mapping):
         return {key: _each_text(child, change) for key, child in value.items()}
     if isinstance(value, list):

@@ -78,7 +78,7 @@ _COLUMNS: Final = {
 
 
 class Noted(NamedTuple):
-    """A value with its place."""
+    """A value of a promptfoo configuration with its place there."""
 
     value: Any
     path: SourcePath
@@ -87,7 +87,7 @@ class Noted(NamedTuple):
 
 @dataclass
 class TestRow:
-    """A test case, or the settings that all share.
+    """A test case of promptfoo, or the settings that all share.
 
     Attributes:
         place: Its place.
@@ -140,7 +140,7 @@ class TestRow:
 
 @dataclass
 class TestReader:
-    """Reads the tests of one configuration.
+    """A reader of the tests in one configuration of promptfoo.
 
     Attributes:
         files: Files of the configuration.
@@ -356,7 +356,7 @@ class TestReader:
 
 
 def _resolved(text: str, variables: Mapping[str, Any]) -> str:
-    """Return a variable with those that it names.
+    """The value of a promptfoo variable, filled with the variables that it names.
 
     Raises:
         TemplateError: It names what is no variable: there, prompts and assertions see different texts.
@@ -377,7 +377,7 @@ def _resolved(text: str, variables: Mapping[str, Any]) -> str:
 
 
 def assertion_of_cell(cell: str) -> dict[str, Any]:
-    """Return the assertion of a cell ``__expected``.
+    """The promptfoo assertion in a cell of a column ``__expected``.
 
     Example:
         >>> assertion_of_cell("icontains:bonjour"), assertion_of_cell("Paris")
@@ -409,14 +409,14 @@ _MOST_COUNTED = 200
 
 
 def is_reached_always(threshold: Any) -> bool:
-    """Whether every mean score reaches the threshold of a test or a set."""
+    """Whether every mean score reaches the threshold of a promptfoo test or set."""
     return is_finite_number(threshold) and threshold <= 0
 
 
 def together(
     outcomes: Sequence[tuple[Outcome, Any]], threshold: Any, total: int
 ) -> tuple[dict[str, Any], str, list[VerdictDifference]]:
-    """Return checks that count as one, with their meaning and differences.
+    """Combine the checks of a promptfoo test or set into one, with its meaning and differences.
 
     Args:
         outcomes: Each with its weight.
@@ -457,7 +457,7 @@ def together(
 
 
 def _counted(outcomes: Sequence[tuple[Outcome, Any]]) -> list[dict[str, Any]]:
-    """Return checks, each as often as its weight in the mean is of the smallest common share.
+    """The checks of a promptfoo test, each as often as its weight is of the smallest common share.
 
     Raises:
         LeftOutError: That would be too many, or a weight is no number.
@@ -473,7 +473,7 @@ def _counted(outcomes: Sequence[tuple[Outcome, Any]]) -> list[dict[str, Any]]:
 
 
 def _shares(outcomes: Sequence[tuple[Outcome, Any]], share: Fraction) -> Iterator[tuple[dict[str, Any], Fraction]]:
-    """Yield checks with their weights in a mean; the members of a set share the weight of the set."""
+    """Yield the checks of a promptfoo test with their weights in its mean; members of a set share the set's weight."""
     for outcome, weight in outcomes:
         own = share * _weight(weight)
         if outcome.members:
@@ -487,11 +487,16 @@ def _shares(outcomes: Sequence[tuple[Outcome, Any]], share: Fraction) -> Iterato
 
 
 def _weight(value: Any) -> Fraction:
+    """The weight of a promptfoo assertion as a fraction.
+
+    Raises:
+        LeftOutError: It is no number of at least 0.
+    """
     if is_finite_number(value) and value >= 0:
         return Fraction(str(value))
     raise LeftOutError(f"a weight is {described(value)}, expected a number of at least 0")
 
 
 def _bare(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a check without the keys that only the outermost may have."""
+    """An imported check without the keys that only the outermost may have."""
     return {key: value for key, value in entry.items() if key not in ("name", "weight")}

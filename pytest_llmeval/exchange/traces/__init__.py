@@ -87,6 +87,7 @@ def judged_trace(case: Case) -> tuple[str, str] | None:
 
 
 def _begin(spans: Iterable[TraceSpan]) -> int:
+    """The start of the earliest span of a trace; 0 if no span has one."""
     return min((span.start for span in spans if span.start), default=0)
 
 
@@ -123,7 +124,7 @@ def case_of_spans(
 
 
 def _summary(span: TraceSpan) -> dict[str, Any]:
-    """Return a span as predictions have it; what it says at length is among their parts."""
+    """A span as the trace of a prediction has it; what it says at length is among the prediction's parts."""
     long = sorted([*span.left_out, *(name for name, value in span.attributes.items() if not is_short(value))])
     summary: dict[str, Any] = {"name": span.name}
     if span.start and span.end >= span.start:
@@ -135,7 +136,7 @@ def _summary(span: TraceSpan) -> dict[str, Any]:
 
 
 class _Tree:
-    """Spans with what they are the work of, in the order of their work."""
+    """The spans of a trace in the order of their work, each with those above it."""
 
     def __init__(self, spans: Sequence[TraceSpan]) -> None:
         by_id = {span.id: span for span in spans}
@@ -297,7 +298,7 @@ class _Tree:
 
 
 def _is_same(ran: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """Whether a span is that of a call: by id, or where one of them has none, by name."""
+    """Whether a tool's span is that of a model's tool call: by id, or by name and arguments if one has no id."""
     if "id" in ran and "id" in request:
         return bool(ran["id"] == request["id"])
     same: Callable[[str], bool] = lambda name: name not in ran or ran[name] == request.get(name)  # noqa: E731
@@ -307,7 +308,7 @@ def _is_same(ran: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
 def _continued(
     messages: list[dict[str, Any]], inputs: Sequence[dict[str, Any]], answered: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return a conversation after one more call of the model, which was given all of it, a part, or something new."""
+    """A traced conversation after one more call of the model, which got all of it, a part, or something new."""
     if len(inputs) >= len(messages) and all(map(_equal, messages, inputs)):
         return [*inputs, *answered]
     known = messages[:]
@@ -322,7 +323,7 @@ def _continued(
 
 
 def _equal(message: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two messages are the same, though one convention may drop ids or empty contents."""
+    """Whether two traced messages are the same, though one convention may drop ids or empty contents."""
     return (
         message["role"] == other["role"]
         and (message.get("content") or "") == (other.get("content") or "")

@@ -44,6 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add(options: Namespace) -> CommandResult:
+    """Run ``llmeval cases add``: add a trace of production to a suite file as a case."""
     suite = open_suite(options.suite)
     trace, spans = _trace(options.file, options.trace)
     contents: dict[str, bytes] = {}
@@ -72,7 +73,7 @@ def _add(options: Namespace) -> CommandResult:
 
 
 def _file_of(form: Any, contents: dict[str, bytes]) -> dict[str, str]:
-    """Return a medium as suite files name it.
+    """The medium of a traced case as suite files name it.
 
     Args:
         form: Its form.
@@ -86,6 +87,11 @@ def _file_of(form: Any, contents: dict[str, bytes]) -> dict[str, str]:
 
 
 def _make(folder: Path) -> None:
+    """Create the folder for traces next to a suite file.
+
+    Raises:
+        SuiteError: It cannot be made.
+    """
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -104,7 +110,7 @@ def _replace(path: Path, before: str, after: str) -> None:
 
 
 def _trace(path: Path, prefix: str) -> tuple[str, Sequence[TraceSpan]]:
-    """Return the trace whose id begins as wanted."""
+    """The only trace in a file whose id begins with the prefix given to ``llmeval cases add``."""
     faults = FaultLog(str(path))
     spans = read_spans(path, faults).spans
     matches = [trace for trace in spans if trace.lower().startswith(prefix.lower())]
@@ -117,7 +123,7 @@ def _trace(path: Path, prefix: str) -> tuple[str, Sequence[TraceSpan]]:
 
 
 def _case(options: Namespace, trace: str, spans: Sequence[TraceSpan], suite: LoadedSuite) -> dict[str, Any]:
-    """Return the case as the suite file has it.
+    """The case that a trace becomes, as the suite file has it.
 
     Raises:
         LlmevalError: The trace has no input, or the suite has such a case.
@@ -154,6 +160,7 @@ _FILE_NAME = re.compile(r"\w[\w.-]*")
 
 
 def _label(text: str) -> tuple[str, str]:
+    """Name and value of a label, from ``llmeval cases add --label NAME=VALUE``."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise LlmevalError(f"--label: found {text!r}, expected NAME=VALUE")
@@ -161,6 +168,7 @@ def _label(text: str) -> tuple[str, str]:
 
 
 def _json_or_text(text: str) -> Any:
+    """The expected answer of ``llmeval cases add``: an object or list in JSON, or a text."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -169,7 +177,7 @@ def _json_or_text(text: str) -> Any:
 
 
 def _written(spans: Sequence[TraceSpan], hidden: Collection[str]) -> str:
-    """Return spans as a file from which they can be read again, without secrets."""
+    """The spans of a case's trace as a file from which they can be read again, without secrets."""
     rows = (
         {
             "name": span.name,
@@ -213,4 +221,5 @@ def _appended(path: Path, text: str, case: Mapping[str, Any]) -> str:
 
 
 def _prefixed(text: str, indent: str) -> Iterator[str]:
+    """Yield the lines of a new case's YAML, indented for its suite file."""
     yield from (f"{indent}{line}" for line in text.splitlines())

@@ -72,6 +72,7 @@ def read_messages(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessag
 
 
 def _otel(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
+    """Messages and answer of a span by OpenTelemetry's conventions for generative AI."""
     attributes = span.attributes
     system = parsed_text(attributes.get("gen_ai.system_instructions"))
     inputs = messages_of(attributes.get("gen_ai.input.messages"), "user")
@@ -93,6 +94,7 @@ def _otel(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
 
 
 def _openinference(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
+    """Messages and answer of a span by the conventions of OpenInference."""
     attributes = _nested(span.attributes, "llm")
     inputs, answered = (
         [
@@ -106,6 +108,7 @@ def _openinference(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessa
 
 
 def _vercel(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
+    """Messages and answer of a span of Vercel's AI SDK."""
     attributes = span.attributes
     if not any(name.startswith("ai.") for name in attributes):
         return [], []
@@ -125,14 +128,14 @@ def _vercel(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
 
 
 def _numbered(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
-    """Read what was written before there were structured messages: ``gen_ai.prompt``, whole or by number."""
+    """Messages and answer of a span in the older form ``gen_ai.prompt``, whole or by number."""
     attributes = _nested(span.attributes, "gen_ai")
     prompt, completion = (parsed_text(attributes.get(name)) for name in ("prompt", "completion"))
     return messages_of(prompt, "user"), messages_of(completion, "assistant")
 
 
 def _events(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
-    """Read events: one for each message, or one for the prompt and one for the completion."""
+    """Messages and answer in the events of a span: one for each message, or one for prompt and one for completion."""
     inputs: list[AgentMessage] = []
     answered: list[AgentMessage] = []
     for event in span.events:
@@ -187,7 +190,7 @@ _TOOL_RESULTS: Final = ("gen_ai.tool.call.result", "tool_response", "ai.toolCall
 
 
 class _DeclaredTool(Struct):
-    """A tool in the parameters of a request."""
+    """A tool in the request parameters of a model's span."""
 
     name: str
 
@@ -223,6 +226,7 @@ def figures_of(span: TraceSpan) -> dict[str, Any]:
 
 
 def _is_amount(value: Any) -> bool:
+    """Whether a value of a model's span can be a token count or a cost."""
     return is_finite_number(value) and 0 <= value <= LARGEST
 
 
@@ -244,7 +248,7 @@ _MODELS: Final = (
 
 
 def value_of(span: TraceSpan, which: Literal["input", "output"]) -> str:
-    """Return the whole input or output of a span as text; empty where it has none."""
+    """The whole input or output of a span as text; empty where it has none."""
     names = {
         "input": ("input.value", "traceloop.entity.input"),
         "output": ("output.value", "final_result", "traceloop.entity.output"),
@@ -257,7 +261,7 @@ def value_of(span: TraceSpan, which: Literal["input", "output"]) -> str:
 
 
 def _nested(attributes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the attributes below a prefix as a tree: ``llm.input_messages.0.message.role`` and so on."""
+    """The attributes of a span below a prefix as a tree: ``llm.input_messages.0.message.role`` and so on."""
     tree = dict(as_mapping(attributes.get(prefix)))
     for name, value in attributes.items():
         if not name.startswith(f"{prefix}."):

@@ -75,7 +75,7 @@ def send_scores(report: "RunReport", suites: "Suites", *, style: str = "events",
 
 
 def _judged_traces(report: "RunReport", suites: "Suites") -> dict[tuple[str, str], JudgedTrace]:
-    """Return suite file and case id to the trace that the case judges."""
+    """The traces that cases judge, by suite file and case id, to which scores are sent."""
     return {
         (suite.path, case.id): trace
         for suite in report.suites
@@ -86,12 +86,14 @@ def _judged_traces(report: "RunReport", suites: "Suites") -> dict[tuple[str, str
 
 
 class _CaseScore(NamedTuple):
+    """A score of a case to send to OpenTelemetry, and the trace that the case judges."""
+
     attributes: dict[str, Any]
     trace: JudgedTrace | None
 
 
 def _scores(report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], *, texts: bool) -> Iterator[_CaseScore]:
-    """Yield each score of each case, or the type of error of an evaluator that failed."""
+    """Yield each score of each case to send to OpenTelemetry, or the error type of a failed evaluator."""
     for suite in report.suites:
         for case in suite.cases:
             undefined = case.details.get("undefined", {})
@@ -120,6 +122,7 @@ def _scores(report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], 
 
 
 def _error_type(reason: str) -> str:
+    """The type of an evaluator's error for OpenTelemetry, from its reason; ``_OTHER`` if it names none."""
     name = reason.partition(":")[0]
     return name if name.isidentifier() else "_OTHER"
 
@@ -130,6 +133,7 @@ def _moment(report: "RunReport") -> int:
 
 
 def _send_events(scores: Sequence[_CaseScore], report: "RunReport", resource: "Resource") -> bool:
+    """Send the scores of cases as events of OpenTelemetry; return whether that failed."""
     from opentelemetry._logs import LogRecord, SeverityNumber
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.sdk._logs import LoggerProvider
@@ -157,7 +161,7 @@ def _send_events(scores: Sequence[_CaseScore], report: "RunReport", resource: "R
 
 
 def _within(trace_ids: JudgedTrace | None) -> "Context | None":
-    """Return the context of a trace, for records and spans that belong to it."""
+    """The context of a judged trace, for log records and spans that belong to it."""
     if trace_ids is None:
         return None
     from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
@@ -168,6 +172,7 @@ def _within(trace_ids: JudgedTrace | None) -> "Context | None":
 
 
 def _send_annotations(scores: Sequence[_CaseScore], report: "RunReport", resource: "Resource") -> bool:
+    """Send the scores of cases as annotations of OpenInference; return whether that failed."""
     tracer, memory = _tracer(resource)
     now = _moment(report)
     for score in scores:
@@ -202,7 +207,7 @@ def _send_run(report: "RunReport", resource: "Resource") -> bool:
 
 
 def _tracer(resource: "Resource") -> "tuple[Tracer, InMemorySpanExporter]":
-    """Return a tracer, and the memory that its spans go to."""
+    """A tracer for the scores of a run, and the memory that its spans go to."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -214,6 +219,7 @@ def _tracer(resource: "Resource") -> "tuple[Tracer, InMemorySpanExporter]":
 
 
 def _export_spans(memory: "InMemorySpanExporter") -> bool:
+    """Send the spans in memory to the collector of a run's scores; return whether that failed."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -221,7 +227,7 @@ def _export_spans(memory: "InMemorySpanExporter") -> bool:
 
 
 def _export(exporter: Any, finished: Sequence[Any], success: object) -> bool:
-    """Send spans or log records in batches; return whether that failed."""
+    """Send spans or log records of a run's scores in batches; return whether that failed."""
     try:
         batches = (finished[start : start + _BATCH] for start in range(0, len(finished), _BATCH))
         return any(exporter.export(batch) is not success for batch in batches)
@@ -296,7 +302,7 @@ class TracedCall:
 
 
 class _Processor:
-    """A processor of spans that keeps those of the calls under way."""
+    """A processor of OpenTelemetry that keeps the spans of the target's calls under way."""
 
     def __init__(self) -> None:
         self.open: dict[int, list[Any]] = {}
@@ -344,7 +350,7 @@ def _own_tracer() -> "Tracer":
 
 
 def _plain(span: Any) -> TraceSpan:
-    """Return a span of the SDK as one of a file."""
+    """A span of OpenTelemetry's SDK as a span of a trace file."""
     return TraceSpan(
         f"{span.context.trace_id:032x}",
         f"{span.context.span_id:016x}",
@@ -359,5 +365,6 @@ def _plain(span: Any) -> TraceSpan:
 
 
 def _listed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The attributes of a span of OpenTelemetry's SDK, with lists for tuples."""
     values: Iterable[tuple[str, Any]] = (attributes or {}).items()
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values}

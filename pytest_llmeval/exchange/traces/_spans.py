@@ -169,7 +169,7 @@ class Event(NamedTuple):
 
 
 class TraceSpan(Struct):
-    """One span.
+    """One span of a trace, in the form that all exporters' files are read into.
 
     Attributes:
         trace: Id of its trace; empty where the file does not say.
@@ -240,7 +240,7 @@ def read_spans(path: Path, faults: FaultLog) -> SpanFile:
 
 
 def _is_document(line: bytes) -> bool:
-    """Whether a line is a whole document, so that each line is one."""
+    """Whether a line of a trace file is a whole JSON document, so that each line is one."""
     try:
         return isinstance(json.loads(line), dict | list)
     except (ValueError, RecursionError):
@@ -248,7 +248,7 @@ def _is_document(line: bytes) -> bool:
 
 
 class _Reader:
-    """Collects the spans of a file."""
+    """A collector of the spans in a trace file."""
 
     def __init__(self, faults: FaultLog) -> None:
         self.faults = faults
@@ -365,7 +365,7 @@ class _Reader:
 
 
 def is_short(value: Any) -> bool:
-    """Whether a value of an attribute is short enough for a prediction."""
+    """Whether the value of a span's attribute is short enough for a prediction."""
     if isinstance(value, list | dict):
         return len(value) <= _FEW and len(str(value)) <= _SHORT
     return not isinstance(value, str) or len(value) <= _SHORT
@@ -377,38 +377,42 @@ def _weight(span: TraceSpan) -> tuple[bool, int, int]:
 
 
 def _resource_of(span: Mapping[str, Any], resource: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The attributes of a span's own resource, or those of the export around it."""
     own = as_mapping(span.get("resource"))
     return _attributes(own.get("attributes")) if own else resource
 
 
 def _brief(value: Any) -> str:
+    """The kind of a value in a trace file that is no span, for messages."""
     if isinstance(value, Mapping):
         return f"an object with {', '.join(map(str, list(value)[:5])) or 'no keys'}"
     return {list: "a list of something else", str: "a text", type(None): "null"}.get(type(value), "a number")
 
 
 def _event(data: Mapping[str, Any]) -> Event:
+    """An event of a span in a trace file."""
     return Event(str(data.get("name", "")), _attributes(data.get("attributes")))
 
 
 def _is_error(code: Any) -> bool:
+    """Whether the status code of a span means an error."""
     return code in (2, "2") or as_text(code).rpartition("_")[2].upper() == "ERROR"
 
 
 def _hex(data: Mapping[str, Any], *names: str) -> str:
-    """Return the first id that data has under some names; empty without one."""
+    """The first trace or span id in a span's data under some names; empty without one."""
     return first_text(data, *names).removeprefix("0x")
 
 
 class _KeyValue(Struct):
-    """An attribute in OTLP's list."""
+    """An attribute of a span in OTLP's list."""
 
     key: str
     value: Any = None
 
 
 def _attributes(data: Any) -> dict[str, Any]:
-    """Return attributes by name, from OTLP's list of keys and values or from an object."""
+    """The attributes of a span by name, from OTLP's list of keys and values or from an object."""
     if isinstance(data, Mapping):
         return {intern(str(name)): _value(value) if _is_any_value(value) else value for name, value in data.items()}
     return {intern(pair.key): _value(pair.value) for pair in fit_items(_KeyValue, data)}
@@ -420,11 +424,12 @@ _KINDS: Final = frozenset(
 
 
 def _is_any_value(value: Any) -> bool:
+    """Whether the value of a span's attribute has the form of OTLP's ``AnyValue``."""
     return isinstance(value, Mapping) and len(value) == 1 and not _KINDS.isdisjoint(value)
 
 
 def _value(data: Any) -> Any:
-    """Return the plain value of OTLP's ``AnyValue``."""
+    """The plain value of a span's attribute in the form of OTLP's ``AnyValue``."""
     if not _is_any_value(data):
         return None if data == {} else data
     ((kind, value),) = data.items()
@@ -443,7 +448,7 @@ def _value(data: Any) -> Any:
 
 
 def _time(data: Mapping[str, Any], which: str) -> int:
-    """Return a time of a span in nanoseconds since 1970; 0 if there is none."""
+    """A start or end time of a span in nanoseconds since 1970; 0 if there is none."""
     for name in (f"{which}TimeUnixNano", f"{which}_time_unix_nano", f"{which}_time", f"{which}Time"):
         value = data.get(name)
         match value:
@@ -461,6 +466,7 @@ def _time(data: Mapping[str, Any], which: str) -> int:
 
 
 def _moment(text: str) -> int:
+    """The ISO 8601 time of a span in nanoseconds since 1970; 0 if it cannot be read."""
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
