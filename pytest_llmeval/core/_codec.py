@@ -113,7 +113,7 @@ def _finite(literal: str) -> float:
 
 
 def plain(value: Any) -> Any:
-    """Return JSON data as it would be read from a file: lists for tuples, text for keys.
+    """JSON data as it would be read from a file: lists for tuples, text for keys.
 
     Args:
         value: Data that `json.dumps` can write.
@@ -449,7 +449,7 @@ _LIBRARIES: Final = frozenset({"ipaddress", "pydantic", "pydantic_core", "pydant
 
 
 def _library_text(value: Any) -> Any:
-    """Return a value of a library of types as pydantic writes it."""
+    """A user's value of a library of types as pydantic writes it."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value)

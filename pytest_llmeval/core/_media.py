@@ -485,7 +485,7 @@ def _saved(save: Callable[[io.BytesIO], object]) -> bytes:
 
 
 def media_form(value: Any) -> dict[str, Any] | None:
-    """Return the form of an object that is a medium, whose content is now known to the run; ``None`` for another.
+    """The JSON form of an object that is an image, sound or document, whose content is now known to the run.
 
     Raises:
         MediaError: It is too large, or damaged.

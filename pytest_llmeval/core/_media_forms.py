@@ -88,7 +88,7 @@ class MediaStore(Protocol):
 
 
 class MediaLimits(Struct, frozen=True):
-    """The most that media may take.
+    """Limits on images, sounds and documents: the size of one, of all in a run, and the pixels of an image.
 
     Attributes:
         file: Bytes of one medium.

@@ -61,7 +61,7 @@ def number_beside(value: float | None, *limits: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Write an interval.
+    """Write the confidence interval of a score.
 
     >>> interval(0.5, 0.75), interval(None, None)
     ('0.5000..0.7500', 'n/a')
@@ -70,7 +70,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def limit(value: float) -> str:
-    """Write a limit as the user would have typed it.
+    """Write the limit of a threshold or a gate as the user would have typed it.
 
     >>> limit(0.7), limit(1.0), limit(20)
     ('0.7', '1', '20')
@@ -98,7 +98,7 @@ def padded(text: str, width: int, *, left: bool = True) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Write a number of things.
+    """Write a number of things in a message, such as cases.
 
     >>> counted(1, "case"), counted(3, "case")
     ('1 case', '3 cases')
@@ -107,7 +107,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def seconds(value: float) -> str:
-    """Write a duration.
+    """Write a duration in a report.
 
     >>> seconds(0.004), seconds(12.34)
     ('4 ms', '12.3 s')

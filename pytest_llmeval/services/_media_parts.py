@@ -54,7 +54,7 @@ def anthropic_part(medium: Media) -> dict[str, Any]:
 
 
 def gemini_part(medium: Media) -> dict[str, Any]:
-    """A part of a Gemini request for a medium in a request: a text, a content or an address.
+    """A part of a Gemini request for a medium: a text, a content or an address.
 
     See https://ai.google.dev/api/caching#Part.
 

@@ -97,7 +97,7 @@ def _is_secret(value: str) -> bool:
 
 
 def spelt(secrets: Iterable[str]) -> frozenset[str]:
-    """Return secrets as they appear in text, JSON, URLs and headers.
+    """Secrets as they appear in text, JSON, URLs and headers, to find them in foreign text.
 
     As they are, escaped, in hexadecimal digits and in Base64; and so for their words, such as the token of
     ``Bearer ...``.

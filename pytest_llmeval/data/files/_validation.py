@@ -44,7 +44,7 @@ class NotPlainError(Exception):
 
 
 def plain(kind: Any, data: Any) -> Any:
-    """The result of strict validation of JSON data.
+    """JSON data of a user's file or a run as an object of a declared type, strictly validated without pydantic.
 
     Args:
         kind: A type, such as a dataclass.
@@ -60,7 +60,7 @@ def plain(kind: Any, data: Any) -> Any:
 
 
 def by_types(kind: Any, data: Any) -> Any:
-    """The result of strict validation of JSON data, for a type without validators and constraints.
+    """JSON data of a user's file or a run as an object of a declared type without validators and constraints.
 
     Raises:
         NotPlainError: The data may not fit, or the type has settings of its own.
