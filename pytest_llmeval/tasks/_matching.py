@@ -13,7 +13,7 @@ _EXACT = 2**53
 
 
 def first_pairs(rows: Iterable[Hashable | None], columns: Iterable[Hashable | None]) -> list[tuple[int, int]]:
-    """Pair equal keys one-to-one: each row in turn takes the first column with its key that is still free.
+    """Pair equal keys of expected and predicted items one-to-one: each row takes the first free column with its key.
 
     ``None`` is no key. Among equal keys this pairs as many as possible.
 
@@ -29,7 +29,7 @@ def first_pairs(rows: Iterable[Hashable | None], columns: Iterable[Hashable | No
 
 
 def best_pairs(edges: Edges) -> list[tuple[int, int]]:
-    """Pair rows with columns one-to-one: a maximum bipartite matching, the best one by preference.
+    """Pair expected with predicted items one-to-one: a maximum bipartite matching, the best one by preference.
 
     Among the matchings of most pairs, the sum of the first preference is as large as possible, then that of the
     second, and so on. Exact; but of so many pairs that their value goes beyond 2 ** 53, the last preferences are
@@ -60,7 +60,7 @@ def best_pairs(edges: Edges) -> list[tuple[int, int]]:
 
 
 def _values(edges: Edges, most: int) -> dict[tuple[int, int], int]:
-    """Turn preferences into one number per pair, so that sums over at most `most` pairs compare like them.
+    """Turn a possible pair's preferences into one number, so that sums over at most `most` pairs compare like them.
 
     A pair weighs more than all preferences together, and a preference more than all after it together.
     """

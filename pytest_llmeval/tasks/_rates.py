@@ -6,7 +6,7 @@ from pytest_llmeval.core import FloatArray
 def precision_recall_f1(
     right: FloatArray, answered: FloatArray, expected: FloatArray, cases: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return precision, recall and F1 of summed counts.
+    """Precision, recall and F1 of a task's summed counts of right, answered and expected items.
 
     Where nothing is expected and nothing found, all three are 1; where something is expected and nothing found,
     precision is 0; where nothing is expected but something found, nothing is missed: recall is 1, the others are 0.

@@ -24,7 +24,7 @@ Rank = Callable[[Any], int]
 
 
 class ReplyData(NamedTuple):
-    """The data of a reply.
+    """The JSON data of a model's reply, as the evaluators of structured answers read it.
 
     Attributes:
         value: The data; ``None`` if there is none, or `fault` is set.
@@ -38,7 +38,7 @@ class ReplyData(NamedTuple):
 
 
 def read_reply(text: str, rank: Rank, *, lists: bool = False) -> ReplyData:
-    r"""Return the data that a reply is, or has in a fence or in prose. It takes a time proportional to its length.
+    r"""Return the JSON data that a model's reply is, or has in a fence or in prose, in time linear in its length.
 
     | reply | reading |
     |---|---|
@@ -71,7 +71,7 @@ def read_reply(text: str, rank: Rank, *, lists: bool = False) -> ReplyData:
 
 
 def _likeliest(text: str, rank: Rank, opening: re.Pattern[str]) -> ReplyData:
-    """Return the value in prose that is most likely the answer."""
+    """The JSON value in the prose of a model's reply that is most likely the answer."""
     best, highest, answers = ReplyData(), 0, 0
     for raw, note in _values(text, opening):
         value = _only_object(raw)
@@ -86,7 +86,7 @@ def _likeliest(text: str, rank: Rank, opening: re.Pattern[str]) -> ReplyData:
 
 
 def _values(text: str, opening: re.Pattern[str]) -> Iterator[tuple[Any, str]]:
-    """Yield the JSON values in a text, each with a note of what was ignored to read it."""
+    """Yield the JSON values in a model's reply, each with a note of what was ignored to read it."""
     decode = json.JSONDecoder().raw_decode
     behind = failures = repairs = 0
     for match in opening.finditer(text):
@@ -117,18 +117,18 @@ def _values(text: str, opening: re.Pattern[str]) -> Iterator[tuple[Any, str]]:
 
 
 def _only_object(value: Any) -> Any:
-    """Return the object of a list that has no other item; anything else as it is."""
+    """The only object of a list in a model's reply; anything else unchanged."""
     alone = isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], Mapping)
     return value[0] if alone else value
 
 
 def _at_trailing_comma(text: str, start: int, place: int) -> bool:
-    """Whether a comma behind the last entry stopped the decoder."""
+    """Whether a comma behind the last entry stopped the JSON decoder in a model's reply."""
     comma = text.rfind(",", start, place + 1)
     match = _TRAILING.match(text, comma) if comma >= 0 else None
     return match is not None and match.end() > place
 
 
 def _without_trailing_commas(text: str) -> str:
-    """Return a text that begins with JSON, with a space for each comma behind a last entry: every place stays."""
+    """Overwrite commas behind last entries in a reply's JSON with spaces, so that positions stay the same."""
     return _COMMA.sub(lambda match: " " if match[0] == "," else match[0], text)

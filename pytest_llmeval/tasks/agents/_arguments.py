@@ -19,7 +19,7 @@ _MOST_PAIRS = 250_000
 
 @dataclass(frozen=True)
 class ArgumentRules:
-    """When the arguments of two calls agree.
+    """The rules of evaluator ``tools`` by which the arguments of an expected and an actual tool call agree.
 
     Attributes:
         mode: ``exact``: the same arguments; ``partial``: more than the expected ones do no harm, nested ones included.
@@ -104,6 +104,7 @@ _NULL: Final = object()
 
 
 def _replaced(value: Any, old: Any, new: Any) -> Any:
+    """Replace a value wherever it is in a tool call's arguments, which are JSON data."""
     if isinstance(value, Mapping):
         return {name: _replaced(item, old, new) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -112,12 +113,13 @@ def _replaced(value: Any, old: Any, new: Any) -> Any:
 
 
 def _readable(each: FieldValue) -> FieldValue:
+    """A field of a tool call's arguments for the report, in which the internal mark of a null is ``None`` again."""
     return each._replace(value=_replaced(each.value, _NULL, None))
 
 
 @dataclass(frozen=True, slots=True)
 class CallPairing:
-    """Expected calls and calls that were made, paired by name.
+    """An agent's expected and actual tool calls, paired by name.
 
     Attributes:
         missing: Expected calls without a partner.
@@ -179,12 +181,12 @@ _Pairs: TypeAlias = list[tuple[int, int]]
 
 
 def _written_alike(expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> _Pairs:
-    """Return as many pairs as possible of calls that are written in the same way, as most calls that agree are."""
+    """As many pairs as possible of tool calls with the same JSON text, which spares comparing arguments."""
     return first_pairs(map(_written, expected), map(_written, actual))
 
 
 def _written(call: ToolCall) -> bytes | None:
-    """Return name and arguments as bytes; ``None`` where nothing is said of arguments, or they are no JSON data."""
+    """A tool call's name and arguments as bytes; ``None`` if arguments are not expected or are no JSON data."""
     if call.arguments is None:
         return None
     try:
@@ -195,7 +197,7 @@ def _written(call: ToolCall) -> bytes | None:
 
 
 def _best(expected: Sequence[ToolCall], actual: Sequence[ToolCall], rules: ArgumentRules) -> tuple[_Pairs, _Pairs]:
-    """Return the best pairs of calls of one tool, by index: those that are known to agree, and others."""
+    """The best pairs of expected and actual calls of one tool, by index: those known to agree, and others."""
     if len(expected) == len(actual) == 1:
         return [], [(0, 0)]
     if rules.has_keys(expected[0].name):
@@ -221,7 +223,7 @@ def _best(expected: Sequence[ToolCall], actual: Sequence[ToolCall], rules: Argum
 
 
 def _unpaired(pairs: _Pairs, expected: int, actual: int) -> tuple[list[int], list[int]]:
-    """Return the expected calls, and those made, that have no partner."""
+    """The expected and the actual tool calls that have no partner."""
     if len(pairs) == expected == actual:
         return [], []
     rows, columns = {row for row, _ in pairs}, {column for _, column in pairs}
@@ -232,6 +234,6 @@ def _unpaired(pairs: _Pairs, expected: int, actual: int) -> tuple[list[int], lis
 
 
 def _alike(expected: ToolCall, actual: ToolCall) -> int:
-    """The number of equal arguments of two calls."""
+    """The number of equal arguments of an expected and an actual tool call, a preference for pairing them."""
     right, answered = expected.arguments or {}, actual.arguments or {}
     return sum(name in answered and answered[name] == value for name, value in right.items())

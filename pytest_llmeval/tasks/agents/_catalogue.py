@@ -23,7 +23,7 @@ _SKILL: Final = "SKILL.md"
 
 
 class ListedTool(Struct, frozen=True):
-    """A tool or a skill.
+    """A tool or skill in a published catalogue: name, description and parameter schema.
 
     Attributes:
         name: Its name.
@@ -43,7 +43,7 @@ class ListedTool(Struct, frozen=True):
 
 
 def read_catalogue(path: Path) -> dict[str, ListedTool]:
-    """Return tools by name.
+    """Read a catalogue of tools or skills, by name, from a file or a folder of skills.
 
     Args:
         path: A JSON or YAML file with definitions as OpenAI, Anthropic or an MCP server (``tools/list``) write them.
@@ -64,6 +64,7 @@ def read_catalogue(path: Path) -> dict[str, ListedTool]:
 
 
 def _definitions(path: Path) -> Iterator[ListedTool]:
+    """Yield the tools of a catalogue file: a list of tool definitions, as MCP and model APIs write them."""
     data = _content(path)
     for key in ("result", "tools"):  # MCP
         if isinstance(data, Mapping) and key in data:
@@ -79,6 +80,7 @@ def _definitions(path: Path) -> Iterator[ListedTool]:
 
 
 def _skills(folder: Path) -> Iterator[ListedTool]:
+    """Yield an agent's skills from a folder: the name and description at the top of each skill file."""
     for path in sorted(folder.rglob(_SKILL)):
         name = path.relative_to(folder).as_posix()
         try:
@@ -91,6 +93,7 @@ def _skills(folder: Path) -> Iterator[ListedTool]:
 
 
 def _content(path: Path) -> Any:
+    """The data of a tool catalogue's file; an unreadable file is an error of the evaluator."""
     try:
         return read_document(path, path.name).data
     except SuiteError as error:
@@ -98,7 +101,7 @@ def _content(path: Path) -> Any:
 
 
 def _definition(entry: Any) -> Mapping[str, Any] | None:
-    """The tool's definition of a list entry, which has a name; ``None`` if it is none."""
+    """The named tool definition in an entry of a catalogue's list; ``None`` if the entry has none."""
     inner = entry.get("function", entry) if isinstance(entry, Mapping) else None
     return inner if isinstance(inner, Mapping) and isinstance(inner.get("name"), str) else None
 
@@ -130,7 +133,7 @@ def read_schemas(path: Path) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class ToolSchemas:
-    """The tools that exist, and what their arguments must be.
+    """The tools of an agent and the JSON Schemas of their arguments, to find invalid calls.
 
     Attributes:
         schemas: Name of a tool to the JSON Schema of its arguments.
@@ -188,7 +191,7 @@ _ResultPlace: TypeAlias = tuple[str, str, str, int]
 
 @dataclass
 class RecordedResults:
-    """The calls of one case, and the file of recorded results.
+    """A case's calls of real tools and the file of recorded results that replays them.
 
     Attributes:
         path: The file (JSONL).
@@ -274,9 +277,11 @@ class RecordedResults:
 
 
 def _is_row(row: Any) -> bool:
+    """Whether a line of recorded tool results has the tool, the case, the arguments and the result of a call."""
     texts = isinstance(row, dict) and all(isinstance(row.get(key), str) for key in ("tool", "case"))
     return texts and isinstance(row.get("arguments"), dict) and isinstance(row.get("nth", 0), int) and "result" in row
 
 
 def _line(value: Any) -> str:
+    """The arguments or result of a recorded tool call as JSON text, equal for equal values."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -164,7 +164,7 @@ class UserDrift(JudgedEvaluator):
 
 
 def _conversation(case: Case) -> tuple[Mapping[str, Any], Sequence[Any]] | None:
-    """The task of the simulated user, and the messages."""
+    """The simulated user's task and the messages of a conversation, as a judge of user drift reads them."""
     prediction = case.prediction if isinstance(case.prediction, Mapping) else {}
     wants, messages = prediction.get("user"), prediction.get("messages")
     return (wants, messages) if isinstance(wants, Mapping) and isinstance(messages, list) else None
@@ -249,7 +249,7 @@ class TauSource(FileSource):
 
 
 class _Task:
-    """One task of a file, and the faults in it."""
+    """A task of a tau-bench file, and the faults in it."""
 
     def __init__(self, file: CaseFile, document: Document, path: Sequence[str | int], data: Any) -> None:
         self._file = file
@@ -399,7 +399,7 @@ class _Task:
 
 
 def _communicated(output: str) -> dict[str, Any]:
-    """Return the check that the agent has said something, in any case; numbers may have commas between their digits."""
+    """The check (for a tau-bench task) that the agent said a text; letter case and commas in numbers are ignored."""
     beside = {"on": _ANSWERS, "name": "communicated"}
     expected = re.sub(r"(?<=\d),(?=\d)", "", output.strip())
     if not re.search(r"\d{4}|\s", expected):
@@ -408,10 +408,11 @@ def _communicated(output: str) -> dict[str, Any]:
 
 
 def _pieces(output: str) -> Iterator[str]:
-    """Yield what finds the numbers, the spaces and the other characters of a text."""
+    """Yield regular expressions for the numbers, spaces and other characters of a text that an agent should say."""
     for piece in re.findall(r"\d{4,}|\s+|.", output):
         yield ",?".join(piece) if piece.isdigit() else r",*\s+" if piece.isspace() else re.escape(piece)
 
 
 def _asserted(assertion: str) -> dict[str, Any]:
+    """The judge check, in a suite file's form, for one assertion of a tau-bench task."""
     return {"judge": assertion, "on": "messages", "name": "assertion"}

@@ -57,7 +57,7 @@ ApprovalRules: TypeAlias = Annotated[
 
 
 class PolicyVerdict(NamedTuple):
-    """The result of the policies in one case.
+    """The broken rules of an agent's tool policies in one case.
 
     Attributes:
         unmet: Rules that are broken, with the turn and the reason.
@@ -69,7 +69,7 @@ class PolicyVerdict(NamedTuple):
 
 
 class _Event(NamedTuple):
-    """Something that happened in a conversation: a message, or a call of a tool.
+    """A message or a tool call in an agent's conversation, as policies see it.
 
     Attributes:
         kind: ``user`` and ``said`` are messages, of the user and of the assistant.
@@ -88,7 +88,7 @@ _Broken: TypeAlias = Iterator[tuple[_Event, str]]
 
 
 class _Timeline(NamedTuple):
-    """The events of a conversation, in order.
+    """The messages and tool calls of an agent's conversation in order, as policies see them.
 
     Attributes:
         events: The events.
@@ -108,7 +108,7 @@ class _Timeline(NamedTuple):
 
 @dataclass(frozen=True)
 class ToolPolicies:
-    """Rules about the order of calls, messages of the user, and claims of the assistant.
+    """A suite's policies for an agent: the order of calls, approvals by the user, claims of the assistant.
 
     Attributes:
         before: Approvals that calls need.
@@ -160,6 +160,7 @@ class ToolPolicies:
 
 
 def _pattern_fault(pattern: str) -> str | None:
+    """The reason why a regular expression of an agent's policy does not compile, if any."""
     try:
         TimedPattern.compile(composed(pattern), ignore_case=True)
     except ValueError as error:
@@ -168,7 +169,7 @@ def _pattern_fault(pattern: str) -> str | None:
 
 
 def _timeline(case: Case, calls: Sequence[ToolCall]) -> _Timeline:
-    """The events in order; where messages do not say when tools were called, the calls and then the answer."""
+    """The messages and calls of a case in order; without calls in messages, all calls come before the answer."""
     has_messages, lacks = True, "the prediction has no messages"
     try:
         steps = MessageStep.read_case(case)
@@ -190,7 +191,7 @@ def _timeline(case: Case, calls: Sequence[ToolCall]) -> _Timeline:
 
 
 def _events(steps: Sequence[MessageStep]) -> Iterator[_Event]:
-    """Yield the events of messages. What a message calls comes before what it says: the calls led to the text."""
+    """Yield a conversation's events; a message's calls come before its text, which reports their results."""
     turn = 0
     for step in steps:
         turn += step.role == "user"
@@ -203,7 +204,7 @@ def _events(steps: Sequence[MessageStep]) -> Iterator[_Event]:
 
 
 def _lines(broken: _Broken) -> list[str]:
-    """Return a line about the first case of a broken rule, with the number of the others."""
+    """The report's line on a broken policy: the first violation, with the number of the others."""
     breaches = list(broken)
     if not breaches:
         return []
@@ -212,7 +213,7 @@ def _lines(broken: _Broken) -> list[str]:
 
 
 def _without_call(tool: str, needs: str, events: Sequence[_Event]) -> _Broken:
-    """Yield calls of a tool for which no call of another one has succeeded; each call needs one of its own."""
+    """Yield calls of a tool that lack their own successful call of the tool that the policy needs before."""
     available = used = 0
     for event in events:
         if (call := event.call) is None:
@@ -229,7 +230,7 @@ def _without_call(tool: str, needs: str, events: Sequence[_Event]) -> _Broken:
 
 
 def _without_approval(tool: str, pattern: str, events: Sequence[_Event]) -> _Broken:
-    """Yield calls of a tool that the user has not approved.
+    """Yield calls of a tool that the user has not approved, which the policy requires.
 
     The user approves what the assistant said last: with the first message after it, or with one that follows at once.
     A call that fails leaves the approval to the next one.
@@ -256,7 +257,7 @@ def _without_approval(tool: str, pattern: str, events: Sequence[_Event]) -> _Bro
 
 
 def _claims(tool: str, pattern: str, events: Sequence[_Event]) -> _Broken:
-    """Yield messages that claim a call before any has succeeded."""
+    """Yield messages in which the assistant claims to have called a tool before any call has succeeded."""
     expression = TimedPattern.compile(composed(pattern), ignore_case=True)
     tried = ""
     for event in events:
@@ -270,7 +271,7 @@ def _claims(tool: str, pattern: str, events: Sequence[_Event]) -> _Broken:
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """Limits on the calls of a trace.
+    """A suite's limits on the tool calls of a trace: their number, and forbidden or required tools.
 
     Attributes:
         max_calls: Most calls, failed ones included.

@@ -92,6 +92,7 @@ class ToolsSource(FileSource):
 
 
 def _rows(file: CaseFile) -> Iterator[DataRow]:
+    """Yield the routing rows (a request and its expected tool) of a JSON Lines, JSON or YAML file."""
     if file.path.suffix.lower() == ".jsonl":
         faults: list[Fault] = []
         yield from (DataRow(data, line) for line, data in read_jsonl(file.path, file.display_path, faults))
@@ -106,11 +107,12 @@ def _rows(file: CaseFile) -> Iterator[DataRow]:
 
 
 def _listed(value: Any) -> list[Any]:
+    """The tool names under ``not`` of a routing row, which may be absent, a single name or a list."""
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _faults(row: Any, catalogue: Mapping[str, ListedTool]) -> Iterator[tuple[str, str]]:
-    """Yield key and message of what is wrong with a row."""
+    """Yield key and message of each fault in a routing row."""
     if not isinstance(row, dict):
         yield "", f"found {kind(row)}, expected an object with ask and expect"
         return
@@ -143,7 +145,7 @@ _ARGUMENTS: Final = "route_arguments"
 
 
 class Route(NamedTuple):
-    """What a case expects.
+    """The expected tool of a routing case, with its arguments if the case states them.
 
     Attributes:
         tool: The tool that should fire; ``None`` for none.
@@ -326,7 +328,7 @@ class Routing(Evaluator):
 
 
 def _least(columns: Sequence[FloatArray], zero: FloatArray) -> FloatArray:
-    """Return the smallest value that exists."""
+    """The smallest rate of any tool, row by row; absent rates are left out."""
     import numpy as np
 
     if not columns:
@@ -336,7 +338,7 @@ def _least(columns: Sequence[FloatArray], zero: FloatArray) -> FloatArray:
 
 
 def _squared_quantiles(family: FloatArray) -> FloatArray:
-    """Return the squared quantiles of the normal distribution by which so many intervals hold together."""
+    """The squared normal quantiles by which the intervals of so many tools hold together."""
     import numpy as np
 
     quantiles = {
@@ -346,6 +348,7 @@ def _squared_quantiles(family: FloatArray) -> FloatArray:
 
 
 def _wilson_low(hits: FloatArray, cases: FloatArray, z2: FloatArray) -> FloatArray:
+    """The lower Wilson bound of each tool's hit rate; NaN for a tool without cases."""
     import numpy as np
 
     n = np.where(cases > 0, cases, 1.0)
@@ -355,11 +358,12 @@ def _wilson_low(hits: FloatArray, cases: FloatArray, z2: FloatArray) -> FloatArr
 
 
 def _key(name: str) -> str:
+    """The form of a tool's name in the counted keys of routing; a name that has none counts as no tool."""
     return label_key(name) or NO_LABEL
 
 
 def _route(expected: Any) -> Route | str:
-    """The expected routing of a case, or its fault."""
+    """The expected tool of a routing case, or the fault of its ``expected``."""
     if isinstance(expected, str):
         expected = {"expect": expected}
     if not isinstance(expected, Mapping) or "expect" not in expected:
@@ -385,7 +389,7 @@ def _of_skill(call: ToolCall) -> ToolCall:
 
 
 def _calls(prediction: Any) -> list[ToolCall]:
-    """Return the calls of a prediction: a trace, or a text with JSON that names a tool.
+    """The tool calls of a routing case's prediction: a trace, or a text with JSON that names a tool.
 
     Raises:
         MissingTraceError: It is neither.

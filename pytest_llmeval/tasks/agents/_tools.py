@@ -284,7 +284,7 @@ class Tools(Evaluator):
 
 
 def in_turns(case: Case, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
-    """Return the calls of a conversation, each with its turn; unchanged where the messages do not say it."""
+    """A conversation's tool calls with the turn of each; unchanged if its messages do not name calls."""
     try:
         steps = MessageStep.read_case(case) or []
     except (MissingTraceError, PredictionError):
@@ -299,7 +299,7 @@ def in_turns(case: Case, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
 
 
 def common_subsequence(expected: Sequence[str], called: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence.
+    """The length of the longest common subsequence of expected and called tool names.
 
     >>> common_subsequence("abcd", "badc")
     2
@@ -310,12 +310,14 @@ def common_subsequence(expected: Sequence[str], called: Sequence[str]) -> int:
 
 
 def _scalars(arguments: Mapping[str, Any]) -> frozenset[Any]:
+    """The text, numbers and booleans among a tool call's arguments."""
     return frozenset([argument for argument in arguments.values() if type(argument) in SCALARS])
 
 
 def _compared(
     expected: Sequence[ToolCall], calls: Sequence[ToolCall], pairing: CallPairing, order: TrajectoryOrder
 ) -> dict[str, float]:
+    """The counts of one case that compare its tool calls with the expected ones."""
     names = [call.name for call in expected]
     called = [call.name for call in calls]
     return {
@@ -331,7 +333,7 @@ def _compared(
 
 
 def follows(expected: Sequence[str], called: Sequence[str], order: TrajectoryOrder) -> bool:
-    """Whether calls follow the expected trajectory.
+    """Whether an agent's calls follow the expected trajectory in the order that the suite demands.
 
     Args:
         expected: The names of the expected calls.
@@ -358,7 +360,7 @@ def follows(expected: Sequence[str], called: Sequence[str], order: TrajectoryOrd
 
 
 def _joined_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines, equal ones that follow each other as one.
+    """Yield the report's lines on tool calls, with equal neighbours joined into one.
 
     >>> list(_joined_lines(["check()", "check()", "book()", "check()"]))
     ['check() (x 2)', 'book()', 'check()']

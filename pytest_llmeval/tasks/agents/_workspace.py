@@ -52,7 +52,7 @@ _DISTINCTIVE: Final = 40
 
 
 def placed(spec: TargetSpec, folder: Path) -> BatchTarget:
-    """Return the target of a suite with a workspace.
+    """The target of a suite whose coding agent runs in a workspace.
 
     Args:
         spec: Checked; it has a command and a workspace.
@@ -216,11 +216,12 @@ class WorkspaceTarget(BatchTarget):
 
 
 def _is_shown(line: str, text: str) -> bool:
+    """Whether an agent's transcript shows a line of a file that it must not read; short lines prove nothing."""
     return len(line) >= _DISTINCTIVE and line in text
 
 
 class _Program(asyncio.SubprocessProtocol):
-    """A running program: what it writes up to a limit, and when it is over, which may be before its pipes close."""
+    """A coding agent's running program: its limited output, and its end, which may precede that of its pipes."""
 
     def __init__(self, limit: int) -> None:
         self.data = {1: bytearray(), 2: bytearray()}
@@ -243,7 +244,7 @@ class _Program(asyncio.SubprocessProtocol):
 
 
 class _File(NamedTuple):
-    """A file of a workspace.
+    """A file of a coding agent's workspace, before or after the run.
 
     Attributes:
         digest: Of its content.
@@ -278,7 +279,7 @@ _NO_FILE: Final = _File(b"", 0, b"")
 
 
 def _read_files(folder: Path, known: Mapping[str, _File]) -> dict[str, _File]:
-    """Return the regular files of a folder; links are not followed.
+    """Read the regular files of a coding agent's workspace; links are not followed.
 
     Args:
         folder: The folder.
@@ -301,7 +302,7 @@ def _read_files(folder: Path, known: Mapping[str, _File]) -> dict[str, _File]:
 
 
 def _changes(before: Mapping[str, _File], after: Mapping[str, _File]) -> dict[str, Any]:
-    """Return changed and new files with their texts, deleted ones, and the difference as a text."""
+    """The files that a coding agent changed, added or deleted, and the diff."""
     changed = {name: file for name, file in after.items() if before.get(name, _NO_FILE).digest != file.digest}
     deleted = sorted(before.keys() - after.keys())
     diff = ""
@@ -315,7 +316,7 @@ def _changes(before: Mapping[str, _File], after: Mapping[str, _File]) -> dict[st
 
 
 def _diff_lines(before: Mapping[str, _File], after: Mapping[str, _File], names: Iterable[str]) -> Iterator[str]:
-    """Yield the difference of files line by line; a file is compared when its turn comes."""
+    """Yield the diff of a coding agent's workspace line by line; each file is compared when its turn comes."""
     for name in names:
         old, new = (side.get(name, _NO_FILE) for side in (before, after))
         for line in difflib.unified_diff(*_comparable(old, new), f"a/{name}", f"b/{name}"):
@@ -323,7 +324,7 @@ def _diff_lines(before: Mapping[str, _File], after: Mapping[str, _File], names: 
 
 
 def _comparable(old: _File, new: _File) -> tuple[list[str], list[str]]:
-    """Return the lines of two files, or their summaries where so many lines are alike that comparing takes long."""
+    """A changed file's old and new lines, or summaries if many equal lines would make the diff slow."""
     lines = old.lines, new.lines
     counts = Counter(lines[0])
     is_short = sum(counts[line] for line in lines[1]) <= _MOST_PAIRS
@@ -331,7 +332,7 @@ def _comparable(old: _File, new: _File) -> tuple[list[str], list[str]]:
 
 
 def clone_commit(folder: Path, commit: str, target: Path) -> None:
-    """Make a clone with one commit checked out; what is committed in it is not seen by the repository.
+    """Clone a repository at one commit for a workspace; commits in the clone do not reach the repository.
 
     Objects are shared, hooks do not run, and there is no remote. Submodules stay empty.
 
@@ -366,7 +367,7 @@ _WATCH: Final = "\n".join(
 
 
 class FamilyProgram(Program):
-    """A program that is killed with its family (outside of Linux, with its group of processes).
+    """A target's program that is killed with its descendants (outside of Linux, with its process group).
 
     All of it also dies with this process, even by SIGKILL (not on Windows).
     """
@@ -399,7 +400,7 @@ class FamilyProgram(Program):
 
 
 def watch_family(leader: int, mark: str) -> "subprocess.Popen[bytes] | None":
-    """Have a program, its group and its family killed when this process dies; return what `kill_family` needs.
+    """Have a target's program and its descendants killed if this process dies; return what `kill_family` needs.
 
     A shell waits for the end of a pipe, which the operating system closes in every case.
     """
@@ -416,7 +417,7 @@ def watch_family(leader: int, mark: str) -> "subprocess.Popen[bytes] | None":
 
 
 async def kill_family(leader: int, mark: str, watcher: "subprocess.Popen[bytes] | None") -> None:
-    """Kill a program, its group, and on Linux every process that has inherited its mark; end its watcher."""
+    """Kill a target's program, its group and on Linux each process that inherited its mark; end its watcher."""
     if watcher is not None:
         with watcher:
             watcher.kill()
@@ -433,7 +434,7 @@ async def kill_family(leader: int, mark: str, watcher: "subprocess.Popen[bytes] 
 
 
 def _marked(mark: str) -> Iterator[int]:
-    """Yield the running processes with a mark in their environment; zombies have none."""
+    """Yield the running processes with a target's mark in their environment; zombies have none."""
     if not sys.platform.startswith("linux"):
         return
     marker = f"{MARK}={mark}".encode()

@@ -109,7 +109,7 @@ def has_absent_words(raw: Any, pair: Pair) -> bool:
 
 
 def checked_order(pair: Pair) -> Pair:
-    """Return a gold pair.
+    """Return a gold emotion-cause pair whose span does not end before it starts.
 
     Raises:
         PairFault: Its span ends before it starts.
@@ -131,7 +131,7 @@ OBJECT_KEYS = (PAIRS, *CANDIDATES, *LABELS)
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """The right pairs of a conversation.
+    """The right emotion-cause pairs of a conversation, and the faults of the others.
 
     Attributes:
         pairs: In the order given, repeated ones included; ``None`` without ground truth, which is not the
@@ -145,7 +145,7 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """The predicted pairs of a conversation.
+    """The predicted emotion-cause pairs of a conversation, kept or only candidates, and their faults.
 
     Attributes:
         candidates: In the order given, repeated ones included.
@@ -165,7 +165,7 @@ class Predicted:
 
 
 def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, labels: bool = False) -> Gold:
-    """Read the ground truth of a conversation.
+    """Read a conversation's gold emotion-cause pairs.
 
     Args:
         expected: A list of gold pairs as in `gold_pair`, or of internal ones as in `parse_internal`; or an object with
@@ -213,6 +213,7 @@ def read_gold_texts(raw: Any, texts: Sequence[str] | None, subtask: Subtask) -> 
 def _read_text_pairs(
     pairs: tuple[tuple[str, str], ...], texts: tuple[str, ...] | None, subtask: Subtask
 ) -> Sequence[Pair]:
+    """The gold emotion-cause pairs that quote texts of utterances, cached since they are read several times."""
     # The gold of a conversation is read where its file is loaded, checked and scored.
     return tuple([checked_order(gold_pair(pair, subtask, texts)) for pair in pairs])
 
@@ -220,7 +221,7 @@ def _read_text_pairs(
 def read_prediction(
     prediction: Any, subtask: Subtask, name: Any, texts: Sequence[str] | None = None, *, labels: bool = False
 ) -> Predicted:
-    """Read the prediction; unreadable parts are reported, and count as not predicted.
+    """Read a conversation's predicted emotion-cause pairs; unreadable ones are reported, not counted.
 
     Args:
         prediction: A list of pairs as in `parse_pair`, or of internal ones as in `parse_internal`; an object with them
@@ -267,7 +268,7 @@ def read_prediction(
 
 
 def _rank(value: Any) -> int:
-    """Return 2 for data with pairs, 1 for an empty list, 0 for other data."""
+    """The likelihood that reply data is the answer: 2 for emotion-cause pairs, 1 for an empty list, 0 for others."""
     if isinstance(value, Mapping):
         return 2 * any(key in value for key in OBJECT_KEYS)
     if not isinstance(value, list):
@@ -276,17 +277,17 @@ def _rank(value: Any) -> int:
 
 
 def _as_rows(value: Any) -> Any:
-    """Return a single internal pair as a list of one."""
+    """A list of internal emotion-cause pairs; a single pair becomes a list of one."""
     return value if internal_number(value) is None else [value]
 
 
 def _only_labels(value: Any) -> bool:
-    """Whether a value is an object with labels of utterances and without pairs."""
+    """Whether an emotion-cause annotation is an object with utterance labels and without pairs."""
     return isinstance(value, Mapping) and any(key in value for key in LABELS) and PAIRS not in value
 
 
 class _InternalRows:
-    """Internal pairs of one conversation."""
+    """Reader of one conversation's emotion-cause pairs in internal (numeric) form."""
 
     def __init__(self) -> None:
         self._number: int | None = None
@@ -309,6 +310,7 @@ class _InternalRows:
 
 
 def _name(value: Any, name: Any) -> Any:
+    """The number of a conversation: its own ``conversation_ID``, else the name of its case."""
     identifier = value.get(ID) if isinstance(value, Mapping) else None
     for candidate_id in (identifier, name):
         number = whole_number(candidate_id)
@@ -318,18 +320,19 @@ def _name(value: Any, name: Any) -> Any:
 
 
 def utterances_of(expected: Any, conversation: Any) -> list[str] | None:
-    """Return the texts of the utterances: those of an official object, else those of `conversation`."""
+    """The texts of a conversation's utterances: those of an official object, else those of `conversation`."""
     texts = utterance_texts(expected) if isinstance(expected, Mapping) else None
     return utterance_texts(conversation) if texts is None else texts
 
 
 def _form_fault(name: Any, value: Any, raw: Any, expected: str) -> SubmissionFault:
+    """The fault of an emotion-cause answer whose pairs are no list."""
     excerpt = f"{quoted(raw)} as {PAIRS}" if isinstance(value, Mapping) and PAIRS in value else quoted(value)
     return whole_fault(name, "pair list", f"found {excerpt}, {expected}")
 
 
 def _flags(keep: Any, length: int, name: Any, faults: list[SubmissionFault]) -> list[bool]:
-    """The candidates that are kept; one without a flag is not."""
+    """The keep flag of each candidate emotion-cause pair; a candidate without a flag is not kept."""
     values = keep if isinstance(keep, (list, tuple)) else ()
     numbers = [value if isinstance(value, bool) else whole_number(value) for value in values]
     flags = [number in (0, 1) and bool(number) for number in numbers][:length]
@@ -354,6 +357,7 @@ def internal_rows(value: Any) -> dict[int, Any] | None:
 
 
 def _part(value: Any, key: str | None, chosen: Sequence[bool]) -> Any:
+    """An emotion-cause prediction with only the chosen pairs and their keep flags, for mutators."""
     if key is None:
         return list(compress(_as_rows(value), chosen))
     keep = value.get(KEEP)
@@ -371,7 +375,7 @@ _NONE: Final = frozenset(("", "0", "neutral", "none", "null"))
 
 @dataclass
 class LabelCounts:
-    """Counts of the utterances of one conversation.
+    """Counts of a conversation's utterances by whether they are labelled as emotions or as causes.
 
     Attributes:
         counts: Hits, predicted and gold utterances of each side.
@@ -395,7 +399,7 @@ def label_faults(expected: Any) -> Iterator[str]:
 def count_utterances(
     expected: Any, prediction: Any, gold: Sequence[Pair] | None, predicted: Sequence[Pair]
 ) -> LabelCounts:
-    """Count utterances with an emotion, and utterances that are causes.
+    """Count a conversation's utterances with an emotion, and those that are causes, against the gold.
 
     Args:
         expected: An object may have a label for each utterance as ``emotions`` and ``causes``: numbers, names, true or
@@ -424,7 +428,7 @@ def count_utterances(
 
 
 def utterance_scores(sums: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Return precision, recall and F1 of both sides; NaN where no conversation has ground truth."""
+    """Precision, recall and F1 of emotion and cause utterances; NaN without ground truth."""
     import numpy as np
 
     scores: dict[str, FloatArray] = {}
@@ -438,10 +442,12 @@ def utterance_scores(sums: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
 
 
 def _listed(value: Any, key: str) -> Any:
+    """The labels of utterances under a key of an emotion-cause annotation, if any."""
     return value.get(key) if isinstance(value, Mapping) else None
 
 
 def _fault(labels: Any, key: str, length: int | None) -> str | None:
+    """The fault of a list of utterance labels: another form, a label of another type, or a wrong length."""
     if labels is None:
         return None
     if not isinstance(labels, (list, tuple)):
@@ -455,15 +461,17 @@ def _fault(labels: Any, key: str, length: int | None) -> str | None:
 
 
 def _labelled(labels: Sequence[Any]) -> set[int]:
+    """The numbers of a conversation's utterances that have a label, from 1."""
     return {number for number, label in enumerate(labels, 1) if _is_label(label)}
 
 
 def _is_label(label: Any) -> bool:
+    """Whether an utterance label marks an emotion or a cause; 0, empty text and words for none do not."""
     return label.strip().lower() not in _NONE if isinstance(label, str) else bool(label)
 
 
 def _numbers(pairs: Sequence[Pair], place: int) -> set[int]:
-    """Return the utterances of pairs that have an emotion, or are causes."""
+    """The utterances of emotion-cause pairs that have an emotion, or are causes."""
     return {pair[place] for pair in pairs if pair.emotion not in _NONE}  # type: ignore[misc]  # both are numbers
 
 
@@ -472,7 +480,7 @@ _WRONG = ("wrong_span", "wrong_emotion", "wrong_utterance")
 
 
 class PairErrors(NamedTuple):
-    """Wrong pairs by kind of error.
+    """The wrong emotion-cause pairs of a conversation by kind of error.
 
     Attributes:
         not_found: Gold pairs to which no predicted pair comes near.
@@ -519,7 +527,7 @@ class PairErrors(NamedTuple):
 
 
 def _what_differs(predicted: Pair, right: Pair) -> str | None:
-    """Return the kind of error of a predicted pair that comes near a gold one; ``None`` if it does not."""
+    """The kind of error of a predicted emotion-cause pair that comes near a gold one; ``None`` if none is near."""
     same_emotion = predicted.emotion == right.emotion
     same_cause = predicted.cause_utterance == right.cause_utterance
     same_utterance = predicted.emotion_utterance == right.emotion_utterance
@@ -529,7 +537,7 @@ def _what_differs(predicted: Pair, right: Pair) -> str | None:
 
 
 def pair_errors(missing: Sequence[Pair], extra: Sequence[Pair]) -> PairErrors:
-    """Sort wrong pairs by kind of error; each gold pair is matched with one predicted pair at most.
+    """Sort wrong emotion-cause pairs by kind of error; a gold pair explains one predicted pair at most.
 
     Args:
         missing: Gold pairs that are not predicted.
@@ -552,7 +560,7 @@ def pair_errors(missing: Sequence[Pair], extra: Sequence[Pair]) -> PairErrors:
 
 
 def _spelling(pair: Pair, utterances: Sequence[str]) -> str:
-    """Return a pair in the official spelling, such as ``3_joy/2`` or ``3_joy/2_0_4``, with the words of its span."""
+    """An emotion-cause pair for the report, such as ``3_joy/2`` or ``3_joy/2_0_4``, with the words of its span."""
     text = "/".join(map(str, format_pair(pair)))
     if not isinstance(pair, SpanPair) or not 1 <= pair.cause_utterance <= len(utterances):
         return text

@@ -340,11 +340,12 @@ class EmotionCause(Evaluator):
 
 
 def _without_spans(pairs: Iterable[Pair]) -> list[UtterancePair]:
+    """The emotion-cause pairs with their cause spans dropped, for scores of whole utterances."""
     return [UtterancePair(pair.emotion_utterance, pair.cause_utterance, pair.emotion) for pair in pairs]
 
 
 def _confusion(gold: Iterable[Pair], predicted: Iterable[Pair]) -> dict[str, int]:
-    """Count cells as the official script does: a wrong pair is in the row of neutral, a missed one in its column."""
+    """Count the confusion of emotions: a wrong pair is in the row of neutral, a missed one in its column."""
     right, answers = set(gold), set(predicted)
     cells = Counter((pair.emotion if pair in right else EMOTIONS[0], pair.emotion) for pair in answers)
     cells.update((pair.emotion, EMOTIONS[0]) for pair in right - answers)
@@ -355,11 +356,12 @@ _cell = cache(_CONFUSION.count)
 
 
 def _emotions(pairs: Iterable[Pair]) -> set[str]:
+    """The emotions that occur in a conversation's emotion-cause pairs."""
     return {pair.emotion for pair in pairs}
 
 
 def _why_not(name: str, right: set[str], answers: set[str]) -> dict[str, str]:
-    """Return the scores over all emotions that have no value, with reasons, given the emotions of both sides."""
+    """The emotion-cause scores without a value over all emotions, with reasons, given both sides' emotions."""
     micro, weighted, four = score_names(name)
     if not right | answers:
         return dict.fromkeys([*micro, *weighted, *four], _NOTHING)
@@ -368,7 +370,7 @@ def _why_not(name: str, right: set[str], answers: set[str]) -> dict[str, str]:
 
 
 def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
-    """Return the details for people, without empty ones."""
+    """The details of an emotion-cause case for the report, without empty ones."""
     right, answers = map(_scored, (gold, predicted))
     missing, extra = _differing(right, answers)
     pairs_by_kind = {
@@ -385,19 +387,22 @@ def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
 
 
 def _scored(pairs: Iterable[Pair]) -> dict[Pair, None]:
+    """The distinct emotion-cause pairs in their order, without neutral ones, which no score counts."""
     return dict.fromkeys(pair for pair in pairs if pair.emotion not in _NEUTRAL)
 
 
 def _differing(right: Mapping[Pair, None], answers: Mapping[Pair, None]) -> tuple[list[Pair], list[Pair]]:
-    """Return the pairs that only the gold has, and those that only the prediction has."""
+    """The emotion-cause pairs that only the gold has, and those that only the prediction has."""
     return [pair for pair in right if pair not in answers], [pair for pair in answers if pair not in right]
 
 
 def _without_token(pairs: Iterable[Pair]) -> list[Pair]:
+    """The emotion-cause pairs whose cause span is empty."""
     return [pair for pair in pairs if isinstance(pair, SpanPair) and pair.start >= pair.end]
 
 
 def _listed(faults: Sequence[SubmissionFault]) -> str:
+    """The faults of an emotion-cause prediction in one line, cut after the first few."""
     return listed(map(str, faults), _MOST_FAULTS, "; and {} more", "; ")
 
 
@@ -410,7 +415,7 @@ _PairChange: TypeAlias = Callable[[list[Pair], list[Pair], Sequence[Pair], Neigh
 
 
 def _of_pairs(change: _PairChange) -> AnswerChange:
-    """Return a change of the pairs of a prediction, which is then a list of pairs in the official spelling."""
+    """A mutator's change of a prediction's emotion-cause pairs; the result is in the official spelling."""
 
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = near.evaluator("emotion_cause")
@@ -430,7 +435,7 @@ def _of_pairs(change: _PairChange) -> AnswerChange:
 
 
 def _meet(pair: Pair, other: Pair) -> bool:
-    """Whether two pairs are the same, but for a few words of their spans."""
+    """Whether two emotion-cause pairs are the same, except for a few words of their spans."""
     if isinstance(pair, SpanPair) and isinstance(other, SpanPair):
         overlap = min(pair.end, other.end) > max(pair.start, other.start)
         return overlap and pair._replace(start=0, end=0) == other._replace(start=0, end=0)
@@ -438,7 +443,7 @@ def _meet(pair: Pair, other: Pair) -> bool:
 
 
 def _exchanged(others: Callable[[Pair, list[Pair], Sequence[Pair]], list[Pair]]) -> _PairChange:
-    """Put a wrong pair in the place of a right one: one of the others, of a pair among the predicted and gold ones."""
+    """Replace a right emotion-cause pair by a wrong one that is neither predicted nor gold, for a mutant."""
 
     def change(pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
         known = {*gold, *pairs}
@@ -454,6 +459,7 @@ def _exchanged(others: Callable[[Pair, list[Pair], Sequence[Pair]], list[Pair]])
 
 
 def _dropped(pairs: list[Pair], right: list[Pair], _gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
+    """Remove a right emotion-cause pair from a prediction: a mutant that recall must notice."""
     if not right:
         return None
     chosen = near.rng.choice(right)
@@ -461,7 +467,7 @@ def _dropped(pairs: list[Pair], right: list[Pair], _gold: Sequence[Pair], near: 
 
 
 def _added(pairs: list[Pair], _right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
-    """Add a pair with an emotion that its utterance does not have."""
+    """Add an emotion-cause pair with an emotion that its utterance does not have, for a mutant."""
     known = [*gold, *pairs]
     template = near.rng.choice(known) if known else None
     if template is None:
@@ -472,11 +478,12 @@ def _added(pairs: list[Pair], _right: list[Pair], gold: Sequence[Pair], near: Ne
 
 
 def _other_emotions(pair: Pair, _pairs: list[Pair], _gold: Sequence[Pair]) -> list[Pair]:
+    """The emotion-cause pair with each other emotion, for the mutator that relabels a right pair."""
     return [pair._replace(emotion=emotion) for emotion in _EMOTIONS if emotion != pair.emotion]
 
 
 def _other_causes(pair: Pair, pairs: list[Pair], gold: Sequence[Pair]) -> list[Pair]:
-    """Move a cause to an utterance that causes nothing of this emotion."""
+    """The emotion-cause pair with a neighbouring utterance as its cause, which causes nothing of this emotion."""
     causes = {
         other.cause_utterance
         for other in (*gold, *pairs)
@@ -487,7 +494,7 @@ def _other_causes(pair: Pair, pairs: list[Pair], gold: Sequence[Pair]) -> list[P
 
 
 def _other_spans(pair: Pair, _pairs: list[Pair], gold: Sequence[Pair]) -> list[Pair]:
-    """Move a span behind all that is right in its utterance, so that it shares no word with it."""
+    """The emotion-cause pair with its span moved behind all right ones of the utterance, sharing no word."""
     if not isinstance(pair, SpanPair) or pair.start >= pair.end:
         return []
     spans = (other for other in gold if isinstance(other, SpanPair) and other.cause_utterance == pair.cause_utterance)
@@ -496,6 +503,7 @@ def _other_spans(pair: Pair, _pairs: list[Pair], gold: Sequence[Pair]) -> list[P
 
 
 def _mutator(name: str, why: str, advice: str, change: Any) -> Mutator:
+    """A mutator of emotion-cause predictions, made from a change of their pairs."""
     return Mutator(name, why, _of_pairs(change), advice, ("emotion_cause",))
 
 

@@ -41,7 +41,7 @@ Steps: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PairConversation:
-    """A conversation of a file.
+    """A conversation in a file of emotion-cause pairs.
 
     Attributes:
         number: Its ``conversation_ID``.
@@ -59,7 +59,7 @@ class PairConversation:
 
 
 class PairFile:
-    """A file that has been read, with the faults found in it so far.
+    """A file of emotion-cause pairs that was read, with its faults so far.
 
     Attributes:
         document: The data, with its places.
@@ -172,7 +172,7 @@ _STEPPED = re.compile(r"\d+")
 
 
 class _StepReader:
-    """Reader of the text files of MECPE-Enhanced.
+    """Reader of the text files that the steps of MECPE-Enhanced write.
 
     A conversation is a line with its number and its length; a line with the gold pairs; in what Step 2 writes, a line
     with the predicted pairs, which may be empty; and a line for each utterance. A pair is ``(emotion utterance, cause
@@ -242,11 +242,13 @@ class _StepReader:
 
 
 def _read_item(text: str) -> int | str:
+    """A number or a name in an emotion-cause pair of a MECPE text file."""
     number = parse_digits(text)
     return text if number is None else number
 
 
 def _with_emotion(pair: Sequence[Any], emotions: Mapping[int, str]) -> list[Any]:
+    """An emotion-cause pair of a text file, completed with its utterance's emotion if it names none."""
     named = bool(pair) and isinstance(pair[-1], str)
     return [*pair] if named or not pair else [*pair, emotions.get(pair[0])]
 
@@ -283,6 +285,7 @@ def read_pair_file(path: Path, faults: FaultLog, *, predicted: bool = False) -> 
 
 
 def _begins_a_step(path: Path) -> bool:
+    """Whether the first line of a file is that of a pair file which MECPE's Step 1 or Step 2 writes."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as lines:
             return _HEADER.fullmatch(lines.readline(100)) is not None
@@ -298,7 +301,7 @@ Of what Step 2 writes: the predicted or the gold pairs.
 
 @dataclass
 class Converted:
-    """Pairs that have been read.
+    """The emotion-cause pairs of a file in parsed form, by conversation, with notes for the user.
 
     Attributes:
         pairs: Conversation to its pairs, in the order of the file.
@@ -310,7 +313,7 @@ class Converted:
 
 
 def convert_pairs(file: PairFile, form: Form, subtask: Subtask, conversations: PairFile | None = None) -> Converted:
-    """Read the pairs of a file.
+    """Read the emotion-cause pairs of a file, for conversion into another form.
 
     The words of spans become positions by the rule of the official script. A span whose words the utterance does not
     have gets the positions 0 to 0, and a note.
@@ -346,6 +349,7 @@ _KINDS = {
 
 
 def _reader(form: Form, subtask: Subtask, texts: list[str] | None) -> Callable[[Any], Pair]:
+    """The function that reads one emotion-cause pair in a form of pair files."""
     if form in _KINDS:
         return lambda raw: parse_internal(raw, subtask)[1]
     if form == "text":
@@ -354,6 +358,7 @@ def _reader(form: Form, subtask: Subtask, texts: list[str] | None) -> Callable[[
 
 
 def _texts(conversation: PairConversation, known: PairConversation | None) -> list[str] | None:
+    """The utterance texts of a conversation in a pair file, or those of the same conversation in an official file."""
     own = utterance_texts(conversation.entry)
     return own if own is not None or known is None else utterance_texts(known.entry)
 
@@ -385,12 +390,13 @@ def internal_text(pairs: Mapping[int, Sequence[Pair]], *, with_spans: bool = Fal
 
 
 def _lines(rows: Iterable[Any]) -> str:
+    """The text of a JSON list with one line for each conversation or emotion-cause pair."""
     lines = [json.dumps(row) for row in rows]
     return "[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the actions."""
+    """Add the actions of ``llmeval emotion-cause``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     convert = actions.add_parser("convert", help="convert between the forms of files", description=_CONVERT)
     convert.add_argument("file", type=Path, help="gold or predictions")
@@ -424,12 +430,14 @@ _VALIDATE = "The exit code is 1 if there is a fault."
 
 
 def _add_subtask(parser: ArgumentParser) -> None:
+    """Add the option ``--subtask`` to an action of ``llmeval emotion-cause``."""
     parser.add_argument(
         "--subtask", type=int, required=True, choices=(1, 2), help="1: cause spans; 2: cause utterances"
     )
 
 
 def _convert(options: Namespace) -> CommandResult:
+    """Run ``llmeval emotion-cause convert``: write a file of emotion-cause pairs in another form."""
     file = _read(options.file, predicted=options.source == "step2")
     conversations = _read_official(options.conversations) if options.conversations is not None else None
     converted = convert_pairs(file, options.source, options.subtask, conversations)
@@ -447,6 +455,7 @@ def _convert(options: Namespace) -> CommandResult:
 
 
 def _validate(options: Namespace) -> CommandResult:
+    """Run ``llmeval emotion-cause validate``: report the faults of a submission by the rules of the shared task."""
     file = _read(options.file)
     gold = _read_official(options.gold) if options.gold is not None else None
     expected = [{ID: number} for number in gold.conversations] if gold is not None else None
@@ -463,7 +472,7 @@ def _validate(options: Namespace) -> CommandResult:
 
 
 def _placed(file: PairFile, fault: SubmissionFault) -> Fault:
-    """Return a fault, with its place in the file if it is about one pair."""
+    """A submission's fault, with its place in the file if it is about one pair."""
     line = column = 0
     if fault.position and not file.internal:
         place, _ = file.conversations[fault.conversation].rows[fault.position - 1]
@@ -472,7 +481,7 @@ def _placed(file: PairFile, fault: SubmissionFault) -> Fault:
 
 
 def _respelled(pairs: Iterable[Any], subtask: Subtask) -> Iterator[str]:
-    """Yield a note if pairs are spelled differently than in official files: the official script may not read them."""
+    """Yield a note if a submission's pairs are spelled in a way that the official script may reject."""
     variants = []
     for raw in pairs:
         with suppress(PairFault):  # of a conversation without gold, which is not scored
@@ -485,6 +494,7 @@ def _respelled(pairs: Iterable[Any], subtask: Subtask) -> Iterator[str]:
 
 
 def _read(path: Path, *, predicted: bool = False) -> PairFile:
+    """Read a file of emotion-cause pairs for a command; faults of the file end the command."""
     faults = FaultLog(str(path))
     file = read_pair_file(path, faults, predicted=predicted)
     if file is None:
@@ -493,7 +503,7 @@ def _read(path: Path, *, predicted: bool = False) -> PairFile:
 
 
 def _read_official(path: Path) -> PairFile:
-    """Read a file that has to be official.
+    """Read a file of conversations that has to be in the official form of the shared task.
 
     Raises:
         SuiteError: It is not, or it has faults.

@@ -48,7 +48,7 @@ _LAST_TOKEN = 10**12
 
 
 class SpanPair(NamedTuple):
-    """A pair of Subtask 1; its cause is the tokens [start, end) of an utterance, counted from 0."""
+    """An emotion-cause pair of Subtask 1; its cause is the tokens [start, end) of an utterance, counted from 0."""
 
     emotion_utterance: int
     cause_utterance: int
@@ -58,7 +58,7 @@ class SpanPair(NamedTuple):
 
 
 class UtterancePair(NamedTuple):
-    """A pair of Subtask 2; its cause is an utterance."""
+    """An emotion-cause pair of Subtask 2; its cause is an utterance."""
 
     emotion_utterance: int
     cause_utterance: int
@@ -69,7 +69,7 @@ Pair: TypeAlias = SpanPair | UtterancePair
 
 
 class PairFault(ValueError):  # noqa: N818 (a fault of data, as elsewhere in this package)
-    """A pair breaks a rule; the message says what was found and what is expected.
+    """An emotion-cause pair breaks a rule; the message says what was found and what is expected.
 
     Attributes:
         rule: The broken rule.
@@ -104,6 +104,7 @@ def parse_pair(raw: Any, subtask: Subtask) -> Pair:
 
 
 def _parse(left: Any, right: Any, subtask: Subtask) -> Pair:
+    """Parse both halves of an emotion-cause pair in the official spelling: utterance with emotion, and cause."""
     utterance, emotion = parse_emotion(left)
     if subtask == 1:
         return SpanPair(utterance, *_parse_span(right), emotion)
@@ -115,7 +116,7 @@ _parse_texts = lru_cache(maxsize=8192)(_parse)
 
 
 def parse_internal(raw: Any, subtask: Subtask = 2) -> tuple[int, Pair]:
-    """Read a pair of an internal list.
+    """Read an emotion-cause pair of an internal (numeric) list.
 
     It is ``[conversation, emotion utterance, cause utterance, emotion]``, with first token and the token after the last
     before the emotion in Subtask 1. Subtask 2 ignores a span. The emotion is a number, or a name; numbers may be
@@ -145,13 +146,13 @@ def parse_internal(raw: Any, subtask: Subtask = 2) -> tuple[int, Pair]:
 
 
 def internal_number(raw: Any) -> int | None:
-    """Return the conversation of an internal pair, a list of four or six numbers; ``None`` for anything else."""
+    """The conversation of an internal emotion-cause pair of four or six numbers; ``None`` for anything else."""
     numbers = _internal_numbers(raw)
     return None if numbers is None else numbers[0]
 
 
 def _internal_numbers(raw: Any) -> list[int] | None:
-    """Return the numbers of an internal pair, the last of which may be the name of an emotion."""
+    """The numbers of an internal emotion-cause pair, the last of which may be the name of an emotion."""
     if not isinstance(raw, (list, tuple)) or len(raw) not in (INTERNAL, WITH_SPAN):
         return None
     named = _SPELLED.get(raw[-1]) if isinstance(raw[-1], str) else None
@@ -161,7 +162,7 @@ def _internal_numbers(raw: Any) -> list[int] | None:
 
 
 def format_pair(pair: Pair) -> list[str]:
-    """Write a pair as official files do; `parse_pair` reads it back.
+    """Write an emotion-cause pair as official files do; `parse_pair` reads it back.
 
     Example:
         >>> format_pair(SpanPair(3, 1, 21, 27, "surprise"))
@@ -174,7 +175,7 @@ def format_pair(pair: Pair) -> list[str]:
 
 
 def two_items(raw: Any) -> tuple[Any, Any]:
-    """Return the emotion and the cause of a pair, unparsed.
+    """The emotion and the cause of an emotion-cause pair, unparsed.
 
     Raises:
         PairFault: It is not a list of two items.
@@ -233,7 +234,7 @@ def _parse_span(text: Any) -> tuple[int, int, int]:
 
 
 def order_fault(pair: Pair) -> str:
-    """Return the fault of a span that ends before it starts; empty for other pairs.
+    """The fault of an emotion-cause pair whose span ends before it starts; empty for other pairs.
 
     The official script subtracts the length of such a span, so that its scores exceed 1.
     """
@@ -243,6 +244,7 @@ def order_fault(pair: Pair) -> str:
 
 
 def _token(text: str, expected: str) -> int:
+    """The token index of a cause span; an index beyond the allowed range is a fault of the pair."""
     number = _number(text, "cause span", expected)
     if abs(number) > _LAST_TOKEN:
         raise PairFault("cause span", f"found {quoted(text)}, {expected}, no larger than {_LAST_TOKEN}")
@@ -250,10 +252,12 @@ def _token(text: str, expected: str) -> int:
 
 
 def _utterance(text: str, rule: Rule, expected: str) -> int:
+    """The utterance number in an emotion-cause pair, with or without ``U`` in front."""
     return _number(text.removeprefix("U"), rule, expected)
 
 
 def _number(text: str, rule: Rule, expected: str) -> int:
+    """The whole number of an emotion-cause pair's text; any other text breaks a rule of the submission."""
     try:
         return int(text)
     except ValueError:
@@ -261,7 +265,7 @@ def _number(text: str, rule: Rule, expected: str) -> int:
 
 
 def quoted(value: Any) -> str:
-    """Return a value as JSON, shortened to 60 characters."""
+    """A value of a submission as JSON for a fault message, shortened to 60 characters."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
@@ -291,16 +295,17 @@ def tokens(text: str) -> list[str]:
 
 
 def _is_unspaced(text: str) -> bool:
+    """Whether a cause text is in a script without spaces, so that spans count characters instead of words."""
     return _HAS_UNSPACED.search(text) is not None and len(text.split()) == 1
 
 
 def joined_tokens(utterance: str, start: int, end: int) -> str:
-    """Return the words of a span of an utterance."""
+    """The words of a cause span in its utterance."""
     return ("" if _is_unspaced(utterance) else " ").join(tokens(utterance)[start:end])
 
 
 def clean_span(text: str) -> str:
-    """Return a span without ASCII punctuation and white space around it; empty if it is nothing else.
+    """A quoted cause without ASCII punctuation and white space around it; empty if it is nothing else.
 
     Example:
         >>> clean_span("What ? !")
@@ -310,7 +315,7 @@ def clean_span(text: str) -> str:
 
 
 def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
-    """Return the position of a span in an utterance, by the rule of the official script.
+    """The position of a quoted cause in its utterance, by the rule of the official script.
 
     The span is cleaned as by `clean_span`; both are split into `tokens`, at white space unless the utterance has none
     and is in a script without spaces. The span is where its tokens first follow one another in the utterance.
@@ -338,7 +343,7 @@ def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
 
 
 class SubmissionFault(NamedTuple):
-    """One fault of a submission.
+    """One fault of a submission of emotion-cause pairs.
 
     Attributes:
         conversation: Its number, or the value in its place; ``None`` if the fault is not in one conversation.
@@ -362,14 +367,14 @@ class SubmissionFault(NamedTuple):
 
 
 def whole_fault(conversation: Any, rule: Rule, message: str) -> SubmissionFault:
-    """Return a fault of a whole conversation, or of a submission."""
+    """A fault of a whole conversation or submission of emotion-cause pairs."""
     return SubmissionFault(conversation, 0, None, rule, message)
 
 
 def validate_submission(
     data: Any, subtask: Subtask, gold: Sequence[Mapping[str, Any]] | None = None
 ) -> list[SubmissionFault]:
-    """Return all faults of a submission, in its order; last the conversations that are missing.
+    """Return all faults of an emotion-cause submission in its order; missing conversations are last.
 
     The same submissions have faults as the official script stops at, but for the spellings and the two oddities that
     `parse_pair` names, and for spans that end before they start. Conversations that `gold` lacks are not scored, so
@@ -405,7 +410,7 @@ def validate_submission(
 
 
 def whole_number(value: Any) -> int | None:
-    """Return a whole number, ``11``, ``"11"`` or ``11.0``; ``None`` for anything else."""
+    """A conversation's or utterance's whole number, ``11``, ``"11"`` or ``11.0``; ``None`` for anything else."""
     if type(value) is int:
         return value
     if isinstance(value, bool) or not isinstance(value, (float, str)):
@@ -418,6 +423,7 @@ def whole_number(value: Any) -> int | None:
 
 
 def _gold_number(conversation: Mapping[str, Any]) -> int:
+    """The ``conversation_ID`` of an official gold conversation."""
     number = whole_number(conversation.get(ID))
     if number is None:
         raise ValueError(f"gold: found {ID} {quoted(conversation.get(ID))}, expected a whole number")
@@ -425,6 +431,7 @@ def _gold_number(conversation: Mapping[str, Any]) -> int:
 
 
 def _unnumbered(entry: Any, place: int) -> SubmissionFault:
+    """The fault of a submission's entry without a usable ``conversation_ID``."""
     expected = f"expected an object with {ID} and {PAIRS}"
     if not isinstance(entry, dict):
         return whole_fault(None, "conversation form", f"found {quoted(entry)} as entry {place}, {expected}")
@@ -436,6 +443,7 @@ def _unnumbered(entry: Any, place: int) -> SubmissionFault:
 
 
 def _pair_faults(number: int, entry: Mapping[str, Any], subtask: Subtask) -> Iterator[SubmissionFault]:
+    """Yield the faults of the emotion-cause pairs in a submission's entry."""
     pairs = entry.get(PAIRS)
     if not isinstance(pairs, list):
         excerpt = f"{quoted(pairs)} as {PAIRS}" if PAIRS in entry else f"no key {PAIRS}"
@@ -452,6 +460,7 @@ def _pair_faults(number: int, entry: Mapping[str, Any], subtask: Subtask) -> Ite
 
 
 def _missing(expected: Iterable[int], seen: Mapping[int, int]) -> Iterator[SubmissionFault]:
+    """Yield a fault for each gold conversation that a submission lacks."""
     for number in expected:
         if number not in seen:
             message = "the entry is missing: write one with an empty list if there are no pairs"
@@ -459,4 +468,5 @@ def _missing(expected: Iterable[int], seen: Mapping[int, int]) -> Iterator[Submi
 
 
 def _conversation_text(conversation: Any) -> str:
+    """The name of a conversation in a message about a submission's fault."""
     return str(conversation) if isinstance(conversation, int) else quoted(conversation)

@@ -28,7 +28,7 @@ SCORED = EMOTIONS[1:]
 
 
 class Columns(NamedTuple):
-    """The groups of counts by emotion that a family of scores is computed from.
+    """The groups of pair counts by emotion from which a family of emotion-cause scores is computed.
 
     Attributes:
         hits: Right pairs.
@@ -59,7 +59,7 @@ LISTED = "listed_gold"
 
 @cache
 def count_name(group: str, emotion: str) -> str:
-    """Return the name of a count, such as ``gold[joy]``."""
+    """The name of a count of emotion-cause pairs, such as ``gold[joy]``."""
     return f"{group}[{emotion}]"
 
 
@@ -133,27 +133,28 @@ def step_counts(
 
 
 def _by_emotion(groups: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, int]:
+    """The counts of emotion-cause pairs by group (such as predicted or gold) and emotion."""
     totals = {group: Counter(pair[-1] for pair in pairs) for group, pairs in groups.items()}
     return {count_name(group, emotion): n for group, numbers in totals.items() for emotion, n in numbers.items()}
 
 
 def _by_key(pairs: Iterable[SpanTuple]) -> dict[tuple[int, int, str], list[_Span]]:
-    """Group spans by the values that must be equal for two of them to meet."""
+    """Group cause spans by the values that must be equal for two of them to meet."""
     return grouped(((utterance, cause, emotion), (start, end)) for utterance, cause, start, end, emotion in pairs)
 
 
 def _length(span: _Span) -> int:
-    """Return the number of tokens of a span; one that ends before it starts has none."""
+    """The number of tokens of a cause span; one that ends before it starts has none."""
     return max(0, span[1] - span[0])
 
 
 def _overlap(a: _Span, b: _Span) -> int:
-    """The number of tokens that two spans share."""
+    """The number of tokens that two cause spans share."""
     return max(0, min(a[1], b[1]) - max(a[0], b[0]))
 
 
 def _most_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
-    """The largest number of predicted spans with a gold span of their own that they overlap."""
+    """The largest number of predicted cause spans that overlap a gold span of their own."""
     edges: dict[tuple[int, int], tuple[int, ...]] = {
         (row, column): ()
         for row, right in enumerate(gold)
@@ -164,7 +165,7 @@ def _most_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
 
 
 def _first_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
-    """The number of predicted spans with a gold span, where each takes the first one that it overlaps."""
+    """The number of predicted cause spans with a gold span, where each takes the first one that it overlaps."""
     left = list(gold)
     for span in predicted:
         match = next((right for right in left if _overlap(right, span)), None)
@@ -174,7 +175,7 @@ def _first_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
 
 
 def _tokens(gold: Sequence[_Span], predicted: Sequence[_Span]) -> dict[str, int]:
-    """Count tokens for proportional matching among spans that may meet."""
+    """Count tokens of cause spans that may meet, for proportional matching."""
     shared = of_gold = 0
     free = set(gold)
     for span in predicted:
@@ -243,7 +244,7 @@ def step_scores(sums: Mapping[str, FloatArray], columns: Columns, name: str) -> 
 
 
 def support(sums: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Return the number of gold pairs of each emotion; NaN for one that neither side has."""
+    """The number of gold emotion-cause pairs of each emotion; NaN for one that neither side has."""
     import numpy as np
 
     gold, predicted = (_rows(sums, group, SCORED) for group in ("gold", "predicted"))
@@ -252,19 +253,20 @@ def support(sums: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
 
 
 def keep_rate(sums: Mapping[str, FloatArray]) -> FloatArray:
-    """Return kept candidates over all candidates, in [0, 1); 0 if there are none."""
+    """The share of candidate emotion-cause pairs that the filter keeps, in [0, 1); 0 if there are none."""
     filtered, candidates = (_rows(sums, columns.predicted, EMOTIONS).sum(axis=0) for columns in (FILTERED, ALL))
     rate: FloatArray = filtered / (candidates + _EPSILON)
     return rate
 
 
 def _by_label(name: str, each: Sequence[FloatArray]) -> dict[str, FloatArray]:
-    """Name precision, recall and F1 of each emotion."""
+    """Name the precision, recall and F1 of each emotion in the emotion-cause metrics."""
     parts = zip(PARTS, each, strict=True)
     return {f"{name}_{part}[{emotion}]": row for part, rows in parts for emotion, row in zip(SCORED, rows, strict=True)}
 
 
 def _rows(sums: Mapping[str, FloatArray], group: str, emotions: Sequence[str]) -> FloatArray:
+    """The summed pair counts of a group as an array, one row for each emotion."""
     import numpy as np
 
     rows: FloatArray = np.array([sums[count_name(group, emotion)] for emotion in emotions])
@@ -272,13 +274,13 @@ def _rows(sums: Mapping[str, FloatArray], group: str, emotions: Sequence[str]) -
 
 
 def prf(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> tuple[FloatArray, ...]:
-    """Return precision, recall and F1, each in [0, 1)."""
+    """Precision, recall and F1 of emotion-cause pairs, each in [0, 1)."""
     precision, recall = hits / (predicted + _EPSILON), hits / (gold + _EPSILON)
     return precision, recall, 2 * precision * recall / (precision + recall + _EPSILON)
 
 
 def _weighted(each: Sequence[FloatArray], weight: FloatArray) -> list[list[FloatArray]]:
-    """Average scores by emotion, over all emotions and over four."""
+    """Average emotion-cause scores over all emotions and over four, weighted by gold pairs."""
     import numpy as np
 
     averages = []
@@ -291,6 +293,6 @@ def _weighted(each: Sequence[FloatArray], weight: FloatArray) -> list[list[Float
 
 
 def _named(name: str, families: Iterable[Iterable[FloatArray]]) -> dict[str, FloatArray]:
-    """Give micro scores and both kinds of weighted ones their names."""
+    """Give the micro and weighted emotion-cause scores their metric names."""
     pairs = zip(score_names(name), families, strict=True)
     return {metric_name: column for names, columns in pairs for metric_name, column in zip(names, columns, strict=True)}

@@ -117,6 +117,7 @@ def _alike(option: Path, file: str) -> int:
 
 
 def _cases(gold: PairFile, subtask: Subtask) -> Iterator[Case]:
+    """Yield the cases of an official gold file; a conversation with faults yields none."""
     for conversation in gold.conversations.values():
         before = gold.faults.count
         case = _case(gold, conversation, subtask)
@@ -125,7 +126,7 @@ def _cases(gold: PairFile, subtask: Subtask) -> Iterator[Case]:
 
 
 def _case(gold: PairFile, conversation: PairConversation, subtask: Subtask) -> Case:
-    """Return the case of a conversation; its faults are added to those of the file."""
+    """The case of an official conversation; its faults are added to those of the file."""
     texts = utterance_texts(conversation.entry)
     if texts is None and _UTTERANCES in conversation.entry:
         excerpt = quoted(conversation.entry[_UTTERANCES])
@@ -152,7 +153,7 @@ def _case(gold: PairFile, conversation: PairConversation, subtask: Subtask) -> C
 
 
 def _utterances(conversation: Any) -> Any:
-    """Return the utterances without their emotions, which are part of the expected answer."""
+    """A case's utterances without their emotions, which are part of the expected answer."""
     if not isinstance(conversation, list):
         return None
     return [
@@ -164,7 +165,7 @@ def _utterances(conversation: Any) -> Any:
 
 
 def _answer(answers: PairFile, number: int, subtask: Subtask) -> Any:
-    """Return the prediction for a conversation; an internal list leaves out those without pairs."""
+    """The predicted emotion-cause pairs of a conversation; an internal list leaves out conversations without any."""
     conversation = answers.conversations.get(number)
     if conversation is None:
         return [] if answers.internal else MISSING
@@ -176,7 +177,7 @@ def _answer(answers: PairFile, number: int, subtask: Subtask) -> Any:
 
 
 def _official(row: list[Any], subtask: Subtask) -> Any:
-    """Write a row of an internal list as an official pair; one that breaks a rule stays as it is."""
+    """Write a row of an internal list as an official emotion-cause pair; one that breaks a rule is unchanged."""
     try:
         return format_pair(parse_internal(row, subtask)[1])
     except PairFault:

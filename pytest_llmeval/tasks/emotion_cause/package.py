@@ -135,11 +135,13 @@ def evaluate_2_2(pred_data: Any, gold_data: Any) -> list[float]:
 
 
 def _key(row: Any) -> tuple[int, ...]:
+    """A pair of the original MECPE package as numbers: conversation, utterances, span if any, and emotion."""
     number, pair = parse_internal(row, 1 if isinstance(row, list) and len(row) > 4 else 2)  # noqa: PLR2004 (with a span)
     return (number, *pair[:-1], EMOTIONS.index(pair.emotion))
 
 
 def _step_scores(pair_id_all: Any, pair_id: Any, pred_y: Any) -> Mapping[str, float]:
+    """The scores of MECPE's Step 2, computed by the evaluator from candidate pairs and keep flags."""
     candidates, keep = normalized(pair_id), normalized(pred_y)
     if len(candidates) != len(keep):
         raise ValueError(f"pred_y: found {len(keep)} flags, expected {len(candidates)}, one for each candidate")
@@ -151,6 +153,7 @@ def _step_scores(pair_id_all: Any, pair_id: Any, pred_y: Any) -> Mapping[str, fl
 
 
 def _official_scores(pred_data: Any, gold_data: Any, subtask: Subtask) -> Mapping[str, float]:
+    """The scores of the official SemEval script for a submission, computed by the evaluator."""
     submission: Sequence[Any] = normalized(pred_data)
     gold: Sequence[Mapping[str, Any]] = normalized(gold_data)
     # The original scores spans that end before they start.
@@ -166,7 +169,7 @@ def _official_scores(pred_data: Any, gold_data: Any, subtask: Subtask) -> Mappin
 
 
 def _scores(evaluator: EmotionCause, observations: Iterable[Observation]) -> Mapping[str, float]:
-    """Return the scores over all cases by the formulas alone, which give 0 or NaN where nothing is counted."""
+    """The original packages' scores over all cases by formulas alone, which give 0 or NaN if nothing is counted."""
     with np.errstate(all="ignore"):
         columns = evaluator.summarize(Totals.add_up([*observations, _COUNTED]).sums())
     return {name: float(column[0]) for name, column in columns.items()}

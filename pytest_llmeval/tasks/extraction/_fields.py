@@ -126,7 +126,7 @@ class ComparatorOptions:
 
 
 def _form(comparator: Any) -> str:
-    """Distinguish the two forms, so that faults are those of the one that was meant."""
+    """Tell a comparator's name from its options in a suite file, so that faults are those of the intended form."""
     return "dict[str,ComparatorOptions]" if isinstance(comparator, Mapping | ComparatorOptions) else "str"
 
 
@@ -159,7 +159,7 @@ _ELEMENTS: Final = "[]"
 
 @dataclass(slots=True)
 class _Draft:
-    """The options of one place.
+    """The comparators that a suite file gives for one path of an extracted structure.
 
     Attributes:
         path: The option that names it.
@@ -188,7 +188,7 @@ class _Draft:
 
 
 def build_root(options: Mapping[str, Comparator]) -> FieldNode:
-    """Return the node that compares whole answers.
+    """The comparator of whole extracted answers, built from a suite file's options.
 
     Raises:
         FieldsError: Two options contradict each other, or a path is empty.
@@ -197,7 +197,7 @@ def build_root(options: Mapping[str, Comparator]) -> FieldNode:
 
 
 def build_record(options: Mapping[str, Comparator]) -> Record:
-    """Return the node that compares objects.
+    """The comparator of objects such as tool arguments, built from the comparators of their fields.
 
     Raises:
         FieldsError: Two options contradict each other, or a path is empty.
@@ -210,6 +210,7 @@ def build_record(options: Mapping[str, Comparator]) -> Record:
 
 
 def _draft(options: Mapping[str, Comparator]) -> _Draft:
+    """The tree of a suite file's field comparators, built from their dotted paths."""
     root = _Draft()
     for path, comparator in options.items():
         if path != _ROOT and not all(path.split(".")):
@@ -222,6 +223,7 @@ def _draft(options: Mapping[str, Comparator]) -> _Draft:
 
 
 def _build(draft: _Draft, *, named: bool = True) -> FieldNode:
+    """Build the comparator of an extracted field and of all fields inside it."""
     comparator = draft.comparator
     options = comparator if isinstance(comparator, ComparatorOptions) else None
     of_list = options.list if options is not None else None
@@ -241,6 +243,7 @@ def _build(draft: _Draft, *, named: bool = True) -> FieldNode:
 
 
 def _list(draft: _Draft, options: ListOptions) -> FieldNode:
+    """Build the comparator of an extracted list from the options of the list and of its elements."""
     if draft.element is not None:
         if options.of is not None or options.fields is not None:
             inside = draft.element.path
@@ -256,6 +259,7 @@ def _list(draft: _Draft, options: ListOptions) -> FieldNode:
 
 
 def _record(draft: _Draft, options: Mapping[str, Comparator], *, named: bool) -> Record:
+    """Build the comparator of an extracted object from its fields' comparators; unnamed fields are compared exactly."""
     inside = _draft(options)
     if inside.comparator is not None or inside.element is not None:
         raise FieldsError([(draft.path, "found a comparator of the object itself, expected those of its fields")])
@@ -268,7 +272,7 @@ def _record(draft: _Draft, options: Mapping[str, Comparator], *, named: bool) ->
 
 
 def _others_node(others: _Draft) -> FieldNode | None:
-    """Return the node of the fields that no option names; objects among them are compared field by field."""
+    """The comparator of extracted fields that no option names; objects among them are compared by field."""
     if others.comparator == "ignore":
         return None
     built = _build(others)
@@ -276,6 +280,7 @@ def _others_node(others: _Draft) -> FieldNode | None:
 
 
 def _leaf(comparator: Comparator) -> ValueComparator:
+    """The comparator of a single extracted value that a suite file names or configures."""
     if isinstance(comparator, str):
         return Members() if comparator == "set" else _LEAVES[comparator]
     if comparator.number is not None:
@@ -415,7 +420,7 @@ class FieldsEvaluator(Evaluator):
 
 
 def _of_another_form(answer: Any, expected: Any) -> str | None:
-    """Say that an object has none of the expected keys, so that it is an answer to something else."""
+    """The message that an extracted object has none of the expected keys, so it answers something else."""
     objects = isinstance(answer, Mapping) and isinstance(expected, Mapping)
     if not objects or not answer or not expected or not answer.keys().isdisjoint(expected):
         return None
@@ -424,11 +429,12 @@ def _of_another_form(answer: Any, expected: Any) -> str | None:
 
 
 def _as_paths(options: Any) -> Any:
+    """A suite file's ``fields`` in the form of the evaluator's options, where comparators are under ``paths``."""
     return {"paths": options} if isinstance(options, Mapping) else options
 
 
 def _by_path(out: FieldsOutcome) -> dict[str, float]:
-    """Count how often each field was expected, and right."""
+    """Count how often each extracted field was expected, and how often it was right."""
     right = Counter(out.right)
     expected = (
         right
@@ -443,7 +449,7 @@ def _by_path(out: FieldsOutcome) -> dict[str, float]:
 
 
 def wrong_details(lines: Sequence[str]) -> dict[str, Any]:
-    """Return lines about what is wrong as details, the first 50 of them."""
+    """The first 50 lines on wrong fields or arguments as the details of a case."""
     if not lines:
         return {}
     more = [f"... and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []

@@ -17,7 +17,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 def field_path(path: str, name: str) -> str:
-    """Return the path of a field of an object.
+    """The dotted path of a field inside an extracted object.
 
     >>> field_path("vendor", "name"), field_path("", "total")
     ('vendor.name', 'total')
@@ -26,7 +26,7 @@ def field_path(path: str, name: str) -> str:
 
 
 def element_path(path: str, index: int | None = None) -> str:
-    """Return the path of an element of a list; without an index, the path that all its elements share.
+    """The path of an element of an extracted list; without an index, the path that all its elements share.
 
     >>> element_path("items"), element_path("items", 2)
     ('items[]', 'items[2]')
@@ -35,7 +35,7 @@ def element_path(path: str, index: int | None = None) -> str:
 
 
 class FieldValue(NamedTuple):
-    """A field on one side.
+    """A field of the expected or the extracted structure, with its value.
 
     Attributes:
         path: With ``[]`` for the elements of lists.
@@ -50,7 +50,7 @@ class FieldValue(NamedTuple):
 
 @dataclass(slots=True)
 class FieldsOutcome:
-    """The fields of two structures.
+    """The right, wrong, missing and extra fields in a comparison of two structures.
 
     Attributes:
         right: Paths of fields that agree.
@@ -84,6 +84,7 @@ class FieldsOutcome:
 
 
 def _cut(value: Any) -> str:
+    """An extracted value as JSON text, cut for a line of the report."""
     return excerpt(_ENCODER.encode(value), _LONGEST, count=True)
 
 
@@ -92,7 +93,7 @@ _FEW = 4
 
 
 def assign(weights: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """Pair rows with columns one-to-one so that the sum of the weights is as large as possible.
+    """Pair elements of an expected and an extracted list one-to-one so that the sum of the weights is largest.
 
     Args:
         weights: A weight of at least 0 for each row and column.
@@ -120,7 +121,7 @@ def assign(weights: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
 
 
 def _by_subsets(weights: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """Go through the rows, keeping the best pairs for each subset of the columns that is taken."""
+    """Pair short lists' elements best by weight, row by row for each subset of taken columns."""
     best: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {0: (0, ())}
     for row, line in enumerate(weights):
         before = dict(best)
@@ -142,7 +143,7 @@ _KEY_ENCODER = json.JSONEncoder(sort_keys=True, default=str)
 
 
 class FieldNode(ABC):
-    """Compares two values of a structure. Null and an absent value are the same."""
+    """A comparator of two values of an extracted structure; null and an absent value are the same."""
 
     @property
     @abstractmethod
@@ -177,7 +178,7 @@ class FieldNode(ABC):
 
 
 def compare(node: FieldNode | None, path: str, place: str, expected: Any, actual: Any, out: FieldsOutcome) -> None:
-    """Compare two values, either of which may be null; without a node they are ignored."""
+    """Compare an expected and an extracted value, either of which may be null; without a node they are ignored."""
     if node is None or expected is actual is None:
         return
     if expected is None:
@@ -192,12 +193,12 @@ def compare(node: FieldNode | None, path: str, place: str, expected: Any, actual
 
 
 class Plain(FieldNode):
-    """A node for which two scalars that are equal agree."""
+    """A comparator of extracted fields for which two equal scalars agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whole(Plain):
-    """A value that is one field.
+    """A comparator of an extracted value that counts as one field.
 
     Attributes:
         leaf: Compares it.
@@ -233,7 +234,7 @@ class Whole(Plain):
 
 @dataclass(frozen=True)
 class Record(FieldNode):
-    """An object whose fields are compared one by one.
+    """A comparator of extracted objects, field by field.
 
     Attributes:
         fields: Name to node; ``None`` ignores the field.
@@ -311,7 +312,7 @@ class Record(FieldNode):
 
 @dataclass(frozen=True)
 class AnyValue(Plain):
-    """An object is compared field by field, any other value as one field.
+    """A comparator of extracted values of any form: objects by field, other values as one field.
 
     Attributes:
         leaf: Compares values that are no objects.
@@ -350,7 +351,7 @@ class AnyValue(Plain):
 
 @dataclass(frozen=True)
 class Elements(FieldNode):
-    """A list whose elements are aligned in any order, and compared.
+    """A comparator of extracted lists, whose elements are aligned in any order.
 
     Without a key, the alignment is one of those in which the most fields agree. Elements that agree in no field are
     not aligned.
@@ -461,7 +462,7 @@ class Elements(FieldNode):
 
 @dataclass(slots=True)
 class _Side:
-    """The elements of one list that are not paired yet.
+    """The elements of the expected or the extracted list that are not paired yet.
 
     Attributes:
         values: The list.

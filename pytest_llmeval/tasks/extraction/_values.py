@@ -27,7 +27,7 @@ _LONGEST = 64
 
 
 def read_date(text: str, order: Literal["dmy", "mdy"] | None = None) -> date | None:
-    """Return the day that a text names; ``None`` if it names none.
+    """The day that an extracted text names; ``None`` if it names none.
 
     ISO 8601 (a time of day behind it is ignored), the year first, or the month by its English name.
 
@@ -92,7 +92,7 @@ def exact_key(value: Any) -> Hashable:
 
 @dataclass(frozen=True)
 class ValueComparator:
-    """A comparator of values that count as one field.
+    """A comparator of extracted values that count as one field.
 
     Attributes:
         expected: What it can read, for messages.
@@ -127,7 +127,7 @@ class ValueComparator:
 
 @dataclass(frozen=True)
 class Exact(ValueComparator):
-    """The same JSON value."""
+    """A comparator of extracted values: the same JSON value."""
 
     def key(self, value: Any) -> Hashable:
         """Return the value itself if it is a text or a number, else its normal form."""
@@ -139,7 +139,7 @@ EXACT = Exact()
 
 @dataclass(frozen=True)
 class Folded(ValueComparator):
-    """Text after NFC, with letter case and white space folded; numbers and booleans are their JSON text."""
+    """A comparator of extracted text after NFC, without letter case and spacing; other values are their JSON text."""
 
     expected = "text"
 
@@ -155,7 +155,7 @@ class Folded(ValueComparator):
 
 @dataclass(frozen=True)
 class Numeral(ValueComparator):
-    """A number, or a text that is one, within a tolerance.
+    """A comparator of extracted numbers, or texts that are one, within a tolerance.
 
     Attributes:
         tolerance: Largest difference.
@@ -199,7 +199,7 @@ class Numeral(ValueComparator):
 
 @dataclass(frozen=True)
 class Day(ValueComparator):
-    """A date, however it is written.
+    """A comparator of extracted dates, in any spelling.
 
     Attributes:
         order: Of day and month where both are numbers in front of the year.
@@ -219,7 +219,7 @@ class Day(ValueComparator):
 
 @dataclass(frozen=True)
 class Members(ValueComparator):
-    """A list without regard to order and repetition; a single value is a set of one.
+    """A comparator of extracted lists as sets, without order and repetition; a single value is a set of one.
 
     Attributes:
         member: Compares the members.

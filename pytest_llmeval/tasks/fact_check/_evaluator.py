@@ -60,7 +60,7 @@ from pytest_llmeval.tasks.fact_check._target import (
 
 
 def answer_lines(details: Mapping[str, Any], *, verdict_right: bool, explained: bool) -> list[str]:
-    """Describe differences: the verdict, sources that are not cited, citations that match no source, defects.
+    """The report's lines on a fact check: verdict, missed sources, unmatched citations, defects.
 
     Args:
         details: Of the observation.
@@ -401,7 +401,7 @@ _UNSOURCED: Final = "This is how it is."
 
 
 def _of_answer(change: Callable[[Answer, Claim, FactCheck, Neighbours], dict[str, Any] | None]) -> AnswerChange:
-    """Return a change of verdict, justification or sources of an answer that can be read."""
+    """A mutator's change of verdict, justification or sources in a fact checker's readable answer."""
 
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = near.evaluator("fact_check")
@@ -423,6 +423,7 @@ def _of_answer(change: Callable[[Answer, Claim, FactCheck, Neighbours], dict[str
 
 
 def _verdict(answer: Answer, claim: Claim, evaluator: FactCheck, near: Neighbours) -> dict[str, Any] | None:
+    """Change the right verdict of a fact checker's answer to a wrong one, for a mutant."""
     strict, labels = evaluator.verdict_labels == "strict", evaluator.verdicts
     verdict = read_verdict(answer.verdict, strict=strict, labels=labels)
     if claim.verdict is None or verdict != claim.verdict:
@@ -431,13 +432,14 @@ def _verdict(answer: Answer, claim: Claim, evaluator: FactCheck, near: Neighbour
 
 
 def _no_evidence(answer: Answer, claim: Claim, _evaluator: FactCheck, _near: Neighbours) -> dict[str, Any] | None:
+    """Remove justification and sources from a fact checker's answer, for a mutant that evidence scores must notice."""
     if not claim.sources or not (answer.sources or answer.justification):
         return None
     return {"justification": _UNSOURCED, "evidence_sources": []}
 
 
 def _other_evidence(_answer: Answer, claim: Claim, _evaluator: FactCheck, near: Neighbours) -> dict[str, Any] | None:
-    """Justify the verdict by the evidence of another claim."""
+    """Justify a fact checker's verdict by the evidence of another claim, for a mutant."""
     for other in near.others:
         reply = read_answer(own_or_answer(other.prediction, FactCheck.reads.own_keys))
         if not (claim.sources and reply.sources) or reply.unparsed:
@@ -448,10 +450,12 @@ def _other_evidence(_answer: Answer, claim: Claim, _evaluator: FactCheck, near: 
 
 
 def _invented(answer: Answer, claim: Claim, _evaluator: FactCheck, _near: Neighbours) -> dict[str, Any] | None:
+    """Add an invented source to a fact checker's answer, for a mutant that evidence precision must notice."""
     return None if claim.sources is None else {"evidence_sources": [*answer.sources, _INVENTED]}
 
 
 def _mutator(name: str, why: str, advice: str, change: Any) -> Mutator:
+    """A mutator of fact checkers' answers, made from a change of their parts."""
     return Mutator(name, why, _of_answer(change), advice, ("fact_check",))
 
 

@@ -34,19 +34,19 @@ _EAST_ASIAN_STOP_WORDS = _STOP_WORDS | frozenset("的了和与及或在是为于
 
 
 def split_words(lower: str, tokenizer: Tokenizer) -> list[str]:
-    """Return the words of a text in small letters; with ``auto`` every East Asian character is one."""
+    """The words of a citation's text in lower case; with ``auto`` every East Asian character is one."""
     if tokenizer == "words" or lower.isascii():
         return _WORD.findall(lower)
     return _WORD.findall(separate_east_asian(lower, keep_marks=False))
 
 
 def content_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
-    """Return the words without stop words."""
+    """The words of a citation's text without stop words."""
     return frozenset(words) - (_STOP_WORDS if tokenizer == "words" else _EAST_ASIAN_STOP_WORDS)
 
 
 def paired_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
-    """Return the words without stop words, with each two neighbouring East Asian characters as one.
+    """The words of a citation's text without stop words, with neighbouring East Asian characters in pairs.
 
     Single characters are shared by unlike names: 新华社 and 新浪 have a third of theirs in common.
     """
@@ -72,6 +72,7 @@ def paired_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
 
 @cache
 def _paired_stop_words() -> frozenset[str]:
+    """The English and Chinese stop words, which identify no cited source."""
     return _EAST_ASIAN_STOP_WORDS | frozenset(load_taxonomy("citations")["zh"]["stop_words"])
 
 
@@ -85,7 +86,7 @@ def original_citations(text: str, listed: Sequence[EvidenceSource]) -> Iterator[
 
 
 class OriginalPiece:
-    """A piece of evidence, with the values needed to compare it."""
+    """A cited or listed source with the values that ``original`` matching compares."""
 
     def __init__(self, source: EvidenceSource, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -116,6 +117,7 @@ class OriginalPiece:
 
 
 def _host(text: str) -> str | None:
+    """The part of a cited address between its scheme and path; ``None`` without a scheme."""
     scheme = _SCHEME.search(text)
     return text[scheme.end() :].partition("/")[0] if scheme else None
 
@@ -177,7 +179,7 @@ def _name_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 class Piece:
-    """A piece of evidence, with the values needed to compare it.
+    """A cited or listed source with the values by which the matching compares it.
 
     Args:
         source: The evidence.
@@ -282,15 +284,17 @@ class Piece:
 
 
 def _inside(text: str) -> tuple[int, int]:
-    """The start and the end of a text without white space around it."""
+    """The start and end of a citation's text without surrounding white space."""
     return len(text) - len(text.lstrip()), len(text.rstrip())
 
 
 def _canonical(addresses: Iterable[str]) -> set[str]:
+    """The canonical forms of cited addresses, without those that have none."""
     return {canonical for address in addresses if (canonical := canonical_address(address)) is not None}
 
 
 def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """A citation or claim with spans, such as its addresses, overwritten so that other positions stay the same."""
     parts, behind = [], 0
     for start, end in spans:
         parts += [text[behind:start], _BLANK * (end - start)]

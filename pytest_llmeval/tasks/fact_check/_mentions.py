@@ -24,7 +24,7 @@ _ROUTES = ("/", "!")
 
 
 def find_addresses(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each address in a text, in order, without the punctuation behind it.
+    """Yield start and end of each web address in a text in order, without the punctuation behind it.
 
     An address begins with ``http://``, ``https://`` or ``www.``, or is a host such as ``example.org`` with a path or a
     well-known ending. It ends at white space, quotes, square brackets and Chinese punctuation; a round bracket belongs
@@ -45,6 +45,7 @@ def find_addresses(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_host(text: str, match: re.Match[str]) -> bool:
+    """Whether a match in a cited text is a web host by its ending or path, and not part of an email address."""
     host, _, path = match[0].partition("/")
     ending = host.partition(":")[0].rpartition(".")[2]
     if text[match.end() : match.end() + 1] == "@":
@@ -53,7 +54,7 @@ def _is_host(text: str, match: re.Match[str]) -> bool:
 
 
 def _trimmed(address: str) -> str:
-    """Return an address without punctuation at its end, and without a closing bracket that it does not open."""
+    """A cited web address without punctuation or an unopened closing bracket at its end."""
     depth = 0
     for place, char in enumerate(address):
         depth += (char == "(") - (char == ")")
@@ -64,12 +65,12 @@ def _trimmed(address: str) -> str:
 
 
 def is_unusual_address(text: str) -> bool:
-    """Whether a text has a scheme, a host, and no white space before any characters."""
+    """Whether a cited text is an address of any scheme: scheme, host, and no white space in them."""
     return _SCHEME.match(text) is not None and not re.search(r"\s", text) and canonical_address(text) is not None
 
 
 def readings(address: str) -> Iterator[str]:
-    """Yield an address as written in a text, and a shorter reading without what may be the following text.
+    """Yield a cited web address as written, and a shorter reading without what may be the following text.
 
     Commas, semicolons and letters beyond ASCII may belong to an address or to the sentence round it.
     """
@@ -130,18 +131,21 @@ def site_name(canonical: str) -> str:
 
 
 def _tracks(name: str) -> bool:
+    """Whether a parameter of a cited address only tracks visitors, so that it does not identify the page."""
     name = name.lower()
     return name in _data()["tracking"] or name.startswith(_prefixes())
 
 
 @cache
 def _data() -> Mapping[str, frozenset[str]]:
+    """The word lists for reading addresses in citations (host endings, tracking parameters)."""
     data: Mapping[str, Any] = load_taxonomy("citations")["addresses"]
     return {key: frozenset(values) for key, values in data.items()}
 
 
 @cache
 def _prefixes() -> tuple[str, ...]:
+    """The prefixes by which tracking parameters of cited addresses are recognized."""
     return tuple(sorted(name.removesuffix("*") for name in _data()["tracking"] if name.endswith("*")))
 
 
@@ -157,7 +161,7 @@ _DIGITS = 40
 
 
 class Quantity(NamedTuple):
-    """A number in a text.
+    """A number, share or amount that a text cites.
 
     Attributes:
         key: The same for all spellings of the same number with the same unit: ``5.2%`` for ``5.20 percent``.
@@ -173,7 +177,7 @@ class Quantity(NamedTuple):
 
 
 def find_quantities(text: str) -> Iterator[Quantity]:
-    """Yield the numbers of a text.
+    """Yield the numbers, shares and amounts in a text, by which citations are compared.
 
     A number is a whole run of digits with its separators, so there is no 5.2 in 15.2 or 5.2.1, and none in a word such
     as G20. Scale and unit belong to it: 1.2 million is 1,200,000 and 5.2% is neither 5.2 nor 5.2 percentage points.
@@ -226,7 +230,7 @@ def _chinese_shares(text: str) -> Iterator[Quantity]:
 
 
 def _whole_number(numerals: str) -> int:
-    """Return a number below 1,000 that is written in Chinese words."""
+    """A whole number below 1,000 in Chinese words, in a cited quantity."""
     total, digit = 0, None
     for numeral in numerals:
         if numeral in _PLACES:
@@ -237,6 +241,7 @@ def _whole_number(numerals: str) -> int:
 
 
 def _value(number: str, scale: str | None) -> str:
+    """The normal form of a cited quantity, with its scale word (such as million) multiplied out."""
     if not _PLAIN.fullmatch(number) or len(number) > _DIGITS:
         return f"{number}{_folded(scale or '')}"
     value = Decimal(number.replace(",", "")) * _scales().get(_folded(scale or ""), 1)
@@ -245,7 +250,7 @@ def _value(number: str, scale: str | None) -> str:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Return the pattern of a number with sign, scale and unit; it looks back a few characters only."""
+    """The regular expression of a cited quantity with sign, scale and unit; it looks back a few characters only."""
     signs, words = _units()
     sign = rf"(?:(?<![A-Za-z\d_%\uff05)\]])[{_PLUS_MINUS}])?(?:(?:{_any_unit(signs)})[ \u00a0]?)?"
     after = rf"(?:[ \u00a0]?(?P<scale>{_any_unit(_scales())}))?+(?:[ \u00a0]?(?P<unit>{_any_unit(words)}))?+"
@@ -253,7 +258,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def _any_unit(names: Iterable[str]) -> str:
-    """Return a pattern for any of the names, the longest that fits; one in Latin letters matches whole words only."""
+    """A pattern for any name of a unit, longest first; Latin letters match whole words only."""
     patterns = []
     for name in sorted(names, key=len, reverse=True):
         pattern = re.escape(name) if len(name) < _SHORT else f"(?i:{re.escape(name)})"
@@ -262,12 +267,13 @@ def _any_unit(names: Iterable[str]) -> str:
 
 
 def _folded(name: str) -> str:
+    """A unit or scale word of a cited quantity in lower case; short ones keep their case, which tells them apart."""
     return name if len(name) < _SHORT else name.lower()
 
 
 @cache
 def _units() -> tuple[dict[str, str], dict[str, str]]:
-    """Return signs and words, each with its unit."""
+    """The unit of each sign and each word that cited quantities use."""
     units = load_taxonomy("citations")["units"]
     signs = {_folded(name): unit for unit, spellings in units.items() for name in spellings.get("signs", ())}
     words = {_folded(name): unit for unit, spellings in units.items() for name in spellings["words"]}
@@ -276,6 +282,7 @@ def _units() -> tuple[dict[str, str], dict[str, str]]:
 
 @cache
 def _scales() -> dict[str, int]:
+    """The factor of each scale word (such as million) of cited quantities."""
     scales = load_taxonomy("citations")["scales"]
     return {_folded(name): int(factor) for factor, names in scales.items() for name in names}
 
@@ -302,7 +309,7 @@ _NEAR = 6
 
 
 def find_attributions(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each name that something is attributed to; ``taxonomies/citations.yaml`` has the words.
+    """Yield start and end of each name that a text cites as a source; ``taxonomies/citations.yaml`` has the words.
 
     >>> text = "Reuters (2023) says so, as per the BBC. 根据国家统计局的数据，上升。外交部发言人昨日表示，属实。"
     >>> [text[start:end] for start, end in find_attributions(text)]
@@ -320,7 +327,7 @@ def find_attributions(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _unglossed(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the stretches between the translations in brackets that follow Chinese names."""
+    """Yield a text's stretches between the bracketed translations that follow Chinese names."""
     start = 0
     for gloss in _GLOSS.finditer(text):
         yield start, gloss.start()
@@ -329,6 +336,7 @@ def _unglossed(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _english(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of names that an English text cites as sources ("according to ...", "... (2020) found")."""
     words = _english_words()
     for match in _NAME.finditer(text):
         start, end = match.start(), match.end()
@@ -351,7 +359,7 @@ def _is_cited_by_year(text: str, start: int, end: int) -> bool:
 
 
 def _without_openers(text: str, start: int, end: int, no_names: frozenset[str]) -> int:
-    """The start of a name behind the words that only begin a sentence."""
+    """The start of a cited name behind words that only begin the sentence."""
     while start < end:
         word = text[start:end].partition(" ")[0]
         if word not in no_names and not word.islower():
@@ -361,6 +369,7 @@ def _without_openers(text: str, start: int, end: int, no_names: frozenset[str]) 
 
 
 def _chinese(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of names that a Chinese text cites as sources."""
     words = _chinese_words()
     is_source = False
     for clause in _CLAUSE.finditer(text):
@@ -390,12 +399,16 @@ def _chinese(text: str) -> Iterator[tuple[int, int]]:
 
 
 class _English(NamedTuple):
+    """Patterns and words by which English citations of a named source are found."""
+
     introduction: re.Pattern[str]
     saying: re.Pattern[str]
     no_names: frozenset[str]
 
 
 class _Chinese(NamedTuple):
+    """Patterns and words by which Chinese citations of a named source are found."""
+
     opening: re.Pattern[str]
     sources: re.Pattern[str]
     name_end: re.Pattern[str]
@@ -447,6 +460,7 @@ class _Chinese(NamedTuple):
 
 @cache
 def _english_words() -> _English:
+    """Compile the patterns for English citations from the shipped word lists."""
     data: Any = load_taxonomy("citations")["en"]
     introduction = re.compile(rf"(?<!\w)(?i:{_any_of(data['before_name'])})\s(?:the\s)?\Z")
     return _English(
@@ -458,6 +472,7 @@ def _english_words() -> _English:
 
 @cache
 def _chinese_words() -> _Chinese:
+    """Compile the patterns for Chinese citations from the shipped word lists."""
     data: Any = load_taxonomy("citations")["zh"]
     before = _any_of(name for name in data["before_name"] if name != "据")
     bodies, titles = _any_of(data["bodies"]), _any_of(data["titles"])
@@ -476,6 +491,7 @@ def _chinese_words() -> _Chinese:
 
 
 def _any_of(words: Iterable[str]) -> str:
+    """A regular expression for any word of a citation word list, longest first."""
     return "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
 
 
@@ -515,14 +531,14 @@ _FINDINGS = re.compile(r"\s++(?:data|found|report|stated|survey)")
 
 
 class Citation(NamedTuple):
-    """Something that a text cites, and of what kind it is."""
+    """An address, name or quantity that a text cites, with its kind."""
 
     text: str
     kind: Kind
 
 
 def find_citations(text: str) -> list[Citation]:
-    r"""Return the citations of a text, each once, sorted.
+    r"""Return the addresses, names and quantities that a text cites, each once, sorted.
 
     * Addresses: ``http://`` or ``https://`` up to white space, ``)``, ``]`` or ``,``.
     * Names of three characters or more: what follows "according to", up to a comma, full stop or semicolon; a
@@ -546,6 +562,7 @@ def find_citations(text: str) -> list[Citation]:
 
 
 def _addresses(text: str) -> Iterator[str]:
+    """Yield the web addresses in a piece of cited text."""
     for piece in _ADDRESS_END.split(text):
         if address := _ADDRESS.search(piece):
             yield address.group()
@@ -560,7 +577,7 @@ def find_names(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _names(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the names; stretches are walked only for words that are anywhere in the text, as few texts have all."""
+    """Yield names that a text cites; patterns run only if their words occur in the text, as most do not."""
     for run in _CAPITALS.finditer(text):
         yield from _abbreviation(text, *run.span())
     for run in _STRETCH.finditer(text) if "ccording to " in text or "ased on " in text else ():
@@ -574,13 +591,13 @@ def _names(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _abbreviation(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield capitals that "according to" introduces, or that are said to have found something."""
+    """Yield capitals (such as WHO) that "according to" introduces, or that are said to have found something."""
     if text.endswith(_INTRODUCTIONS, 0, start) or _FINDINGS.match(text, end):
         yield start, end
 
 
 def _attribution(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield what follows the first "according to" of a clause."""
+    """Yield the cited name that follows the first "according to" of a clause."""
     opening = _ACCORDING_TO.search(text, start, end)
     if opening and opening.end() < end:
         yield opening.end(), end
@@ -597,7 +614,7 @@ def _stretch(
 
 
 def _owner(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the phrase from the first capital to the end, if that is a body and ``'s`` follows."""
+    """Yield the cited body in front of ``'s``, from the first capital of the phrase."""
     if not text.startswith("'s", end):
         return
     capital = _CAPITAL.search(text, start, end)
@@ -608,4 +625,5 @@ def _owner(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _last(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Match[str] | None:
+    """The last match of a citation pattern in a part of a text."""
     return next(iter(deque(pattern.finditer(text, start, end), maxlen=1)), None)

@@ -37,7 +37,7 @@ OTHER: Final = "(other)"
 
 
 def mean(sums: Sums, name: str) -> FloatArray:
-    """Return the sum of a score by the number of cases that have it (counted as ``name.n``); NaN where none has."""
+    """The mean of a fact-check score over the cases that have it (counted as ``name.n``); NaN if none has."""
     return ratio(sums[name], sums[f"{name}.n"])
 
 
@@ -71,7 +71,7 @@ def verdict_scores(sums: Sums, verdicts: Sequence[str], *, every: bool = False) 
 
 
 def _macro_f1(margins: Margins, keys: Sequence[str], length: int) -> FloatArray:
-    """Return the mean F1 over all labels; NaN where no claim has any."""
+    """The mean F1 over all verdict labels; NaN if no claim has any."""
     import numpy as np
 
     total: FloatArray = np.zeros(length)
@@ -104,7 +104,7 @@ def evidence_scores(sums: Sums, verdicts: Sequence[str]) -> dict[str, FloatArray
 
 
 def _harmonic(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return 2lr / (l + r), 0 where both are 0, NaN where one is."""
+    """The F1 of evidence, 2lr / (l + r); 0 where both are 0, NaN where one is."""
     import numpy as np
 
     both = left + right
@@ -120,13 +120,13 @@ HIGHEST_GRADE: Final = 100.0
 
 
 def defect(flag: str) -> str:
-    """Return the metric of a defect."""
+    """The name of the metric for a defect of explanations in fact checks."""
     return f"defect[{flag}]"
 
 
 @dataclass
 class Tally:
-    """The observation of a claim as it grows.
+    """The observation of a fact-checked claim while its verdict, evidence and explanation are counted.
 
     Attributes:
         counts: As in an observation.
@@ -212,7 +212,7 @@ _LONGEST_JUSTIFICATION: Final = 2000
 
 
 def answer_details(claim: Claim, answer: Answer) -> dict[str, Any]:
-    """Return claim, verdicts, justification and confidence, whether the reply could be read, and how."""
+    """The claim, verdicts and justification of a fact check for the details of its case."""
     return {
         **({"claim": _short(claim.text)} if claim.text else {}),
         "gold_verdict": claim.verdict,
@@ -226,7 +226,7 @@ def answer_details(claim: Claim, answer: Answer) -> dict[str, Any]:
 
 
 def evidence_details(match: EvidenceMatch) -> dict[str, Any]:
-    """Return the pairs that matched, the sources that were missed, and the citations that match nothing.
+    """The matched and missed sources and unmatched citations of a fact check, for its case's details.
 
     At most 20 of each are listed; ``..._count`` has the total of longer lists.
     """
@@ -238,29 +238,32 @@ def evidence_details(match: EvidenceMatch) -> dict[str, Any]:
 
 
 def explanation_details(verdict: "Verdict", flags: Iterable[str]) -> dict[str, Any]:
-    """Return the judge's reasoning, and the defects that it found."""
+    """The judge's reasoning on a fact check's explanation, and the defects that it found."""
     defects = [flag for flag in flags if verdict.details.get(flag)]
     return {"explanation_defects": defects, "explanation_reasoning": verdict.reasoning}
 
 
 def _source(source: Any) -> Any:
-    """Return a listed piece of evidence as reports have it: its text, or an object with what is compared."""
+    """A listed source of a claim for the report: its text, or an object with the compared values."""
     if not isinstance(source, Mapping):
         return _short(str(source))
     return {key: _short(str(source[key])) for key in ("content", "url") if source.get(key)}
 
 
 def _listed(name: str, items: Sequence[Any]) -> dict[str, Any]:
+    """A fact-check case's sources for the report, cut to the first few, with the full number if some are cut."""
     more = {f"{name}_count": len(items)} if len(items) > _LISTED else {}
     return {name: list(items[:_LISTED])} | more
 
 
 def _pair(pair: MatchedPair) -> dict[str, Any]:
+    """A matched pair of cited and listed source for the details of a fact-check case."""
     detail: dict[str, Any] = {"cited": _short(pair.cited), "gold": _short(pair.gold), "why": pair.why}
     return detail if pair.overlap is None else {**detail, "overlap": pair.overlap}
 
 
 def _short(text: str, longest: int = _LONGEST) -> str:
+    """A source's text, cut for the details of a fact-check case."""
     return excerpt(text, longest, lines=True, count=True)
 
 
@@ -291,7 +294,7 @@ _DESCRIPTION: Final = (
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the action."""
+    """Add the action of ``llmeval fact-check``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     export = actions.add_parser("export", help="write the result files of the original", description=_DESCRIPTION)
     export.add_argument("report", type=Path, help="JSON report of a run")
@@ -304,6 +307,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _export(options: Namespace) -> CommandResult:
+    """Run ``llmeval fact-check export``: write a suite's results and error analysis as JSON files."""
     data = to_json(read_report(options.report))
     suite = _chosen(data["suites"], options.suite, str(options.report))
     options.output.mkdir(parents=True, exist_ok=True)
@@ -318,7 +322,7 @@ def _export(options: Namespace) -> CommandResult:
 
 
 def _chosen(suites: Sequence[Mapping[str, Any]], name: str | None, file: str) -> Mapping[str, Any]:
-    """Return the suite of fact checks with a name, or the only one.
+    """The fact-check suite of a JSON report that a command names, or the only one.
 
     Raises:
         SuiteError: There is none, or several.
@@ -379,13 +383,14 @@ def original_metrics(suite: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result under the keys of the original, with its explanation score from 0 to 1."""
+    """A claim's result under the keys of the original script, with its explanation score from 0 to 1."""
     named = {_ORIGINAL_KEYS.get(name, name): value for name, value in result.items()}
     points = result[EXPLANATION]
     return {**named, EXPLANATION: None if points is None else points / HIGHEST_GRADE}
 
 
 def _by_label(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The values of a fact-check metric by its label, such as the verdict."""
     return {
         key.removeprefix(f"{name}[").removesuffix("]"): value
         for key, value in values.items()
@@ -394,13 +399,14 @@ def _by_label(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def analysis_of(suite: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the claims of each list of the error analysis."""
+    """The fact-checked claims in each list of the report's error analysis."""
     listed = {bucket["bucket"]: bucket["cases"] for bucket in suite.get("error_buckets", ())}
     results = {case["id"]: _result(case) for case in suite["cases"]}
     return {name: [results[key] for key in listed.get(name, ())] for name in _LISTS}
 
 
 def _result(case: Mapping[str, Any]) -> dict[str, Any]:
+    """One claim's result, from a case of a JSON report, for the exported files."""
     metrics = case["metrics"]
     details: Mapping[str, Any] = next(
         (detail for detail in case["details"].values() if "predicted_verdict" in detail), {}
@@ -421,4 +427,5 @@ def _result(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _points(share: float | None) -> float | None:
+    """An explanation's score in points of the original scale instead of a share."""
     return None if share is None else share * HIGHEST_GRADE

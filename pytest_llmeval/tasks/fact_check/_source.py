@@ -150,6 +150,7 @@ class FactCheckSource(FileSource):
 
 
 def _rows(file: CaseFile) -> Iterator[DataRow]:
+    """Yield the claims of a JSON or JSON Lines data set with their lines."""
     if file.path.suffix.lower() != ".json":
         faults: list[Fault] = []
         yield from (DataRow(data, line) for line, data in read_jsonl(file.path, file.display_path, faults))
@@ -164,7 +165,7 @@ def _rows(file: CaseFile) -> Iterator[DataRow]:
 
 
 def _faults(item: Any) -> Iterator[tuple[str, str]]:
-    """Yield key and message of what keeps an object from being a case; its ground truth is the evaluator's business."""
+    """Yield key and message of each fault that keeps a data set's claim from becoming a case."""
     if not isinstance(item, dict):
         yield "", f"found {kind(item)}, expected an object with claim and verdict"
         return
@@ -178,8 +179,10 @@ def _faults(item: Any) -> Iterator[tuple[str, str]]:
 
 
 def _joined(path: str, key: str) -> str:
+    """The dotted path of a key inside a claim's data, for fault messages."""
     return f"{path}.{key}" if path and key else path or key
 
 
 def _key(claim: str) -> str:
+    """A claim with its spaces normalized, by which recorded answers find their case."""
     return " ".join(claim.split())

@@ -29,7 +29,7 @@ _AROUND = " .,;:!?\"'`*()[]\u3002\uff0c\u201c\u201d\u2018\u2019\u300c\u300d\u300
 
 @cache
 def _names(labels: tuple[str, ...]) -> Mapping[str, str]:
-    """Return every name, as `_normal` writes it, with its label; synonyms of a label are names of it."""
+    """Each normalized name of a verdict (labels and their synonyms) with its label."""
     from pytest_llmeval.data import load_taxonomy
 
     rows: list[Mapping[str, Any]] = load_taxonomy("verdicts")["verdicts"]
@@ -43,12 +43,13 @@ def _names(labels: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def _normal(text: str) -> str:
+    """A verdict's text without differences of case, width, separators and surrounding marks."""
     text = unicodedata.normalize("NFKC", text).casefold()
     return _SEPARATORS.sub(" ", text).strip(_AROUND)
 
 
 def read_verdict(value: Any, *, strict: bool = True, labels: tuple[str, ...] = VERDICTS) -> str | None:
-    """Return the label that a value denotes; ``None`` if it is not a label.
+    """The verdict label that a value of an answer denotes; ``None`` if it is not a label.
 
     Args:
         value: The value of the verdict.
@@ -85,7 +86,7 @@ _EXPECTED: Final = "a JSON object with verdict and justification"
 
 
 class Answer(Struct, frozen=True):
-    """The answer of a model.
+    """The answer of a fact checker: verdict, justification, sources, confidence and faults.
 
     Attributes:
         verdict: The unchanged value; "Not Enough Evidence" if absent.
@@ -107,7 +108,7 @@ class Answer(Struct, frozen=True):
 
 
 def read_answer(prediction: Any) -> Answer:
-    """Read an answer.
+    """Read the answer of a fact checker, in any form of reply.
 
     Args:
         prediction: An object, or the text of a reply: a JSON object, which may be in a fenced block or in prose. A list
@@ -138,19 +139,20 @@ def read_answer(prediction: Any) -> Answer:
 
 
 def rank_answer(value: Any) -> int:
-    """Return 2 for an object with a verdict, 1 for one with a justification, 0 for other data."""
+    """The likelihood that data is a fact checker's answer: 2 with a verdict, 1 with a justification, 0 for others."""
     if not isinstance(value, Mapping):
         return 0
     return 2 if "verdict" in value else int(any(key in value for key in ANSWER_KEYS))
 
 
 def _only_object(value: Any) -> Any:
-    """Return the object of a list that has no other item; anything else as it is."""
+    """The only object of a list in a fact checker's reply; anything else unchanged."""
     alone = isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], Mapping)
     return value[0] if alone else value
 
 
 def _from_object(data: Mapping[str, Any], note: str) -> Answer:
+    """Read a fact checker's answer from the JSON object of its reply, with the faults of its fields."""
     faults: list[str] = []
     verdict = data.get("verdict", NOT_ENOUGH)
     if not isinstance(verdict, str):
@@ -169,16 +171,18 @@ def _from_object(data: Mapping[str, Any], note: str) -> Answer:
 
 
 def _sources(value: Any, faults: list[str]) -> tuple[Any, ...]:
+    """The evidence sources of a fact checker's answer; another form is added to the faults."""
     faults += _source_faults(value, deep=False)
     return tuple(value) if isinstance(value, (list, tuple)) else ()
 
 
 def _is_blank(value: Any) -> bool:
+    """Whether a field of a fact checker's answer is absent or has only spaces."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 class Claim(Struct, frozen=True):
-    """The ground truth of a claim.
+    """The ground truth of a claim to be fact-checked.
 
     Attributes:
         text: The claim; empty if unknown.
@@ -194,7 +198,7 @@ class Claim(Struct, frozen=True):
 
 
 def read_claim(expected: Any, question: Any, *, strict: bool, labels: tuple[str, ...] = VERDICTS) -> Claim:
-    """Read ground truth that has no faults.
+    """Read a claim's ground truth, which has no faults.
 
     Args:
         expected: Null, or an object with ``verdict``, ``justification``, ``evidence_sources`` and perhaps ``claim``.
@@ -215,7 +219,7 @@ def read_claim(expected: Any, question: Any, *, strict: bool, labels: tuple[str,
 
 
 def claim_faults(expected: Any, *, strict: bool, labels: tuple[str, ...] = VERDICTS) -> Iterator[str]:
-    """Yield the faults of ground truth; null or missing ground truth has none."""
+    """Yield the faults of a claim's ground truth; null or missing ground truth has none."""
     if expected is None:
         return
     if not isinstance(expected, Mapping):
@@ -230,7 +234,7 @@ def claim_faults(expected: Any, *, strict: bool, labels: tuple[str, ...] = VERDI
 
 
 def _source_faults(sources: Any, *, deep: bool = True) -> Iterator[str]:
-    """Yield the faults of a list of sources, with `deep` also those inside its objects."""
+    """Yield the faults of a list of evidence sources, with `deep` also those inside its objects."""
     if sources is None:
         return
     if not isinstance(sources, (list, tuple)):
@@ -245,6 +249,7 @@ def _source_faults(sources: Any, *, deep: bool = True) -> Iterator[str]:
 
 
 def _text_faults(data: Mapping[str, Any], keys: Iterable[str], prefix: str = "") -> Iterator[str]:
+    """Yield a fault for each field of a fact checker's answer that should be text and is not."""
     for key in keys:
         value = data.get(key)
         if value is not None and not isinstance(value, str):

@@ -209,7 +209,7 @@ _ALL_STEPS: Final = tuple(dict.fromkeys(step for name in get_args(ClaimMetric) f
 
 
 def _counts(metric: str, findings: Findings) -> Mapping[str, float] | Unknown:
-    """The counts of a metric for a case."""
+    """The counts of a claim metric for a case, or the reason why it has none."""
     results = [findings.items[step] for step in _STEPS[metric]]
     unknown = [result for result in results if isinstance(result, Unknown)]
     if unknown and (len(unknown) == len(results) or any(result.errored for result in unknown)):
@@ -226,11 +226,12 @@ def _counts(metric: str, findings: Findings) -> Mapping[str, float] | Unknown:
 
 
 def _tally(items: Items, truth: str) -> tuple[int, int]:
+    """The number of claims or passages that the judge affirmed, and of all."""
     return sum(item[truth] for item in items), len(items)
 
 
 def _average_precision(claims: Items) -> float:
-    """Return the mean precision at the ranks of the useful passages; 0 where there is none."""
+    """The average precision of ranked passages by the judge's relevance; 0 without a relevant one."""
     useful = sorted({number for claim in claims for number in claim["passages"]})
     return sum(count / rank for count, rank in enumerate(useful, 1)) / len(useful) if useful else 0.0
 
@@ -346,8 +347,10 @@ class Checklist(JudgedEvaluator):
 
 
 def _is_text(value: Any) -> bool:
+    """Whether an instruction of a checklist is text with content."""
     return isinstance(value, str) and bool(value.strip())
 
 
 def _texts(case: Case) -> CaseTexts:
+    """The question and answer of a checklist case, as a judge reads them."""
     return CaseTexts.of_case(replace(case, expected=None), ("question", "answer"), ("question",))

@@ -29,14 +29,14 @@ _VERDICTS: Final = "verdicts"
 
 
 def _items_schema(key: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of an object that has a list of objects under a key."""
+    """The JSON Schema of a judge's reply with a list of verdicts on numbered items."""
     return object_schema(**{key: {"type": "array", "items": object_schema(**properties)}})
 
 
 def _read_items(
     reply: str, key: str, names: Sequence[str], places: Sequence[tuple[int, ...]], truth: str | None = None
 ) -> list[Mapping[str, Any]]:
-    """Return the objects of a list in the order in which they are wanted.
+    """Read a judge's verdicts on numbered claims or passages, in the order of the numbers.
 
     Args:
         reply: Ends with an object that has the list.
@@ -68,11 +68,12 @@ def _read_items(
 
 
 def _place(names: Sequence[str], numbers: tuple[int, ...]) -> str:
+    """The numbered item that a judge's reply is about, such as ``sentence 2 and passage 1``, for messages."""
     return " and ".join(f"{name} {number}" for name, number in zip(names, numbers, strict=True))
 
 
 def _read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> bool:
-    """Whether an item says true or false under a name.
+    """Whether a judge's verdict on a claim, passage or citation is true under a name.
 
     Raises:
         JudgeError: It says neither.
@@ -87,7 +88,7 @@ def _read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> bo
 
 
 def _listing(truth: str) -> Listing:
-    """Return the listing of modes whose details have ``verdicts``: for each thing, in order, an object.
+    """The way in which a panel's verdicts on numbered claims or passages are joined.
 
     Args:
         truth: The key of the object that says whether it is so. Its other values are a ``reason`` and lists.
@@ -96,11 +97,12 @@ def _listing(truth: str) -> Listing:
 
 
 def _grades(truth: str, verdict: Verdict) -> list[float]:
+    """A juror's opinions on numbered claims or passages as 1 and 0, for joining a panel."""
     return [float(opinion[truth]) for opinion in verdict.details[_VERDICTS]]
 
 
 def _joined(truth: str, verdicts: Sequence[Verdict], grades: Sequence[float]) -> Verdict:
-    """The joined opinions of jurors with their reasons, of those whose view it is."""
+    """Join the jurors' opinions on claims or passages, with the reasons of those who share the panel's view."""
     rows = zip(*(verdict.details[_VERDICTS] for verdict in verdicts), strict=True)
     joined = [
         _agreed([opinion for opinion in row if opinion[truth] == grade], {truth: bool(grade)})
@@ -110,6 +112,7 @@ def _joined(truth: str, verdicts: Sequence[Verdict], grades: Sequence[float]) ->
 
 
 def _agreed(items: Sequence[Mapping[str, Any]], agreed: dict[str, Any]) -> dict[str, Any]:
+    """Join the opinions of the jurors who agree on an item: passage numbers united, reasons in a row."""
     for name, value in items[0].items():
         if isinstance(value, list):
             agreed[name] = sorted({element for item in items for element in item[name]})
@@ -129,12 +132,12 @@ _MOST_CLAIMS = float(10**6)
 
 
 def claim_mode_version(name: str) -> str:
-    """Return the version of one of `CLAIM_MODES`."""
+    """The version of a judge mode in `CLAIM_MODES`."""
     return str(read_mode_file(name, PROMPTS)["version"])
 
 
 def ask_for_claims(sentences: Sequence[str], question: str | None, language: str) -> Question:
-    """Return the question that splits a text into claims.
+    """Return the judge's question that splits a text into claims.
 
     Its verdict has ``claims`` in its details: a list of ``{claim, sentence}``, each claim once.
     """
@@ -143,7 +146,7 @@ def ask_for_claims(sentences: Sequence[str], question: str | None, language: str
 
 
 def ask_for_support(claims: Sequence[str], passages: Passages, language: str) -> Question:
-    """Return the question which passages support which claims.
+    """Return the judge's question about the passages that support each claim.
 
     Its verdict has ``verdicts`` in its details: for each claim, in order, ``{supported, passages, reason}``.
     """
@@ -182,10 +185,12 @@ def ask_for_citations(
 
 
 def _numbered(name: str, texts: Sequence[str]) -> dict[str, str]:
+    """The texts of a judge's question under numbered fields, such as ``claim_1``."""
     return {f"{name}_{number}": text for number, text in enumerate(texts, 1)}
 
 
 def _fields(name: str, numbers: Sequence[int]) -> list[str]:
+    """The names of a question's numbered fields, such as ``claim_1``."""
     return [f"{name}_{number}" for number in numbers]
 
 
@@ -198,7 +203,7 @@ def _items_mode(
     *,
     shared: int = 0,
 ) -> Mode:
-    """Return a mode that judges items, each true or not, or one that lists them, for which one juror is enough."""
+    """A judge mode that rules on numbered items, or one that lists claims, for which one juror is enough."""
     return mode_of_file(
         name,
         folder=PROMPTS,
@@ -216,6 +221,7 @@ def _items_mode(
 
 @lru_cache(maxsize=256)
 def _splitting(sentences: int) -> Mode:
+    """The judge mode that splits an answer's numbered sentences into claims."""
     numbers = range(1, sentences + 1)
     texts = {"type": "array", "items": {"type": "string"}}
     return _items_mode(
@@ -228,6 +234,7 @@ def _splitting(sentences: int) -> Mode:
 
 @lru_cache(maxsize=256)
 def _supporting(claims: int, passages: _ClaimNumbers) -> Mode:
+    """The judge mode that asks which numbered passages support each claim."""
     numbers = range(1, claims + 1)
     return _items_mode(
         "claim_support",
@@ -241,6 +248,7 @@ def _supporting(claims: int, passages: _ClaimNumbers) -> Mode:
 
 @lru_cache(maxsize=256)
 def _relevance(name: str, item: str, numbers: _ClaimNumbers) -> Mode:
+    """The judge mode that asks whether each numbered claim or passage is relevant to the question."""
     return _items_mode(
         name,
         ["question", *_fields(item, numbers)],
@@ -252,6 +260,7 @@ def _relevance(name: str, item: str, numbers: _ClaimNumbers) -> Mode:
 
 @lru_cache(maxsize=256)
 def _citing(sentences: int, citations: tuple[tuple[int, int], ...], passages: _ClaimNumbers) -> Mode:
+    """The judge mode that asks whether each cited passage supports the sentence that cites it."""
     return _items_mode(
         "citation_support",
         [*_fields("passage", passages), *_fields("sentence", range(1, sentences + 1)), "citations"],
@@ -269,6 +278,7 @@ _BOOLEAN: Final = {"type": "boolean"}
 
 
 def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
+    """Read the claims of an answer's sentences from a judge's reply; a repeated claim counts once."""
     sentences = _read_items(reply, "sentences", ("sentence",), [(number,) for number in numbers])
     claims: dict[str, dict[str, Any]] = {}
     for number, item in zip(numbers, sentences, strict=True):
@@ -282,6 +292,7 @@ def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
 
 
 def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) -> Verdict:
+    """Read from a judge's reply whether each claim is supported, and by which passages."""
     verdicts = []
     items = _read_items(reply, "verdicts", ("claim",), [(claim,) for claim in claims], "supported")
     for number, item in zip(claims, items, strict=True):
@@ -302,7 +313,7 @@ def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) ->
 
 
 def _read_truths(reply: str, names: Sequence[str], places: Sequence[tuple[int, ...]], truth: str) -> Verdict:
-    """Read a list of ``verdicts``, each of which says whether an item is so, and why.
+    """Read a judge's ``verdicts``, each with whether a claim, passage or citation holds, and the reason.
 
     Args:
         reply: Ends with an object that has the list.
@@ -327,11 +338,12 @@ def _read_truths(reply: str, names: Sequence[str], places: Sequence[tuple[int, .
 
 
 def _verdicts(verdicts: list[dict[str, Any]], truth: str) -> Verdict:
-    """Return verdicts on items as one; its score is the share of those that hold."""
+    """Join a judge's verdicts on items into one, whose score is the share that holds."""
     return Verdict(sum(verdict[truth] for verdict in verdicts) / len(verdicts), details={"verdicts": verdicts})
 
 
 def _listed(numbers: _ClaimNumbers) -> str:
+    """The numbers of claims or passages for a message about a judge's reply, cut after ten."""
     return listed([str(number) for number in numbers], 10)
 
 
@@ -340,14 +352,14 @@ _CHECKLIST_SCHEMA: Final = _items_schema("verdicts", instruction=_INTEGER, reaso
 
 @lru_cache(maxsize=256)
 def checklist_mode(count: int) -> Mode:
-    """Return the mode that judges a number of instructions."""
+    """The judge mode that checks an answer against a number of instructions."""
     question, answer = read_mode_file("checklist", PROMPTS)["fields"]
     fields = [question, *(f"instruction_{number}" for number in range(1, count + 1)), answer]
     return _items_mode("checklist", fields, partial(read_checklist, count=count), _CHECKLIST_SCHEMA, "followed")
 
 
 def read_checklist(reply: str, count: int) -> Verdict:
-    """Read a JSON object whose ``verdicts`` have each instruction once.
+    """Read a checklist judge's reply, whose ``verdicts`` have each instruction once.
 
     Args:
         reply: The text.

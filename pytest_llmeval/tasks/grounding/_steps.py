@@ -26,7 +26,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class ClaimTexts:
-    """The texts of one case.
+    """The question, answer, expected answer and passages of one case, for judging claims.
 
     Attributes:
         question: The question, if any.
@@ -74,18 +74,19 @@ class ClaimTexts:
 
 @lru_cache(maxsize=128)
 def _sentences(text: str) -> Sequence[str]:
-    """Split a text; the questions of each round about a case, and its counts, need the same sentences."""
+    """Split an answer into sentences; all judge questions on a case, and its counts, need the same ones."""
     return tuple(split_sentences(text))
 
 
 @lru_cache(maxsize=128)
 def _citations(answer: str) -> Sequence[tuple[int, int]]:
+    """The pairs of sentence and passage number for each citation in an answer."""
     cited = enumerate(map(cited_by, _sentences(answer)), 1)
     return tuple((sentence, passage) for sentence, passages in cited for passage in passages)
 
 
 def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:
-    """The texts of a case that are read.
+    """The texts of a case that are read for judging claims.
 
     Args:
         case: Its prediction is the answer; the passages are the part ``contexts``, or ``contexts`` of the input.
@@ -120,12 +121,14 @@ def _question(value: Any) -> str | None:
 
 
 def _answer(prediction: Any) -> tuple[str, str | None]:
+    """The text of the answer that claims are taken from, and the fault of an absent one."""
     if prediction is None or prediction is MISSING:
         return "", f"found {describe_found(prediction)}, expected an answer"
     return json_text(prediction), None
 
 
 def _reference(expected: Any) -> tuple[str | None, str | None]:
+    """The expected answer that claims are taken from, or the reason why there is not exactly one."""
     references = as_references(expected)
     if references is None:
         return None, f"found {describe_found(expected)} as expected, expected text"
@@ -136,7 +139,7 @@ def _reference(expected: Any) -> tuple[str | None, str | None]:
 
 
 def _contexts(case: Case) -> tuple[Any, str]:
-    """Return the passages as they stand in the prediction, or why there are none."""
+    """The retrieved passages of a case's prediction, or the reason why there are none."""
     origin = case.origin or PredictionParts(prediction=case.prediction)
     try:
         return origin.parts.read(_CONTEXTS, origin.prediction), ""
@@ -145,7 +148,7 @@ def _contexts(case: Case) -> tuple[Any, str]:
 
 
 def _passages(value: Any, owner: str = "") -> tuple[list[str], str | None]:
-    """Return passages as texts, and what is wrong with them; in the place of null is nothing, which has a number."""
+    """The retrieved passages as texts, with their faults; a null keeps its number as an empty text."""
     passages = [value] if isinstance(value, str) else value
     if not isinstance(passages, list | tuple):
         return [], f"found {describe_found(value)} as contexts{owner}, expected a list of texts"
@@ -162,7 +165,7 @@ _NOT_ASKED = "the judge was not asked"
 
 
 class Step(NamedTuple):
-    """One question at most.
+    """A step in judging claims, which takes one judge question at most.
 
     Attributes:
         kind: ``claims``: split a text; ``support``: compare its claims with passages; ``relevance``: compare claims or
@@ -192,7 +195,7 @@ CITATIONS: Final = Step("citations", "answer")
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The reason why a step has no result.
+    """The reason why a step in judging claims has no result.
 
     Attributes:
         reason: Why.
@@ -211,7 +214,7 @@ Items: TypeAlias = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Findings:
-    """The questions about a case, and the replies.
+    """The judge's questions about a case's claims, and the results so far.
 
     Attributes:
         texts: Of the case.
@@ -382,11 +385,13 @@ def claim_details(findings: Findings) -> dict[str, Any]:
 
 
 def _known(findings: Findings, step: Step) -> Items:
+    """A step's verdicts on claims or passages; none if the step has no result."""
     items = findings.items.get(step, [])
     return [] if isinstance(items, Unknown) else items
 
 
 def _claims(findings: Findings, side: Side) -> list[dict[str, Any]]:
+    """The claims of the answer or of the expected answer with their verdicts, for a case's details."""
     claims = findings.claims(side)
     if isinstance(claims, Unknown):
         return []
@@ -399,10 +404,12 @@ def _claims(findings: Findings, side: Side) -> list[dict[str, Any]]:
 
 
 def _holds(item: Mapping[str, Any]) -> bool:
+    """Whether a judge found a claim or citation supported, or a passage relevant."""
     return bool(item.get("supported", item.get("relevant")))
 
 
 def _lines(findings: Findings) -> Iterator[str]:
+    """Yield a line for each claim, passage or citation that a judge rejected, for the report."""
     for step, (_, line) in _OF_CLAIMS.items():
         claims = findings.claims(step.side) if step.side is not None else []
         for number, item in enumerate(_known(findings, step), 1):
@@ -418,4 +425,5 @@ def _lines(findings: Findings) -> Iterator[str]:
 
 
 def _because(item: Mapping[str, Any]) -> str:
+    """The judge's reason in brackets behind a line about a rejected claim or passage; empty without a reason."""
     return f" ({excerpt(item['reason'], _LONGEST)})" if item["reason"] else ""

@@ -48,7 +48,7 @@ _INSTRUCTIONS: Final = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the actions."""
+    """Add the actions of ``llmeval mcp``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, run, text in (
         ("snapshot", _snapshot, "approve the tools of a server: write them to a file that is committed"),
@@ -82,6 +82,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _snapshot(options: Namespace) -> CommandResult:
+    """Run ``llmeval mcp snapshot``: write an MCP server's tool definitions to a file, unless they show a secret."""
     definitions = _definitions(options)
     secret = [str(tool["name"]) for tool in definitions["tools"] if has_secret(json.dumps(tool, ensure_ascii=False))]
     if secret:
@@ -94,6 +95,7 @@ def _snapshot(options: Namespace) -> CommandResult:
 
 
 def _check(options: Namespace) -> CommandResult:
+    """Run ``llmeval mcp check``: compare an MCP server's tool definitions with the approved file."""
     approved = approved_parts(options.file)
     now = parts_by_name(_definitions(options), options.file)
     lines = list(drift(approved, now, options.file))
@@ -103,6 +105,7 @@ def _check(options: Namespace) -> CommandResult:
 
 
 def _lint(options: Namespace) -> CommandResult:
+    """Run ``llmeval mcp lint``: report faults in the names, descriptions and schemas of tools."""
     for kind in options.ignore:
         if kind not in KINDS:
             options.refuse(unknown_name("kind", kind, KINDS))
@@ -119,7 +122,7 @@ def _lint(options: Namespace) -> CommandResult:
 
 
 def _definitions(options: Namespace) -> dict[str, Any]:
-    """Return instructions and tools of a server.
+    """Ask an MCP server for its instructions and tools.
 
     Raises:
         LlmevalError: It does not answer, or the arguments are wrong.
@@ -141,18 +144,20 @@ def _definitions(options: Namespace) -> dict[str, Any]:
 
 
 def _header(text: str) -> tuple[str, str]:
+    """An HTTP header for an MCP server, with its value from the environment variable that the option names."""
     name, _, variable = text.partition("=")
     return name, _variable(variable)
 
 
 def _variable(name: str) -> str:
+    """The value of an environment variable for an MCP server; an unset one is an error of the command."""
     if not os.environ.get(name):
         raise LlmevalError(f"environment variable {name!r} is not set, expected the name of one that is")
     return os.environ[name]
 
 
 class LintFinding(NamedTuple):
-    """One finding.
+    """A fault that ``llmeval mcp lint`` found in a tool's name, description or schema.
 
     Attributes:
         tool: Name of the tool.
@@ -171,7 +176,7 @@ class LintFinding(NamedTuple):
 
 
 def lint(tools: Iterable[ListedTool], overlap: float = OVERLAP) -> list[LintFinding]:
-    """The faults of names, descriptions and schemas of tools, sorted by tool.
+    """Find faults in names, descriptions and schemas of an MCP server's tools, sorted by tool.
 
     Args:
         tools: The list that a model is shown.
@@ -189,6 +194,7 @@ def lint(tools: Iterable[ListedTool], overlap: float = OVERLAP) -> list[LintFind
 
 
 def _of_tool(tool: ListedTool) -> Iterator[LintFinding]:
+    """Yield the lint findings of one tool: its name, description and parameter schema."""
     if len(_WORDS.findall(tool.description)) < _FEWEST_WORDS:
         subject = repr(tool.description) if tool.description.strip() else "none"
         message = f"found {subject}: say what the tool does, and when to use it"
@@ -200,7 +206,7 @@ def _of_tool(tool: ListedTool) -> Iterator[LintFinding]:
 
 
 def _in_text(text: str) -> Iterator[tuple[str, str]]:
-    """Yield kind and message of what does not belong into a text for a model."""
+    """Yield kind and message of text in a tool's definition that does not belong in a model's prompt."""
     if has_secret(text):
         yield "secret", "looks like a secret: remove it, and replace it where it is valid"
     if match := _INVISIBLE.search(text):
@@ -212,7 +218,7 @@ def _in_text(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _texts(value: Any, field: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield all texts of a schema with their places."""
+    """Yield all texts of a tool's parameter schema with their places, for lint."""
     if isinstance(value, str):
         yield field, value
     elif depth < _DEEPEST:
@@ -226,7 +232,7 @@ def _texts(value: Any, field: str, depth: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def _in_schema(schema: Mapping[str, Any], field: str, depth: int = 0) -> Iterator[tuple[str, str, str]]:
-    """Yield field, kind and message of parameters without a type or a description."""
+    """Yield field, kind and message of a tool's parameters without a type or a description."""
     properties = schema.get("properties")
     for name, parameter in (properties if isinstance(properties, Mapping) and depth < _DEEPEST else {}).items():
         place = f"{field}.{name}"

@@ -38,7 +38,7 @@ _PAUSE_S: Final = 0.02
 
 
 class McpResult(Struct, frozen=True):
-    """The result of a call.
+    """The result of a call of an MCP server's tool.
 
     Attributes:
         content: Parts, as in the protocol: ``{"type": "text", "text": ...}``.
@@ -170,7 +170,7 @@ class McpServer:
 
 
 def approved_parts(path: Path) -> dict[str, Mapping[str, Any]]:
-    """Return the approved tools, and the instructions, by name.
+    """Read the approved tools and instructions of an MCP server, by name.
 
     Raises:
         LlmevalError: The file cannot be read.
@@ -191,7 +191,7 @@ def parts_by_name(data: Any, path: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def drift(before: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> Iterator[str]:
-    """Yield what changed since the approval, with diffs, and how to approve it; nothing without a change."""
+    """Yield the changes of an MCP server's tools since their approval, with diffs and the command to approve them."""
     for name in sorted(before.keys() | now.keys()):
         old, new = before.get(name), now.get(name)
         if old is None or new is None:
@@ -206,12 +206,12 @@ def drift(before: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> Iter
 
 
 def as_text(value: Any) -> str:
-    """Return JSON as ``tools.json`` has it."""
+    """An MCP server's tool definitions as JSON in the form of ``tools.json``."""
     return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
 
 
 class McpSession:
-    """What a target has of a server: its tools, and calls of them.
+    """A target's session with an MCP server.
 
     Attributes:
         tools: Definitions as the protocol has them, sorted by name.
@@ -266,7 +266,7 @@ class McpSession:
 
 
 class Connection:
-    """A running connection to a server, in a task of its own: cancelling a case does not tear it in two."""
+    """A running connection to an MCP server in a task of its own, so that cancelling a case keeps it whole."""
 
     def __init__(self, server: McpServer) -> None:
         require_sdk()
@@ -504,6 +504,7 @@ class Connection:
 
 @asynccontextmanager
 async def _client(transport: Any, timeout: float) -> "AsyncIterator[Client]":
+    """A connected client of an MCP server; the timeout applies to connecting only."""
     from mcp import Client
 
     async with asyncio.timeout(timeout) as limit, Client(transport, cache=None) as client:
@@ -512,7 +513,7 @@ async def _client(transport: Any, timeout: float) -> "AsyncIterator[Client]":
 
 
 def require_sdk() -> None:
-    """Import the SDK.
+    """Import the SDK of the Model Context Protocol; if it is absent, name the extra to install.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -522,6 +523,7 @@ def require_sdk() -> None:
 
 
 def _free_port() -> int:
+    """A free local TCP port for an MCP server that is started over HTTP."""
     import socket
 
     with socket.socket() as probe:

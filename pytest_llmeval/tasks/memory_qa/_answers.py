@@ -44,7 +44,7 @@ _CHUNK: Final = 32
 
 
 class AnsweredQuestion(Protocol):
-    """The part of a result that `batch_judge` reads."""
+    """The part of a memory agent's result that `batch_judge` reads."""
 
     @property
     def sample_id(self) -> str:
@@ -128,7 +128,7 @@ def judge_answer(
 def _ask(
     llm: Any, tasks: "Iterable[tuple[_AnswerTask, Callable[[Verdict | LlmevalError], None]]]", workers: int
 ) -> None:
-    """Ask a judge, and give each verdict to the function beside its task."""
+    """Ask a judge about memory answers, and pass each verdict to the function next to its task."""
     panel = JudgePanel.from_python(llm)
 
     async def ask(service: JudgeService, task: "_AnswerTask", then: Callable[[Verdict | LlmevalError], None]) -> None:
@@ -236,6 +236,7 @@ def import_cache(
 
 
 def _read_prompt(file: str | Path) -> PromptFile:
+    """Read a prompt file for judging memory answers; an unknown placeholder is a fault of the file."""
     prompt = PromptFile.read(Path(file))
     if others := [name for name in prompt.placeholders if name not in _TEXTS]:
         fault = f"found the placeholder {others[0]!r}, expected some of {', '.join(_TEXTS)}"
@@ -244,7 +245,7 @@ def _read_prompt(file: str | Path) -> PromptFile:
 
 
 def _answers(results: Sequence[AnsweredQuestion], mode: str) -> dict[int, str]:
-    """Return the answers of those results that have one and can be judged; others are logged unless an error says why.
+    """The memory results that have a judgeable answer; others are logged unless their error says why.
 
     Args:
         results: The results.
@@ -265,6 +266,7 @@ def _answers(results: Sequence[AnsweredQuestion], mode: str) -> dict[int, str]:
 
 
 def _type_fault(result: AnsweredQuestion) -> str | None:
+    """The reason why an answered memory question has no judge mode: an unknown question type."""
     try:
         route(result.question_type, result.question_id)
     except ValueError as error:
@@ -273,7 +275,7 @@ def _type_fault(result: AnsweredQuestion) -> str | None:
 
 
 def _answer_text(prediction: Any) -> str | None:
-    """Return the answer of a prediction as text; ``None`` if it has none."""
+    """A memory agent's answer as text; ``None`` if it has none."""
     answer = Parts().find("answer", prediction)
     if isinstance(answer, bool | int | float):
         return json.dumps(answer)
@@ -281,6 +283,7 @@ def _answer_text(prediction: Any) -> str | None:
 
 
 def _tasks(answered: Sequence[tuple[AnsweredQuestion, str]], mode: str) -> "list[_AnswerTask]":
+    """The judging tasks of answered memory questions, with the mode by question type if it is automatic."""
     return [
         _AnswerTask(
             route(question.question_type, question.question_id) if mode == _AUTO else mode,
@@ -293,6 +296,7 @@ def _tasks(answered: Sequence[tuple[AnsweredQuestion, str]], mode: str) -> "list
 
 
 def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> list[str]:
+    """The keys under which the scores of memory answers are stored in a score file."""
     from pytest_llmeval.judges import ScoreFile
 
     return [
@@ -302,6 +306,7 @@ def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -
 
 
 def _keys_of_ids(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> dict[str, set[str]]:
+    """The score file's keys by sample and question id, to find scores of earlier answers."""
     keys = _keys(results, tasks)
     return keys_of_ids((result.sample_id, result.question_id, key) for result, key in zip(results, keys, strict=True))
 
@@ -313,6 +318,7 @@ def _judged(
     cache_path: str | Path | None,
     max_workers: int,
 ) -> list[float | None]:
+    """The scores of memory answers: from the score file if it has them, by rule, or from the judge."""
     if cache_path is None:
         scores: list[float | None] = [None] * len(tasks)
         _judge_missing(tasks, llm, max_workers, scores, keep=lambda _row, _score: None)
@@ -339,7 +345,7 @@ def _judged(
 
 
 def _opened(path: Path, results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> "ScoreFile":
-    """Open a file of scores; those that are kept by question id alone move to the results that they belong to."""
+    """Open a score file of memory answers; scores kept by question id alone move to their results."""
     from pytest_llmeval.judges import ScoreFile
 
     file = ScoreFile.open(path)
@@ -366,6 +372,8 @@ def _opened(path: Path, results: Sequence[AnsweredQuestion], tasks: "Sequence[_A
 
 @dataclass(frozen=True, slots=True)
 class _AnswerTask:
+    """One memory answer to be judged: the judge mode, question, reference and answer."""
+
     mode: str
     question: str
     reference: str
@@ -404,7 +412,7 @@ def _judge_missing(
     scores: list[float | None],
     keep: Callable[[int, float], None],
 ) -> None:
-    """Fill in the missing scores; `keep` is called with each."""
+    """Judge the memory answers without a score; `keep` is called with each score."""
 
     def fill(row: int, score: float) -> None:
         scores[row] = score
@@ -434,18 +442,20 @@ def _judge_missing(
 
 
 def _check_mode(mode: str, known: Sequence[str]) -> None:
+    """Raise an error for an unknown judge mode of memory answers."""
     if mode not in known:
         raise ValueError(unknown_name("mode", mode, known))
 
 
 def _check_judge(llm: Judgeable | Panel | None, tasks: Iterable[_AnswerTask]) -> None:
+    """Raise an error if memory answers need a judge and none is named."""
     needy = [task.mode for task in tasks if task.by_rule() is None]
     if llm is None and needy:
         raise ValueError(f"llm is missing: mode {needy[0]!r} needs a judge")
 
 
 def keys_of_ids(questions: Iterable[tuple[str, str, str]]) -> dict[str, set[str]]:
-    """The keys of the questions that an id may mean.
+    """The score keys of the memory questions that an id may mean.
 
     Args:
         questions: Id of the conversation, id of the question in it, and `ScoreFile.key_of` of each.

@@ -60,7 +60,7 @@ _END = b"\n"
 
 @dataclass
 class SavedResults:
-    """The answers of an earlier run, and the file to which this run adds its results.
+    """A memory agent's answers of an earlier run, and the file to which this run adds its results.
 
     Attributes:
         path: The file; ``None`` if nothing is saved.
@@ -107,6 +107,7 @@ class SavedResults:
 
 
 def _rows(path: Path, data: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a results file that ``run_eval`` of memory QA wrote; any other line is a fault."""
     for number, line in enumerate(data.split(_END), 1):
         if not line.strip():
             continue
@@ -145,7 +146,7 @@ class QuestionType(StrEnum):
 
 
 def type_of(value: Any) -> QuestionType | str:
-    """Return a question type; one that is unknown stays text."""
+    """A memory question's type; an unknown one remains text."""
     try:
         return QuestionType(value)
     except ValueError:
@@ -154,7 +155,7 @@ def type_of(value: Any) -> QuestionType | str:
 
 @dataclass(frozen=True, slots=True)
 class QAPair:
-    """A question about a sample, with its gold answer."""
+    """A question about a conversation history, with its gold answer."""
 
     question_id: str
     question: str
@@ -257,7 +258,7 @@ def run_eval(
 
 
 def _prepared(agent: Agent, sample: Sample) -> str:
-    """Have an agent read a sample; return why it could not."""
+    """Have a memory agent read a sample's conversation; return the reason of a failure."""
     try:
         agent.memory.reset()
         agent.ingest_sample(sample)
@@ -267,6 +268,7 @@ def _prepared(agent: Agent, sample: Sample) -> str:
 
 
 def _result(agent: Agent, sample: Sample, pair: QAPair, failure: str) -> EvalResult:
+    """Ask a memory agent one question and return its answer; an exception of the agent becomes the result's error."""
     prediction: Any = ""
     if not failure:
         try:
@@ -359,7 +361,7 @@ def compute_metrics(
 
 
 def _reference(result: EvalResult) -> str | None:
-    """Return the right answer; ``None`` for a question that the conversation does not answer."""
+    """The right answer of a memory question; ``None`` if the conversation does not answer it."""
     unanswerable = type_of(result.question_type) == QuestionType.ADVERSARIAL
     return None if unanswerable and not result.ground_truth else result.ground_truth
 
@@ -383,13 +385,13 @@ def task_average(metrics: Mapping[str, Any], metric: str = "judge_score") -> flo
 
 
 def _judged(scores: Sequence[float | None], types: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """The number of results with a judge score, overall and by type."""
+    """The number of memory results with a judge score, overall and by question type."""
     by_type = {name: sum(scores[row] is not None for row in rows) for name, rows in types.items()}
     return {"overall": sum(by_type.values()), "by_type": by_type}
 
 
 def _spread(scores: Sequence[float | None], rows: Sequence[int], length: int) -> list[float | None]:
-    """Return a column in which the other rows have no score."""
+    """A column of scores over all memory results, in which the other rows have no score."""
     by_row = dict(zip(rows, scores, strict=True))
     return [by_row.get(row) for row in range(length)]
 
@@ -425,6 +427,7 @@ def _scores(
 def _means(
     columns: Mapping[str, Sequence[float | None]], names: Sequence[str], rows: Sequence[int]
 ) -> dict[str, float | None]:
+    """The mean of each metric over some memory questions, without those that have no score."""
     means: dict[str, float | None] = {}
     for name in names:
         present = [value for row in rows if (value := columns[name][row]) is not None]
@@ -500,11 +503,12 @@ _FORGOTTEN: Final = ("That is not mentioned in our conversations.", "我们的�
 
 
 def _expected(case: Case) -> list[str]:
-    """Return the references of a case about a conversation; none without a question type of the benchmarks."""
+    """The reference answers of a memory case; none without a question type of the benchmarks."""
     return references(case) if case.labels.get("question_type") in _TYPES else []
 
 
 def _forgotten(case: Case, near: Neighbours) -> Any:
+    """Replace a memory agent's answer by "I do not know", for a mutant of an answerable question."""
     del near
     answer, expected = ChangeablePart.of_text(case), _expected(case)
     if answer is None or not expected or any(map(is_unanswerable, expected)):
@@ -513,7 +517,7 @@ def _forgotten(case: Case, near: Neighbours) -> Any:
 
 
 def _made_up(case: Case, near: Neighbours) -> Any:
-    """Answer a question that the conversations do not answer."""
+    """Answer an unanswerable memory question with the answer of another one, for a mutant."""
     answer, expected = ChangeablePart.of_text(case), _expected(case)
     if answer is None or not expected or not all(map(is_unanswerable, expected)):
         return None

@@ -208,12 +208,12 @@ _PREDICTION: Final = "prediction"
 
 
 def _key(question: str) -> str:
-    """Return a question without differences of white space."""
+    """A memory question with its spaces normalized, by which predictions find their case."""
     return " ".join(question.split())
 
 
 def _predicted_samples(path: Path) -> list[RecordedAnswer] | None:
-    """Return the answers of a file that LoCoMo's scripts write; ``None`` for any other file."""
+    """The answers of a file that LoCoMo's scripts write; ``None`` for any other file."""
     if path.suffix.lower() != ".json":
         return None
     try:
@@ -248,6 +248,7 @@ Locate: TypeAlias = Callable[[Sequence[str]], tuple[int, int]]
 
 
 def _locate_in(document: Document, index: int, steps: Sequence[str]) -> tuple[int, int]:
+    """The line and column of a question in an official memory file, for faults."""
     line, column = document.locate([index, *steps])
     return line, column
 
@@ -340,7 +341,7 @@ class LongMemEvalSource(FileSource):
 
 
 def _without_marks(history: Any) -> Any:
-    """Return sessions without the mark on turns that hold the answer; other parts are shared, not copied."""
+    """A memory case's sessions without the marks of turns that hold the answer."""
     if isinstance(history, list):
         return [_without_marks(part) for part in history]
     if isinstance(history, dict) and _EVIDENCE_MARK in history:
@@ -384,6 +385,7 @@ def load_dataset(name: str, path: str | Path | None = None, **options: Any) -> l
 
 
 def _samples(cases: list[Case]) -> Iterator[Sample]:
+    """Yield samples (a conversation and its questions) from the cases of an official memory file."""
     by_sample = grouped((case.input.get("conversation_id", case.id), case) for case in cases)
     for name, group in by_sample.items():
         question = group[0].input
@@ -393,6 +395,7 @@ def _samples(cases: list[Case]) -> Iterator[Sample]:
 
 
 def _pair(case: Case) -> QAPair:
+    """The question and answer of a memory case, in the form of the original Python interface."""
     return QAPair(case.id, case.input["question"], case.expected or "", type_of(case.labels["question_type"]))
 
 
@@ -401,7 +404,7 @@ _OF_THE_QUESTION = ("question", "question_date")
 
 @dataclass
 class _Conversation:
-    """A conversation and the agent that has read it."""
+    """A conversation history and the memory agent that has read it."""
 
     sample: Sample
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -454,7 +457,7 @@ def as_target(agent_factory: Callable[[], Agent], *, fresh: bool = False) -> Cal
 
 
 def _parts(value: Any) -> tuple[str, Sample]:
-    """Return the question of an input, and its conversation."""
+    """The question of a memory case's input, and its conversation."""
     if not isinstance(value, Mapping) or not isinstance(value.get("question"), str):
         description = (
             f"an object with {', '.join(map(repr, value))}" if isinstance(value, Mapping) else type(value).__name__
@@ -470,13 +473,13 @@ def _parts(value: Any) -> tuple[str, Sample]:
 
 
 async def _called(work: Callable[[], Any]) -> Any:
-    """Call a method in a thread, so that other conversations continue, and await its result if needed."""
+    """Call a memory agent's method in a thread, so that other conversations continue; await its result if needed."""
     result = await in_thread(work, "llmeval-agent")
     return await result if inspect.isawaitable(result) else result
 
 
 def _check_names(file: CaseFile, option: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Add a fault for each name under `option` that is not known."""
+    """Add a fault for each unknown name under an option of a memory source."""
     known = sorted(known)
     for name in names:
         if name not in known:

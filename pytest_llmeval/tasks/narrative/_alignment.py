@@ -45,7 +45,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Options for matching two stories.
+    """The options by which the characters and events of two story annotations are matched.
 
     Attributes:
         fuzzy: How like two names must be to be equal, in (0, 1], as in `nearest`; ``None``: their keys are equal.
@@ -82,7 +82,7 @@ class Matching:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Two stories and what belongs together in them; every part is computed on first access.
+    """A gold and a predicted story annotation with their matched parts, each computed on first access.
 
     Attributes:
         gold: The right annotation.
@@ -231,7 +231,7 @@ class Alignment:
 def _pair_in_stages(
     gold: Sequence[_Item], predicted: Sequence[_Item], stages: Iterable[Callable[[list[_Item], list[_Item]], Pairs]]
 ) -> list[tuple[_Item, _Item]]:
-    """Pair things one-to-one, each stage what those before it left over; in the order of gold."""
+    """Pair characters or events of two annotations in stages, each on the remaining ones; in the order of gold."""
     partner: dict[int, int] = {}
     for stage in stages:
         free_gold = [place for place in range(len(gold)) if place not in partner]
@@ -245,14 +245,17 @@ def _pair_in_stages(
 
 
 def _by_main_name(gold: list[Character], predicted: list[Character]) -> Pairs:
+    """Pair a story's characters with the predicted ones by their main names."""
     return first_pairs([character.key for character in gold], [character.key for character in predicted])
 
 
 def _by_any_name(gold: list[Character], predicted: list[Character]) -> Pairs:
+    """Pair a story's characters with the predicted ones if they share a main name or alias."""
     return _best_characters(gold, predicted, lambda right, answered: not set(right.keys).isdisjoint(answered.keys))
 
 
 def _by_like_name(gold: list[Character], predicted: list[Character], least: float) -> Pairs:
+    """Pair a story's characters with the predicted ones by similar names, from a least similarity."""
     return _best_characters(
         gold, predicted, lambda right, answered: any(nearest(key, answered.keys, least) for key in right.keys)
     )
@@ -261,6 +264,7 @@ def _by_like_name(gold: list[Character], predicted: list[Character], least: floa
 def _best_characters(
     gold: list[Character], predicted: list[Character], same: Callable[[Character, Character], bool]
 ) -> Pairs:
+    """The largest pairing of characters that a test of names allows; equal archetypes are preferred."""
     # Going by names, not by places, keeps the result independent of the order of the lists.
     rows, columns = (sorted(range(len(side)), key=lambda place: _order(side[place])) for side in (gold, predicted))
     edges = {
@@ -273,15 +277,18 @@ def _best_characters(
 
 
 def _order(character: Character) -> tuple[str, ...]:
+    """The sort key of a character in a story annotation: names, then archetype."""
     return (*character.keys, "", character.archetype)
 
 
 def _archetype_preference(gold: Character, predicted: Character) -> tuple[int, int]:
-    """Prefer equal archetypes, then gold ones that are absent and so cannot be missed."""
+    """The preference for pairing two characters: equal archetypes, then gold ones without any."""
     return int(bool(gold.archetype) and gold.archetype == predicted.archetype), int(not gold.archetype)
 
 
 def _by_scalar(name: str, key: Callable[[Scalar | None], Scalar | None]) -> Callable[[list[Event], list[Event]], Pairs]:
+    """A stage of event alignment that pairs the events of two annotations by equal values of a field."""
+
     def stage(gold: list[Event], predicted: list[Event]) -> Pairs:
         right, answered = ([key(getattr(event, name)) for event in side] for side in (gold, predicted))
         return [(row, column) for column, row in first_pairs(answered, right)]
@@ -290,7 +297,7 @@ def _by_scalar(name: str, key: Callable[[Scalar | None], Scalar | None]) -> Call
 
 
 def _as_written(value: Scalar | None) -> Scalar | None:
-    """Return a number as the text that it is written as; models write ``"1"`` for 1."""
+    """A number of an annotation as text, since models write ``"1"`` for 1."""
     if value is None or value[0] == "boolean":
         return value
     written = value[1]
@@ -300,10 +307,12 @@ def _as_written(value: Scalar | None) -> Scalar | None:
 
 
 def _by_either(name: str) -> list[Callable[[list[Event], list[Event]], Pairs]]:
+    """Two stages of event alignment on a field: by its value, then by its value as it was written."""
     return [_by_scalar(name, lambda value: value), _by_scalar(name, _as_written)]
 
 
 def _has(event: Event, name: str) -> bool:
+    """Whether an annotated event has a value of a field by which events are aligned."""
     return getattr(event, name) is not None
 
 
@@ -339,7 +348,7 @@ def pair_spans(gold: Sequence[Span], predicted: Sequence[Span]) -> list[tuple[in
 
 
 def _by_span(gold: list[Event], predicted: list[Event]) -> Pairs:
-    """Pair overlapping spans so that the sum of their overlaps is as large as possible."""
+    """Pair events of two annotations by overlapping spans so that the sum of the overlaps is largest."""
     right, answered = (
         sorted((event.span, event.label, place) for place, event in enumerate(side) if event.span is not None)
         for side in (gold, predicted)
@@ -362,7 +371,7 @@ def relationship_links(
     *,
     many: bool = False,
 ) -> list[tuple[Relationship, Relationship]]:
-    """Pair the relationships of an event.
+    """Pair the relationships of a gold event with the predicted ones.
 
     Only relationships between the same two characters in the same direction are paired: as many as possible one-to-one,
     then with the most equal levels 1, then levels 2, then common sentiments; or all of them.
@@ -384,11 +393,12 @@ def relationship_links(
 
 
 def _ends(each: Relationship, resolve: Callable[[str], str]) -> tuple[str, str]:
+    """The agent and target of an annotated relationship, with names resolved to characters."""
     return resolve(name_key(each.agent)), resolve(name_key(each.target))
 
 
 def _union(relationships: Sequence[Relationship]) -> Relationship:
-    """Return the first of some relationships with the sentiments of all."""
+    """The first of some annotated relationships with the sentiments of all."""
     return structs.replace(
         relationships[0], sentiments=frozenset().union(*(relationship.sentiments for relationship in relationships))
     )
@@ -397,6 +407,7 @@ def _union(relationships: Sequence[Relationship]) -> Relationship:
 def _best_relationships(
     gold: list[Relationship], predicted: list[Relationship]
 ) -> list[tuple[Relationship, Relationship]]:
+    """The one-to-one pairing of an event's relationships with the predicted ones of most agreement."""
     rows, columns = sorted(gold, key=_content), sorted(predicted, key=_content)
     edges = {
         (row, column): _likeness(right, answer)
@@ -407,6 +418,7 @@ def _best_relationships(
 
 
 def _likeness(right: Relationship, answer: Relationship) -> tuple[int, int, int]:
+    """The agreement of two annotated relationships: equal first level, equal second level, shared sentiments."""
     return (
         int(bool(right.level1) and right.level1 == answer.level1),
         int(bool(right.level2) and right.level2 == answer.level2),
@@ -415,8 +427,10 @@ def _likeness(right: Relationship, answer: Relationship) -> tuple[int, int, int]
 
 
 def _unlikeness(link: tuple[Relationship, Relationship]) -> tuple[Any, ...]:
+    """The sort key of a pair of annotated relationships, those of most agreement first."""
     return (*(-degree for degree in _likeness(*link)), _content(link[1]))
 
 
 def _content(each: Relationship) -> tuple[str, str, list[str], str, str]:
+    """The sort key of an annotated relationship, independent of the order of the annotation."""
     return (each.level1, each.level2, sorted(each.sentiments), each.agent, each.target)

@@ -60,7 +60,7 @@ _FEW = 0.5
 
 
 def character_lines(details: Mapping[str, Any], gold: Sequence[Character]) -> list[str]:
-    """Name missing and extra characters, and wrong archetypes."""
+    """The report's lines on missing and extra characters and wrong archetypes of a story."""
     archetypes = {character.name: character.archetype for character in gold if character.archetype}
     lines = []
     for name in details["missing_characters"]:
@@ -74,7 +74,7 @@ def character_lines(details: Mapping[str, Any], gold: Sequence[Character]) -> li
 
 
 def relationship_lines(details: Mapping[str, Any]) -> list[str]:
-    """Name missing and extra relationships, and those with other labels."""
+    """The report's lines on missing, extra and mislabelled relationships of a story."""
     lines = [f"event {pair['event']}: missing relationship: {_ends(pair)}{_levels(pair)}" for pair in details[_MISSING]]
     lines += [f"event {pair['event']}: extra relationship: {_ends(pair)}{_levels(pair)}" for pair in details[_EXTRA]]
     return lines + [
@@ -85,7 +85,7 @@ def relationship_lines(details: Mapping[str, Any]) -> list[str]:
 
 
 def sentiment_lines(details: Mapping[str, Any]) -> list[str]:
-    """Name missing and extra sentiments."""
+    """The report's lines on missing and extra sentiments of a story's relationships."""
     return [
         f"event {diff['event']}: relationship {_ends(diff)}: {kind} sentiment: {listed(diff['sentiment'])}"
         for kind in ("missing", "extra")
@@ -94,7 +94,7 @@ def sentiment_lines(details: Mapping[str, Any]) -> list[str]:
 
 
 def action_lines(details: Mapping[str, Any]) -> list[str]:
-    """Name missing events, and fields with other values."""
+    """The report's lines on missing events and wrong action fields of a story."""
     lines = [f"missing event: {label}" for label in details["missing_events"]]
     return lines + [
         f"event {diff['event']}: {diff['field']}: found {diff['predicted'] or 'none'}, expected {diff['expected']}"
@@ -103,7 +103,7 @@ def action_lines(details: Mapping[str, Any]) -> list[str]:
 
 
 def span_lines(details: Mapping[str, Any]) -> list[str]:
-    """Name boundaries that only one side has, spans that overlap little, and odd spans."""
+    """The report's lines on a story's wrong boundaries, spans of little overlap, and odd spans."""
     right, predicted = details["ground_truth_boundaries"], details["predicted_boundaries"]
     lines = [
         f"{kind} boundaries: {listed(f'after sentence {boundary}' for boundary in boundaries)}"
@@ -120,26 +120,29 @@ def span_lines(details: Mapping[str, Any]) -> list[str]:
 
 
 def event_lines(details: Mapping[str, Any]) -> list[str]:
-    """Name missing and extra events."""
+    """The report's lines on missing and extra events of a story."""
     summary = details["summary"]
     return [f"{kind} event: {label}" for kind in ("missing", "extra") for label in summary[f"{kind}_events"]]
 
 
 def label_lines(details: Mapping[str, Any]) -> list[str]:
-    """Name labels that no taxonomy has."""
+    """The report's lines on a story's labels that no taxonomy has."""
     return [f"event {label['event']}: {label['reason']}" for label in details["invalid_labels"]]
 
 
 def _ends(each: Mapping[str, Any]) -> str:
+    """The agent and target of an annotated relationship in a line of the report."""
     return f"{each['agent'] or '?'} -> {each['target'] or '?'}"
 
 
 def _levels(each: Mapping[str, Any]) -> str:
+    """The relationship labels of both levels in brackets, for a line of the report."""
     levels = [level for name in ("relationship_level1", "relationship_level2") if (level := each[name])]
     return f" ({', '.join(levels)})" if levels else ""
 
 
 def _without(some: Iterable[int], others: Iterable[int]) -> list[int]:
+    """The sentence boundaries of one annotation that the other lacks."""
     known = set(others)
     return [boundary for boundary in some if boundary not in known]
 
@@ -162,7 +165,7 @@ _WHOLE = frozenset(("characters", *_WORDS))
 
 
 def gap_details(part: str, gold: Story, nothing: str | None = None) -> dict[str, Any]:
-    """Return ``gt_incomplete``, ``gt_incomplete_reason`` and ``gt_gaps`` of a part.
+    """The details ``gt_incomplete``, ``gt_incomplete_reason`` and ``gt_gaps`` of a gold annotation's part.
 
     The ground truth of a part is incomplete if nothing is known of an event or relationship; ``gt_gaps`` lists single
     fields in addition.
@@ -179,13 +182,13 @@ def gap_details(part: str, gold: Story, nothing: str | None = None) -> dict[str,
 
 
 def gap_counts(details: Mapping[str, Any]) -> dict[str, int]:
-    """Return the count for `gaps_table`, from `gap_details`; empty without a gap."""
+    """The count of a gold annotation's gaps for `gaps_table`; empty without a gap."""
     number = len(details["gt_gaps"])
     return {GAPS: number} if number else {}
 
 
 def gaps_table(counts: Mapping[str, str]) -> MetricTable:
-    """Return a table of the gaps in the ground truth.
+    """The report's table of gaps in gold annotations.
 
     Args:
         counts: Part to the name of its count.
@@ -195,6 +198,7 @@ def gaps_table(counts: Mapping[str, str]) -> MetricTable:
 
 
 def _characters(gold: Story) -> Iterator[Gap]:
+    """Yield the characters without an archetype in a gold annotation, which no score judges."""
     if not gold.characters:
         yield {"field": "characters"}
     for character in gold.characters:
@@ -203,6 +207,7 @@ def _characters(gold: Story) -> Iterator[Gap]:
 
 
 def _relationships(gold: Story) -> Iterator[Gap]:
+    """Yield the relationships and labels that a gold annotation leaves out, which no score judges."""
     for event in gold.events:
         if not any(relationship.is_usable for relationship in event.relationships):
             yield {"event": event.label, "field": "relationships"}
@@ -220,10 +225,12 @@ def _relationships(gold: Story) -> Iterator[Gap]:
 
 
 def _order(each: Relationship) -> tuple[str, ...]:
+    """The sort key of an annotated relationship in a list of gaps."""
     return each.agent, each.target, each.level1, each.level2
 
 
 def _sentiment(gold: Story) -> Iterator[Gap]:
+    """Yield the relationships of a gold annotation without a sentiment, which no score judges."""
     for event in gold.events:
         usable = sorted((relationship for relationship in event.relationships if relationship.is_usable), key=_order)
         if not usable:
@@ -234,6 +241,7 @@ def _sentiment(gold: Story) -> Iterator[Gap]:
 
 
 def _action_layer(gold: Story) -> Iterator[Gap]:
+    """Yield the action fields that events of a gold annotation leave out, which no score judges."""
     for event in gold.events:
         absent = [f"action_layer.{name}" for name in ACTION_FIELDS if name not in event.action]
         for path in absent if event.action else ["action_layer"]:
@@ -241,11 +249,12 @@ def _action_layer(gold: Story) -> Iterator[Gap]:
 
 
 def _text_span(gold: Story) -> Iterator[Gap]:
+    """Yield the events of a gold annotation without a text span, which no score judges."""
     return ({"event": event.label, "field": "text_span"} for event in gold.events if event.span is None)
 
 
 def _of_events(find: Callable[[Story], Iterable[Gap]]) -> Callable[[Story], Iterable[Gap]]:
-    """Also report a story without events as a gap."""
+    """A finder of gaps that also reports a gold annotation without events."""
     return lambda gold: find(gold) if gold.events else [{"field": _EVENTS}]
 
 
@@ -259,11 +268,12 @@ _FINDERS: dict[str, Callable[[Story], Iterable[Gap]]] = {
 
 
 def _of_relationship(event: Event, each: Relationship, field: str) -> Gap:
+    """The report's entry for a field that an annotated relationship leaves out."""
     return {"event": event.label, "agent": each.agent, "target": each.target, "field": field}
 
 
 def _described(gaps: Iterable[Gap]) -> str:
-    """Describe gaps field by field, each with the first of the events or characters that lack it."""
+    """Describe the gaps of a gold annotation by field, each with the first events or characters that lack it."""
     places: dict[str, dict[str, None]] = {}
     for gap in gaps:
         kind = "event" if "event" in gap else "character"
@@ -462,7 +472,7 @@ _OPTIONS = frozenset(option.name for option in fields(Matching))
 
 
 def read_gold(case: Case) -> Story:
-    """Return the ground truth of a case.
+    """Read the gold annotation of a story case.
 
     Raises:
         EvaluatorError: It is not a JSON v3 document.
@@ -474,22 +484,24 @@ def read_gold(case: Case) -> Story:
 
 
 def parsed_prediction(value: Any) -> tuple[Mapping[str, Any], str | None]:
-    """Return the document of a prediction, or else an empty one with the fault."""
+    """The predicted story annotation, or an empty one with the fault."""
     document = parse_document(value)
     return ({}, _wrong(value)) if document is None else (document, None)
 
 
 def _given_text(case: Case) -> str:
+    """The story's text if it is the input of the case; empty if the input is anything else."""
     return case.input if isinstance(case.input, str) and not is_blank(case.input) else ""
 
 
 def _wrong(value: object) -> str:
+    """The message for a story annotation that is no JSON document."""
     malformed = json_fault(value) if isinstance(value, str) else None
     return f"found {malformed or describe_found(value)}, {_EXPECTED}"
 
 
 def _read_prediction(data: Mapping[str, Any]) -> Story:
-    """Read a prediction; an object without any part of a document is malformed."""
+    """Read a predicted story annotation; an object without any part of one is malformed."""
     story = read_story(data)
     story = structs.replace(story, faults=(*story.faults, *story.misnamed))
     if not data or story.faults or any(part in data for part in PARTS):
@@ -500,12 +512,12 @@ def _read_prediction(data: Mapping[str, Any]) -> Story:
 
 
 def rates(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> tuple[FloatArray, ...]:
-    """Return precision, recall and F1 of summed counts."""
+    """Precision, recall and F1 of a story component's summed counts."""
     return precision(hits, predicted, gold), ratio(hits, gold), ratio(2 * hits, predicted + gold)
 
 
 def mean_of_present(columns: Mapping[str, FloatArray], weights: Mapping[str, float] | None = None) -> FloatArray:
-    """Return the weighted mean over columns, row by row, ignoring NaN; NaN where no weight is left."""
+    """The weighted mean of component scores, row by row, ignoring NaN; NaN if no weight remains."""
     import numpy as np
 
     values = np.array(list(columns.values()))

@@ -94,7 +94,7 @@ class Relationships(NarrativeEvaluator):
 
 
 class _Tally:
-    """Counts relationships event by event."""
+    """The counts of a story's relationships, event by event."""
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(("gold", "predicted", "paired", "labelled"), 0)
@@ -176,11 +176,12 @@ class _Tally:
 
 
 def is_labelled_right(right: Relationship, answer: Relationship) -> bool:
-    """Whether a predicted relationship has every level that gold gives."""
+    """Whether a predicted relationship has every level that the gold annotation gives."""
     return all(getattr(right, level) in ("", getattr(answer, level)) for level in _LEVELS)
 
 
 def _relationship_detail(event: Event, each: Relationship) -> dict[str, Any]:
+    """A relationship of an annotated event, for the details of a story's case."""
     return {
         "event": event.label,
         "agent": each.agent,
@@ -266,15 +267,17 @@ class ActionLayer(NarrativeEvaluator):
 
 
 def is_action_right(event: Event, partner: Event) -> bool:
-    """Whether a predicted event has every field of the action that gold gives."""
+    """Whether a predicted event has every action field that the gold annotation gives."""
     return all(_is_right(event, partner, field) for field in event.action)
 
 
 def _is_right(event: Event, partner: Event | None, field: str) -> bool:
+    """Whether the paired predicted event has the gold value of an action field."""
     return partner is not None and partner.action.get(field) == event.action[field]
 
 
 def _wrong_fields(event: Event, partner: Event | None) -> list[dict[str, Any]]:
+    """The action fields in which a predicted event differs from its gold event, for a case's details."""
     if partner is None:
         return []
     return [
@@ -290,13 +293,13 @@ _EXTRA = "extra_events"
 
 
 def describe_events(signature: str) -> list[Metric]:
-    """Return the metrics of events."""
+    """The metrics of a story's events."""
     shares = [Metric(name, signature=signature) for name in (*_RATES, _JUDGED)]
     return [*shares, Metric(_EXTRA, higher_is_better=False, high=None, signature=signature)]
 
 
 def observe_events(stories: Alignment) -> Observation:
-    """Count the events of two stories; undefined if the ground truth has none."""
+    """Count the events of two story annotations; undefined if the gold one has none."""
     together = list(zip(stories.events, stories.relationships, stories.feelings, strict=True))
     correct = sum(_is_correct(*parts) for parts in together)
     judged = [parts for parts in together if parts[0][0].action or parts[1]]
@@ -323,7 +326,7 @@ def observe_events(stories: Alignment) -> Observation:
 
 
 def summarize_events(sums: Sums) -> Mapping[str, FloatArray]:
-    """Return the metrics of the events of all stories pooled."""
+    """The metrics of the events of all stories pooled."""
     import numpy as np
 
     gold, matched, predicted = sums["events"], sums["events.matched"], sums["events.predicted"]
@@ -336,6 +339,7 @@ def summarize_events(sums: Sums) -> Mapping[str, FloatArray]:
 def _is_correct(
     pair: EventPair, relationships: Sequence[RelationshipPair], feelings: Sequence[RelationshipPair]
 ) -> bool:
+    """Whether a gold event is predicted with the right action, relationships and sentiments."""
     event, partner = pair
     return (
         partner is not None
@@ -346,6 +350,7 @@ def _is_correct(
 
 
 def _feels_the_same(right: Relationship, answer: Relationship) -> bool:
+    """Whether a predicted relationship has the gold sentiments; any do if the gold annotation has none."""
     return not right.sentiments or right.sentiments == answer.sentiments
 
 

@@ -115,6 +115,7 @@ class OwnComponents:
 
 
 def _evaluator(option: str | Evaluator, name: str) -> Evaluator:
+    """The evaluator of a component of ``narrative``: given, by registered name, or by ``module:Class``."""
     if isinstance(option, Evaluator):
         return option
     if ":" not in option:
@@ -399,15 +400,17 @@ class Narrative(NarrativeEvaluator):
 
 
 def _score_name(component: str) -> str:
+    """The metric with the score of a component of ``narrative``."""
     return f"narrative_{component}"
 
 
 def _count_name(component: str, name: str) -> str:
+    """The key of a component's count among the counts of ``narrative``, where components must not collide."""
     return f"{component}:{name}"
 
 
 def _sums_of(component: str, sums: Sums) -> Sums:
-    """Return the sums of a component under their own names."""
+    """The sums of a component of ``narrative`` under the component's own names."""
     start = _count_name(component, "")
     columns = {name.removeprefix(start): column for name, column in sums.items() if name.startswith(start)}
     return Sums(columns, sums.length)

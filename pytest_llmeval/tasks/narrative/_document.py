@@ -39,6 +39,7 @@ def handle_missing_ground_truth(prediction_value: Any, ground_truth_value: Any, 
 
 
 def _is_empty(value: Any) -> bool:
+    """Whether a value of a story annotation is absent, or an empty text, list or object."""
     return value is None or (isinstance(value, (str, list, dict)) and not value)
 
 
@@ -105,7 +106,7 @@ def split_names(text: str) -> list[str]:
 
 
 def nearest(key: str, others: Iterable[str], least: float) -> str | None:
-    """Return the first of the keys most like `key`; ``None`` if none is at least so like it.
+    """The first of the character names most like `key`; ``None`` if none is similar enough.
 
     Likeness is that of rapidfuzz's ``fuzz.ratio``: twice the longest common subsequence over both lengths.
 
@@ -121,7 +122,7 @@ def nearest(key: str, others: Iterable[str], least: float) -> str | None:
 
 
 class Resolver:
-    """Resolves names to characters. Unknown names resolve to themselves."""
+    """A resolver of names in a story annotation to characters; unknown names resolve to themselves."""
 
     def __init__(self, fuzzy: float | None = None) -> None:
         self._fuzzy = fuzzy
@@ -158,7 +159,7 @@ Scalar: TypeAlias = tuple[str, Any]
 
 
 class Character(Struct, frozen=True):
-    """Somebody with a name.
+    """A character in a story annotation.
 
     Attributes:
         name: As given, trimmed.
@@ -179,7 +180,7 @@ class Character(Struct, frozen=True):
 
 
 class Relationship(Struct, frozen=True):
-    """The relationship of an agent to a target; absent parts are empty."""
+    """An annotated relationship of an agent to a target; absent parts are empty."""
 
     agent: str
     target: str
@@ -194,7 +195,7 @@ class Relationship(Struct, frozen=True):
 
 
 class Event(Struct, frozen=True):
-    """Something that happens.
+    """An event in a story annotation.
 
     Attributes:
         label: Its name for people: its id, or its place in the list.
@@ -216,7 +217,7 @@ class Event(Struct, frozen=True):
 
 
 class Story(Struct, frozen=True):
-    """A document.
+    """A story annotation that was read: characters, events and faults.
 
     Attributes:
         characters: Those with a name.
@@ -234,7 +235,7 @@ class Story(Struct, frozen=True):
 
 
 def format_faults(data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the signs that an object is not in version 3: key and ``found ..., expected ...``.
+    """The signs that a story annotation is not in version 3: key and ``found ..., expected ...``.
 
     >>> format_faults({"version": "3.0", "events": []})
     [('events', "found the key 'events', expected 'narrative_events' (JSON v3)")]
@@ -250,6 +251,7 @@ def format_faults(data: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _is_like(key: str, part: str) -> bool:
+    """Whether an unknown key of a story annotation looks like a misspelling of a known part."""
     from difflib import SequenceMatcher
 
     name = key.casefold().replace("-", "_").replace(" ", "_")
@@ -257,14 +259,14 @@ def _is_like(key: str, part: str) -> bool:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a value is null, blank text, an empty list or an empty object."""
+    """Whether a value of a story annotation is null, blank text, an empty list or an empty object."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, (list, tuple, Mapping)) and not value)
 
 
 def json_fault(text: str) -> str | None:
-    """The reason why a text has no document; ``None`` for a text without JSON."""
+    """The reason why a predicted story annotation has no JSON document; ``None`` for a text without JSON."""
     _, fault = spoken_answer(text)
     if fault:
         return f"a text without a document ({fault})"
@@ -290,14 +292,14 @@ def parse_document(value: Any) -> Mapping[str, Any] | None:
 
 
 def _rank(value: Any) -> int:
-    """Return 2 for a document, 1 for any other object, 0 for other data."""
+    """The likelihood that data in a reply is the annotation: 2 for a document, 1 for any other object, 0 for others."""
     if not isinstance(value, Mapping):
         return 0
     return 2 if any(part in value for part in PARTS) else 1
 
 
 def read_story(data: Mapping[str, Any]) -> Story:
-    """Read a document."""
+    """Read a story annotation in JSON v3."""
     reader = _Reader()
     story = reader.story(data)
     wrong = [f"{key}: {message}" for key, message in format_faults(data)]
@@ -310,14 +312,14 @@ def read_story(data: Mapping[str, Any]) -> Story:
 
 
 def value_faults(data: Mapping[str, Any]) -> list[ValueFault]:
-    """Return path, value and expectation of every value of a wrong form, also of those that no metric reads."""
+    """Path, value and expectation of each malformed value in a story annotation, even if no metric reads it."""
     reader = _Reader(reads_all=True)
     reader.story(data)
     return reader.faults
 
 
 def misnamed_keys(data: Mapping[str, Any]) -> list[tuple[Steps, str]]:
-    """Return path and message of each key that is not read and looks like one that is absent."""
+    """Path and message of each unread key of a story annotation that looks like an absent one."""
     reader = _Reader()
     reader.story(data)
     return reader.misnamed
@@ -335,7 +337,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 class _Reader:
-    """Reads values of a document; malformed ones become faults and count as absent."""
+    """A reader of story annotations; malformed values become faults and count as absent."""
 
     def __init__(self, *, reads_all: bool = False) -> None:
         self.reads_all = reads_all

@@ -44,7 +44,7 @@ class _Annotation:
 
 
 def _of_document(changes: Callable[[_Annotation, Neighbours], Iterable[Callable[[], object]]]) -> AnswerChange:
-    """Return a change of a document: one of several possible ones, if any."""
+    """A mutator's change of a predicted story annotation: one of several possible ones, if any."""
 
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = next(
@@ -65,6 +65,7 @@ def _of_document(changes: Callable[[_Annotation, Neighbours], Iterable[Callable[
 
 
 def _character_renamed(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
+    """Yield changes that rename a right character of a story annotation to a name nobody has."""
 
     def rename(name: str) -> None:
         for entry in annotation.data["characters"]:
@@ -76,6 +77,7 @@ def _character_renamed(annotation: _Annotation, _near: Neighbours) -> Iterator[C
 
 
 def _event_dropped(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
+    """Yield changes that remove a right event from a story annotation."""
     events = annotation.data.get("narrative_events")
     for _, _, raw in annotation.events:
         others = [event for event in events or () if event is not raw]
@@ -83,7 +85,7 @@ def _event_dropped(annotation: _Annotation, _near: Neighbours) -> Iterator[Calla
 
 
 def _event_added(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
-    """Add an event that shares nothing with a right one."""
+    """Yield a change that adds an event to a story annotation that shares nothing with a right one."""
     if annotation.events:
         length = len(annotation.stories.text)
         span = {"start": length + 10, "end": length + 20}
@@ -126,11 +128,12 @@ def _sentiment(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[
 
 
 def _set_one(data: _Document, key: str, values: Sequence[str], near: Neighbours) -> None:
-    """Set a key to one of several values."""
+    """Set a key of a story annotation to one of several values, for a mutant."""
     data[key] = near.rng.choice(values)
 
 
 def _sentiments(events: Iterable[Event]) -> set[str]:
+    """The sentiments in the relationships of annotated events."""
     return {
         sentiment for event in events for relationship in event.relationships for sentiment in relationship.sentiments
     }
@@ -146,14 +149,14 @@ def _action(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], 
 
 
 def _label(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
-    """Name a label that no taxonomy has, in the place of a right one."""
+    """Yield changes that replace a right label of a story annotation by one that no taxonomy has."""
     for right, event, raw in annotation.events:
         if "category" in right.action and event.action.get("category") == right.action["category"]:
             yield partial(raw["action_layer"].update, category=_NO_LABEL)
 
 
 def _span(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
-    """Move the span of a right event to where no right event is."""
+    """Yield changes that move the span of a right event to where no right event is."""
     start = 10 + max(
         (gold_event.span[1] for gold_event in annotation.gold.events if gold_event.span is not None), default=0
     )
@@ -163,6 +166,7 @@ def _span(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], o
 
 
 def _mutator(name: str, why: str, advice: str, change: Any, *components: str) -> Mutator:
+    """A mutator of story annotations, for ``narrative`` and the evaluators of the named components."""
     names = ("narrative", *(f"narrative.{component}" for component in components))
     return Mutator(name, why, _of_document(change), advice, names)
 
@@ -174,6 +178,7 @@ def _other_story(case: Case, near: Neighbours) -> Any:
 
 
 def _names(document: Any) -> set[str]:
+    """The normalized names of the characters in a story annotation."""
     data = parse_document(document) or {}
     listed = data.get("characters")
     named = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []

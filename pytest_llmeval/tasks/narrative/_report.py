@@ -49,14 +49,14 @@ def aggregate_results(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _row(result: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """Return the scores of one story on one level."""
+    """The scores of one story on one level of the narrative results."""
     events = (result.get("summary") or {}).get("event_accuracy")
     scores = {"file": result.get("file", f"#{number}"), "overall_score": result.get("overall_score")}
     return scores | dict(result.get("component_scores") or {}) | {"event_accuracy": events}
 
 
 def _gaps(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return for each part how many stories lack values of the ground truth, and how many values they lack."""
+    """The number of stories that lack gold values, and of the values that they lack, for each part."""
     gaps: dict[str, dict[str, int]] = {}
     for result in results:
         for part, details in (result.get("detailed_results") or {}).items():
@@ -68,7 +68,7 @@ def _gaps(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
 
 
 def _combined(values: Sequence[Any], combine: Callable[[Sequence[Any]], Any]) -> Any:
-    """Combine numbers, or mappings key by key; other values are left out."""
+    """Combine the results of several stories: numbers, or tables key by key; other values are left out."""
     mappings = [value for value in values if isinstance(value, Mapping)]
     if not mappings:
         return combine([value for value in values if _is_number(value)])
@@ -83,21 +83,24 @@ _COUNT: Final = object()
 
 
 def _mean_or_sum(values: Sequence[int | float]) -> int | float | None:
-    """Return the sum of whole numbers, which are counts, and the mean of others, which are scores."""
+    """The sum of the stories' counts (whole numbers), or the mean of their scores."""
     if not values:
         return None
     return sum(values) if all(isinstance(value, int) for value in values) else math.fsum(values) / len(values)
 
 
 def _scored(values: Sequence[int | float]) -> Any:
+    """The number of stories with a value, or the mark of a count if the values are whole numbers."""
     return _COUNT if values and all(isinstance(value, int) for value in values) else len(values)
 
 
 def _is_number(value: Any) -> bool:
+    """Whether a value of a story's results is a number that can be averaged."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def _is_combined(value: Any) -> bool:
+    """Whether a value of a story's results is combined over stories: a number, a table of values or an absent score."""
     return value is None or _is_number(value) or isinstance(value, Mapping)
 
 
@@ -135,20 +138,23 @@ def generate_report(
 
 
 def _plain(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Return results with ``None`` for the NaN that the original's class has in place of an absent overall score."""
+    """Narrative results with ``None`` for the NaN that the original class has in place of an absent overall score."""
     rows = {"files": [_absent(row) for row in results["files"]]} if "files" in results else {}
     return _absent(results) | rows
 
 
 def _absent(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Story scores with ``None`` in place of NaN, which JSON does not have."""
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in scores.items()}
 
 
 def _json(results: Mapping[str, Any]) -> str:
+    """The narrative report as JSON text."""
     return json.dumps(results, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 def _markdown(results: Mapping[str, Any]) -> str:
+    """The narrative report as Markdown: overall score, components, gaps and invalid labels."""
     lines = ["# Narrative evaluation", ""]
     if results.get("n_evaluations") == 0:
         return "\n".join([*lines, "No story was evaluated.", ""])
@@ -178,12 +184,14 @@ def _markdown(results: Mapping[str, Any]) -> str:
 
 
 def _summary(results: Mapping[str, Any], scored: Mapping[str, Any]) -> list[str]:
+    """The table of counts and label validity in the Markdown report of stories."""
     keys = ("summary", "taxonomy_validity")
     values = _flat(results, (*keys, "n_evaluations", "n_malformed"))
     return _table("", "", values, _flat(scored, keys) if scored else None)
 
 
 def _flat(results: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """The values under some keys of a narrative report in one table, with nested tables merged."""
     values: dict[str, Any] = {}
     for key in keys:
         value = results.get(key)
@@ -192,22 +200,25 @@ def _flat(results: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
 
 
 def _table(left: str, right: str, values: Mapping[str, Any], scored: Mapping[str, Any] | None = None) -> list[str]:
-    """Write names and values; `scored`, if given, has the number of stories on which a mean rests."""
+    """A Markdown table of the narrative report; `scored` has the number of stories behind each mean."""
     if scored is None:
         return _rows((left, right), values.items())
     return _rows((left, right, "stories"), [(key, value, _stories(scored.get(key))) for key, value in values.items()])
 
 
 def _stories(scored: Any) -> Any:
+    """The number of stories behind a value of the narrative report; empty for a count."""
     return scored if isinstance(scored, int) else ""
 
 
 def _rows(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """The lines of a Markdown table in the narrative report."""
     lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     return [f"| {' | '.join(map(_text, header))} |", "|" + "---|" * len(header), *lines, ""]
 
 
 def _cell(value: Any) -> str:
+    """A value of the narrative report as a cell of a Markdown table."""
     match value:
         case bool():
             return "yes" if value else "no"
@@ -224,12 +235,12 @@ def _cell(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """Escape a text for Markdown: no markup, no HTML, no line break."""
+    """Text of the narrative report escaped for Markdown: no markup, no HTML, no line break."""
     return _SPECIAL.sub(r"\\\1", " ".join(str(value).split()))
 
 
 def _csv(results: Mapping[str, Any]) -> str:
-    """Return a row for each story: those of `aggregate_results`, or the one of `Narrative.evaluate`."""
+    """The narrative report as CSV, with a row for each story."""
     rows = results["files"] if "files" in results else [_row({"file": ""} | dict(results), 1)]
     header = list(dict.fromkeys(key for row in rows for key in row)) or ["file", "overall_score"]
     return "".join(csv_lines([header, *([row.get(name) for name in header] for row in rows)]))

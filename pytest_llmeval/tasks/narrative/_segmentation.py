@@ -140,7 +140,7 @@ _Path: TypeAlias = "tuple[int, tuple[int, int] | None, _Path | None]"
 
 
 def _near_pairs(reference: Sequence[int], hypothesis: Sequence[int], tolerance: int) -> list[tuple[int, int]]:
-    """Pair boundaries of two sorted lists that have none in common.
+    """Pair near misses among the segment boundaries of two sorted lists that have none in common.
 
     Uncrossing two pairs on a line makes neither the larger of their distances nor the sum larger, so that some best
     pairing keeps the order of both lists. `best` is a row of the usual table of prefixes: what the references
@@ -164,6 +164,7 @@ def _near_pairs(reference: Sequence[int], hypothesis: Sequence[int], tolerance: 
 
 
 def _pairs_of(path: _Path) -> list[tuple[int, int]]:
+    """The matched boundaries along a path of the alignment of two text segmentations."""
     pairs = []
     step: _Path | None = path
     while step is not None and step[1] is not None:
@@ -225,6 +226,7 @@ def window_diff(n_sentences: int, reference: Iterable[int], hypothesis: Iterable
 def _disagreements(
     n_sentences: int, reference: Iterable[int], hypothesis: Iterable[int], differ: Callable[[int, int], bool]
 ) -> WindowErrors:
+    """Count the windows of a text in which two segmentations differ, as Pk and WindowDiff do."""
     right, other = (
         [boundary for boundary in sorted(set(side)) if 0 <= boundary < n_sentences - 1]
         for side in (reference, hypothesis)
@@ -243,6 +245,7 @@ def _disagreements(
 
 
 def _count(boundaries: Sequence[int], low: int, high: int) -> int:
+    """The number of segment boundaries from a lower sentence index up to an upper one."""
     return bisect_left(boundaries, high) - bisect_left(boundaries, low)
 
 
@@ -378,7 +381,7 @@ def summarize_boundaries(sums: Sums) -> dict[str, FloatArray]:
 
 @dataclass(frozen=True, slots=True)
 class _Gold:
-    """The right boundaries of a case.
+    """The right segment boundaries of a case.
 
     Attributes:
         absent: Whether there are none to compare with, which is not the same as an empty list.
@@ -406,23 +409,24 @@ class _Gold:
 
 
 def _sentence_count(value: Any) -> int | None:
+    """The number of sentences of a segmented text, or of a list of sentences."""
     if isinstance(value, str):
         return len(end_mark_spans(value))
     return len(value) if isinstance(value, (list, tuple)) else None
 
 
 def _listed(value: Any) -> Any:
-    """Return the boundaries of an object that has some, else the value itself."""
+    """The segment boundaries of an object that has some, else the value itself."""
     return value["boundaries"] if isinstance(value, Mapping) and "boundaries" in value else value
 
 
 def _read_prediction(prediction: Any) -> tuple[list[int], str | None]:
-    """Return the whole numbers of a prediction; with what is malformed about it."""
+    """The predicted segment boundaries, and the fault of a malformed prediction."""
     return _read(_listed(prediction))
 
 
 def _read(values: Any) -> tuple[list[int], str | None]:
-    """Return the whole numbers of a list; with what is wrong if it is no list, or holds anything else."""
+    """The whole numbers in a list of segment boundaries, and the fault of a list with anything else."""
     if not isinstance(values, (list, tuple)):
         return [], f"found {describe_found(values)}, {_FORM}"
     numbers = [_whole(value) for value in values]
@@ -437,7 +441,7 @@ def _read(values: Any) -> tuple[list[int], str | None]:
 
 
 def _whole(value: Any) -> int | None:
-    """Return a whole number as an integer (JSON does not distinguish 3 from 3.0); ``None`` for anything else."""
+    """A segment boundary as an integer (JSON does not distinguish 3 from 3.0); ``None`` for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float):
@@ -449,7 +453,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _outside(boundaries: Iterable[int], n_sentences: int | None) -> list[int]:
-    """Return the boundaries that lie after no sentence."""
+    """The predicted segment boundaries that lie after no sentence of the text."""
     return sorted(
         boundary
         for boundary in set(boundaries)
@@ -458,7 +462,7 @@ def _outside(boundaries: Iterable[int], n_sentences: int | None) -> list[int]:
 
 
 def _details(match: BoundaryMatch, gold: _Gold, predicted: Sequence[int]) -> dict[str, Any]:
-    """Return the details for people, without empty ones."""
+    """The details of a segmentation case for the report, without empty ones."""
     details = {
         "n_sentences": gold.n_sentences,
         "missing_boundaries": list(match.deleted),

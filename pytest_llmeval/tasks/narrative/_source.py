@@ -23,7 +23,7 @@ _NAMED = {"characters": ("character", "name"), "narrative_events": ("event", "id
 
 
 def annotation_problems(document: Document) -> list[Fault]:
-    """Return the faults of a document of ground truth; one inside an event or character names it."""
+    """The faults of a gold story annotation; one inside an event or character names it."""
     data = document.data
     if isinstance(data, Mapping) and (wrong := format_faults(data)):
         return [document.fault((key,), message) for key, message in wrong]
@@ -100,7 +100,7 @@ class JsonV3Source(Source):
 
 
 def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, faults: list[Fault]) -> Iterator[Path]:
-    """Yield the files that an option names; an entry that names none is a fault."""
+    """Yield the annotation files that an option of the source names; an entry that matches none is a fault."""
     if entries is None:
         return
     for entry in (entries,) if isinstance(entries, str) else entries:
@@ -122,7 +122,7 @@ def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, fau
 
 
 def _by_name(files: Iterable[Path], suffixes: tuple[str, ...], line: int, faults: list[Fault]) -> dict[str, Path]:
-    """Return the files by the name of their story; two files of one name are a fault in `line` of the second."""
+    """The annotation files by their story's name; a second file of a name is a fault in its `line`."""
     named: dict[str, Path] = {}
     for path in files:
         stem = path.name.removesuffix(_SUFFIX)
@@ -136,12 +136,13 @@ def _by_name(files: Iterable[Path], suffixes: tuple[str, ...], line: int, faults
 
 
 def _without_gold(path: Path, name: str, gold: Iterable[str]) -> Fault:
+    """The fault of a story's prediction file that no ground truth has the name of."""
     message = f"found a prediction for {name!r}, expected ground truth with this name{suggest(name, gold)}"
     return Fault(shown_path(path), 0, 0, "", message)
 
 
 def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault]) -> Case | None:
-    """Return the case of a file of ground truth; ``None`` if it has faults."""
+    """The case of a gold story annotation; ``None`` if its file has faults."""
     display_path = shown_path(path)
     wrong = id_fault(name)
     own_faults = [Fault(display_path, 1, 1, "", wrong)] if wrong is not None else []
@@ -180,18 +181,20 @@ def _more_labels(document: Document, labels: Mapping[str, str], faults: list[Fau
 
 
 def _story(data: Mapping[str, Any]) -> str | None:
+    """The text of a story in its annotation, if any."""
     text = (data.get("source_info") or {}).get("text_content")
     return text if isinstance(text, str) and text.strip() else None
 
 
 def _labels(data: Mapping[str, Any]) -> dict[str, str]:
+    """The case label ``language`` from a story annotation's metadata, if any."""
     languages = ((data.get(part) or {}).get("language") for part in ("source_info", "metadata"))
     names = [language.strip() for language in languages if isinstance(language, str) and language.strip()]
     return {"language": names[0]} if names else {}
 
 
 def _answered(case: Case, path: Path | None, faults: list[Fault]) -> Case:
-    """Return the case with its prediction; text that is not JSON is kept for the evaluators to report."""
+    """The story case with its predicted annotation; text that is not JSON is kept for evaluators to report."""
     if path is None:
         return case
     display_path = shown_path(path)

@@ -134,24 +134,24 @@ class TextSpan(NarrativeEvaluator):
 
 
 def _document(value: Any) -> Any:
-    """Return a list of spans as a document; anything else as it is."""
+    """A list of predicted spans as a story annotation; anything else unchanged."""
     return {"narrative_events": [{"text_span": _ends(span)} for span in value]} if isinstance(value, list) else value
 
 
 def _ends(span: Any) -> Any:
-    """Return a pair of start and end as an object; anything else as it is."""
+    """A span's pair of start and end as an object of a story annotation; anything else unchanged."""
     return {"start": span[0], "end": span[1]} if isinstance(span, (list, tuple)) and len(span) == 2 else span  # noqa: PLR2004 (start and end)
 
 
 def _judged(stories: Alignment) -> tuple[list[Event], list[str]]:
-    """Return the predicted events whose spans are judged, and the gold events without a span that others belong to."""
+    """The predicted events whose spans are scored, and the gold events without a span that others match."""
     unjudged = {id(partner): event for event, partner in stories.events if partner and partner.span and not event.span}
     judged = [event for event in stories.predicted.events if event.span and id(event) not in unjudged]
     return judged, [event.label for event in unjudged.values()]
 
 
 def assign_spans(gold: Sequence[Span], predicted: Sequence[Span]) -> list[float]:
-    """Return for each gold span its overlap with the predicted span that `pair_spans` gives it.
+    """The overlap of each gold event span with the predicted span that `pair_spans` gives it.
 
     Returns:
         One number in [0, 1] for each gold span, in order; 0.0 where none is assigned.
@@ -163,7 +163,7 @@ def assign_spans(gold: Sequence[Span], predicted: Sequence[Span]) -> list[float]
 
 
 def span_faults(spans: Sequence[Span], length: int) -> dict[str, list[int]]:
-    """Say which spans are not a proper, separate part of a text.
+    """The event spans that are not a proper, separate part of the story's text, by kind of fault.
 
     Args:
         spans: Spans in any order.
@@ -186,6 +186,7 @@ def span_faults(spans: Sequence[Span], length: int) -> dict[str, list[int]]:
 
 
 def _overlapping(spans: Sequence[Span]) -> list[int]:
+    """The indices of event spans that begin before an earlier span of the story has ended."""
     indices: list[int] = []
     reached: int | None = None
     for start, end, index in sorted((start, end, index) for index, (start, end) in enumerate(spans) if start < end):
@@ -196,10 +197,12 @@ def _overlapping(spans: Sequence[Span]) -> list[int]:
 
 
 def _spans(events: Sequence[Event]) -> list[Span]:
+    """The text spans of a story's annotated events."""
     return [event.span for event in events if event.span]
 
 
 def _boundaries(spans: Sequence[Span], sentences: Sequence[Span]) -> list[int]:
+    """The sentence boundaries that a story's event spans draw: before the last sentence of each."""
     boundaries = set()
     for start, end in spans:
         last = sentence_index(end, sentences)
@@ -209,7 +212,7 @@ def _boundaries(spans: Sequence[Span], sentences: Sequence[Span]) -> list[int]:
 
 
 def _faults(gold: Sequence[Event], predicted: Sequence[Event], length: int) -> dict[str, Any]:
-    """Return the events whose spans are odd: outside the text, empty, reversed, overlapping."""
+    """The events with odd spans: outside the story's text, empty, reversed or overlapping."""
     sides = {"ground_truth": gold, "prediction": predicted}
     faults = {
         side: {kind: [events[index].label for index in indices] for kind, indices in kinds.items()}
@@ -220,7 +223,7 @@ def _faults(gold: Sequence[Event], predicted: Sequence[Event], length: int) -> d
 
 
 def _drifts(stories: Alignment) -> dict[str, Any]:
-    """Return the spans whose text differs from the story's text there; those of the prediction are explained."""
+    """The spans whose quoted text differs from the story's text there; predicted ones are explained."""
     sides = {"ground_truth": stories.gold, "prediction": stories.predicted}
     by_side = {side: drifts for side, story in sides.items() if (drifts := drifted_spans(story, stories.text))}
     if not by_side:
@@ -236,7 +239,7 @@ def _details(
     right: Sequence[int],
     excluded: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the overlap of each gold event, the boundaries of both sides, and the events that are not judged."""
+    """The details of a text span case: overlap of each gold event, boundaries of both sides, excluded events."""
     pairs = zip(gold, overlaps, strict=True)
     return {
         "overlap_scores": sorted(overlaps, reverse=True),
@@ -308,7 +311,7 @@ class Sentiment(NarrativeEvaluator):
 
 
 class _Tally:
-    """Counts sentiments, one gold relationship after the other."""
+    """The counts of a story's sentiments, one gold relationship after the other."""
 
     def __init__(self, polarity: Callable[[str], str | None]) -> None:
         self._polarity = polarity

@@ -96,6 +96,7 @@ class CompositeEvaluator(Narrative):
 
 
 def _printable(results: dict[str, Any]) -> dict[str, Any]:
+    """The results of the original narrative package, with NaN where there is no overall score."""
     return results if results["overall_score"] is not None else results | {"overall_score": math.nan}
 
 

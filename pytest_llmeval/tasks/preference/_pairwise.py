@@ -68,7 +68,7 @@ _SAYS = says("better", "(?:first|second|tie)(?![a-z0-9_])")
 
 @lru_cache(maxsize=64)
 def pairwise_mode(criteria: str | None = None) -> Mode:
-    """Return the mode whose score is 1 where the first answer is better, 0 where the second is, and 0.5 for a tie.
+    """The judge mode whose score is 1 if the first answer is better, 0 if the second is, 0.5 for a tie.
 
     Args:
         criteria: What makes an answer better; inserted into the instructions unchanged. The version of the mode then
@@ -93,7 +93,7 @@ def pairwise_mode(criteria: str | None = None) -> Mode:
 
 
 def read_better(reply: str) -> Verdict:
-    """Read a JSON object whose ``better`` is ``first``, ``second`` or ``tie``.
+    """Read a pairwise judge's reply, whose ``better`` is ``first``, ``second`` or ``tie``.
 
     Raises:
         JudgeError: No JSON object ends the reply, it says something else, or the text before it contradicts it.
@@ -106,6 +106,7 @@ def read_better(reply: str) -> Verdict:
 
 
 def _statement(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The choice in a pairwise judge's reply, which the prose around it must not contradict."""
     return {"better": data["better"]} if "better" in data else {}
 
 
@@ -119,7 +120,7 @@ _LONGEST_REASONING = 1000
 
 
 class _Pair(NamedTuple):
-    """The answer and one other.
+    """The answer and one opponent's answer, with the judge's questions in both orders.
 
     Attributes:
         name: Of the opponent.
@@ -133,7 +134,7 @@ class _Pair(NamedTuple):
 
 
 class _ComparedPair(NamedTuple):
-    """The outcome of a pair in each order, with the reasons; or the error."""
+    """A pairwise judge's outcome for a pair in each order, with the reasons; or the error."""
 
     pair: _Pair
     orders: Sequence[PairOutcome] = ()
@@ -366,7 +367,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
 
 
 def _compared(pair: _Pair, verdicts: Sequence[Verdict | JudgeError]) -> _ComparedPair:
-    """Return the outcome of a pair."""
+    """The outcome of a pair of answers from the judge's verdicts in both orders."""
     judged = [verdict for verdict in verdicts if not isinstance(verdict, JudgeError)]
     if len(judged) < len(verdicts):
         return _ComparedPair(pair, error=next(verdict for verdict in verdicts if isinstance(verdict, JudgeError)))
@@ -375,10 +376,12 @@ def _compared(pair: _Pair, verdicts: Sequence[Verdict | JudgeError]) -> _Compare
 
 
 def _outcome(score: float) -> PairOutcome:
+    """The outcome that a pairwise verdict's score means for the answer: win, loss or tie."""
     return "win" if score == 1 else "loss" if score == 0 else "tie"
 
 
 def _details(compared: _ComparedPair) -> dict[str, Any]:
+    """One opponent's outcome, orders and judge reasons, for the details of a pairwise case."""
     if compared.pair.missing:
         return {"missing": compared.pair.missing}
     if compared.error is not None:
@@ -390,6 +393,7 @@ def _details(compared: _ComparedPair) -> dict[str, Any]:
 
 
 def _lines(name: str, details: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the report's lines on a lost comparison, or on one that the order of answers decided."""
     orders, reasons = details.get("orders", ()), details.get("reasoning", ())
     if len(set(orders)) > 1:
         yield f"{name}: {orders[0]} when it stands first, {orders[1]} when it stands second, so a tie"
@@ -466,15 +470,17 @@ def strengths_of(
 
 
 def _rounded(value: float) -> float:
+    """A rating of systems, rounded for the report, without negative zero."""
     return round(float(value), _DIGITS) + 0.0
 
 
 def _has(case: PairCounts, first: str, second: str) -> bool:
+    """Whether a case compared two systems, in either order."""
     return (first, second) in case or (second, first) in case
 
 
 def _counts(case: PairCounts, first: str, second: str) -> tuple[float, float, float]:
-    """Return wins, ties and losses of the first: each pair counts once, in either order."""
+    """A system's wins, ties and losses against another; each pair counts once, in either order."""
     if (first, second) in case:
         return case[first, second]
     wins, ties, losses = case.get((second, first), (0.0, 0.0, 0.0))
@@ -482,6 +488,7 @@ def _counts(case: PairCounts, first: str, second: str) -> tuple[float, float, fl
 
 
 def _connected(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> bool:
+    """Whether comparisons connect all systems, so that they can be ranked on one scale."""
     reached = {names[0]}
     for _ in names:
         reached |= {name for pair in pairs if reached.intersection(pair) for name in pair}
@@ -489,7 +496,7 @@ def _connected(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> bool:
 
 
 def _outcomes(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> FloatArray:
-    """The terms that each outcome adds to the logarithm of its weight: shape ``(pairs, 3, parameters)``."""
+    """The terms of each outcome's log weight in the model of system strengths: ``(pairs, 3, parameters)``."""
     import numpy as np
 
     features = np.zeros((len(pairs), 3, len(names) + 1))
@@ -501,7 +508,7 @@ def _outcomes(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> FloatAr
 
 
 def _fit(totals: FloatArray, features: FloatArray, start: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-    """Maximise the penalised likelihood of each row of totals by damped Newton steps.
+    """Fit system strengths: maximise the penalised likelihood of each row of totals by damped Newton steps.
 
     The damping is that of generalised self-concordant functions (Sun and Tran-Dinh 2019), which never overshoots.
 
@@ -531,12 +538,13 @@ def _fit(totals: FloatArray, features: FloatArray, start: FloatArray | None = No
 
 
 def _centred(parameters: FloatArray) -> FloatArray:
+    """The fitted strengths of systems with mean 0; the last column, the parameter of ties, is left out."""
     centred: FloatArray = parameters[:, :-1] - parameters[:, :-1].mean(axis=1, keepdims=True)
     return centred
 
 
 def _errors(hessian: FloatArray) -> FloatArray:
-    """Return the standard errors of the centred strengths."""
+    """The standard errors of the centred system strengths."""
     import numpy as np
 
     size = len(hessian) - 1

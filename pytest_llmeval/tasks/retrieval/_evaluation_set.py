@@ -27,7 +27,7 @@ _ID_FIELDS = ("id", "doc_id", "docno", "_id")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One case of a corpus.
+    """One legal case of a corpus, from which an evaluation set is drawn.
 
     Attributes:
         line: Its line.
@@ -68,7 +68,7 @@ class Judgement:
 
 
 def _parts(values: Iterable[str]) -> frozenset[str]:
-    """Return values split at separators, so that a list and a text with the same charges are equal."""
+    """A corpus attribute's values split at separators, so that a list and a text of the same charges are equal."""
     return split_values(list(values)) or frozenset()
 
 
@@ -98,6 +98,7 @@ def read_judgement(line: int, row: Any) -> Judgement | str:
 
 
 def _values(value: Any) -> tuple[str, ...]:
+    """The texts of a set-valued attribute (such as a case's articles) in a corpus row, without blank ones."""
     return tuple(text for text in listed_values(value) or () if text.strip())
 
 
@@ -114,12 +115,13 @@ Corpus: TypeAlias = Callable[[], Iterable[tuple[int, Any]]]
 
 
 def _option(default: Any, metavar: str, description: str) -> Any:
+    """A field of the options of ``llmeval retrieval build-set`` with its command-line help."""
     return field(default=default, metadata={"metavar": metavar, "help": description})
 
 
 @dataclass(frozen=True, slots=True)
 class SetOptions:
-    """Options for building a set.
+    """Options for building an evaluation set.
 
     Attributes:
         queries: Number of queries.
@@ -155,7 +157,7 @@ class SetOptions:
 
 @dataclass(slots=True)
 class BuiltSet:
-    """An evaluation set.
+    """An evaluation set drawn from a corpus, with the counts for its report.
 
     Attributes:
         queries: In the order of the draw, each with its positives, the closest first.
@@ -187,7 +189,7 @@ class BuiltSet:
 
 @dataclass(slots=True)
 class _Candidate:
-    """A drawn case, and by text the closest cases met so far, each with its distance and its line."""
+    """A candidate query of an evaluation set, with the closest cases so far, their distances and lines."""
 
     query: Judgement
     term: Measured
@@ -213,7 +215,7 @@ class _Candidate:
 
 
 def build_set(corpus: Corpus, options: SetOptions) -> BuiltSet:
-    """Draw queries from a corpus and find their positives in it.
+    """Draw an evaluation set's queries from a corpus and find their positives in it.
 
     A positive has the same accusations and the same articles as its query, and a term of imprisonment that is close:
     the same flags, and, unless one is set, months that differ by no more than the tolerance. It is never a case with
@@ -244,6 +246,7 @@ def build_set(corpus: Corpus, options: SetOptions) -> BuiltSet:
 
 
 def _counted(corpus: Corpus, counted: dict[str, int], dropped: Counter[str]) -> Iterator[Judgement]:
+    """Yield the usable judgements of a corpus for an evaluation set, counting rows and dropped ones."""
     for line, row in corpus():
         counted["rows"] += 1
         read = read_judgement(line, row)
@@ -255,13 +258,14 @@ def _counted(corpus: Corpus, counted: dict[str, int], dropped: Counter[str]) -> 
 
 
 def _draw(cases: Iterable[Judgement], options: SetOptions) -> list[Judgement]:
-    """Return cases drawn without replacement, in random order: each gets a random number, and the smallest win."""
+    """Draw candidate queries from a corpus without replacement, in random order, by the smallest random numbers."""
     rng = random.Random(options.seed)  # noqa: S311 (a sample that can be drawn again, no secret)
     numbered = ((rng.random(), case.line, case) for case in cases)
     return [judgement for *_, judgement in heapq.nsmallest(options.candidates, numbered, key=lambda entry: entry[:2])]
 
 
 def _distinct(drawn: Iterable[Judgement], dropped: Counter[str]) -> Iterator[_Candidate]:
+    """Yield candidate queries of an evaluation set, without those that repeat a text or id."""
     seen: dict[str, set[str]] = {"text": set(), "id": set()}
     for judgement in drawn:
         keys = {"text": judgement.fact, "id": judgement.name}
@@ -274,6 +278,7 @@ def _distinct(drawn: Iterable[Judgement], dropped: Counter[str]) -> Iterator[_Ca
 
 
 def _find_positives(corpus: Corpus, by_charge: Mapping[Charge, list[_Candidate]], options: SetOptions) -> None:
+    """Offer each corpus row as a positive to the candidate queries of the same charge with a similar term."""
     rule = replace(TERM, relative=options.relative, absolute=options.absolute)
     for line, row in corpus():
         other = read_judgement(line, row)
@@ -308,7 +313,7 @@ _DESCRIPTION = (
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the action."""
+    """Add the action of ``llmeval retrieval``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     build = actions.add_parser("build-set", help="draw an evaluation set from a corpus", description=_DESCRIPTION)
     build.add_argument(
@@ -324,7 +329,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _build(options: Namespace) -> int | CommandResult:
-
+    """Run ``llmeval retrieval build-set``: draw an evaluation set from a corpus and write it with a report."""
     values = {option.name: getattr(options, option.name) for option in fields(SetOptions)}
     values |= {name: derive(options) for name, derive in _BY_OTHERS.items() if values[name] is None}
     try:
@@ -353,6 +358,7 @@ def _build(options: Namespace) -> int | CommandResult:
 
 
 def _summary(built: BuiltSet, output: Path, report: Path) -> Iterator[str]:
+    """Yield the terminal lines on a drawn evaluation set: queries, positives and dropped rows."""
     positives = sum(len(relevant) for _, relevant in built.queries)
     yield f"{output}: {len(built.queries)} queries with {positives} positives"
     yield f"{built.rows} rows, {built.usable} of them usable; {built.drawn} candidates drawn"

@@ -93,6 +93,7 @@ def ranking_lines(details: Mapping[str, Any], gold: Iterable[str], most: int) ->
 
 
 def _among(results: int) -> str:
+    """The results that were searched for a positive, in a line of the report."""
     return f"the first {counted(results, 'result')}" if results else "the results: there are none"
 
 
@@ -508,7 +509,7 @@ _Results = list[Any]
 
 
 def _listed(prediction: Any) -> _Results | None:
-    """Return the results of a prediction in any form; ``None`` if there are none."""
+    """The search results of a prediction in any form; ``None`` if there are none."""
     results = own_or_answer(prediction, Retrieval.reads.own_keys)
     results = json_in(results) if isinstance(results, str) else results
     results = results.get("results") if isinstance(results, Mapping) else results
@@ -518,7 +519,7 @@ def _listed(prediction: Any) -> _Results | None:
 def _of_results(
     change: Callable[[_Results, Callable[[Any], bool], Neighbours, int], _Results | None],
 ) -> AnswerChange:
-    """Return a change of a list of results, which has at least one of the positives."""
+    """A mutator's change of a ranked list, which has at least one of the positives."""
 
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = near.evaluator("retrieval")
@@ -544,20 +545,23 @@ def _of_results(
 
 
 def _removed(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, _most: int) -> _Results:
+    """Remove all relevant results from a ranked list, for a mutant."""
     return [result for result in results if not is_relevant(result)]
 
 
 def _last(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, _most: int) -> _Results:
+    """Move all relevant results to the end of a ranked list, for a mutant."""
     return sorted(results, key=is_relevant)
 
 
 def _first_removed(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, _most: int) -> _Results:
+    """Remove the first relevant result from a ranked list, for a mutant."""
     place = next(place for place, result in enumerate(results) if is_relevant(result))
     return [*results[:place], *results[place + 1 :]]
 
 
 def _doubled(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, most: int) -> _Results | None:
-    """Repeat the first relevant result in place of the next one, if that is not relevant."""
+    """Repeat the first relevant search result in place of an irrelevant next one, for a mutant."""
     place = next(place for place, result in enumerate(results) if is_relevant(result))
     behind = place + 1
     if behind >= min(len(results), most) or is_relevant(results[behind]):
@@ -566,12 +570,13 @@ def _doubled(results: _Results, is_relevant: Callable[[Any], bool], _near: Neigh
 
 
 def _of_another(_results: _Results, is_relevant: Callable[[Any], bool], near: Neighbours, most: int) -> _Results | None:
-    """Return the results of another query that have none of the positives."""
+    """Take the results of another query without any of the positives, for a mutant."""
     lists = (_listed(other.prediction) for other in near.others)
     return next((list_ for list_ in lists if list_ is not None and not any(map(is_relevant, list_[:most]))), None)
 
 
 def _mutator(name: str, why: str, advice: str, change: Any) -> Mutator:
+    """A mutator of ranked search results, made from a change of the list."""
     return Mutator(name, why, _of_results(change), advice, ("retrieval",))
 
 

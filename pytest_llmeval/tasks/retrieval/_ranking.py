@@ -22,7 +22,7 @@ _STRICT = {"extra": "forbid"}
 
 
 def _value_at(data: Any, path: str) -> Any:
-    """Return the value under a key, or under a path of keys such as ``meta.court``; `MISSING` if there is none."""
+    """The value of a search result or query at a key or dotted path such as ``meta.court``; `MISSING` if none."""
     if not isinstance(data, dict):
         return MISSING
     value = data.get(path, MISSING)
@@ -33,7 +33,7 @@ def _value_at(data: Any, path: str) -> Any:
 
 
 def _value_of(result: Mapping[str, Any], paths: Iterable[str]) -> Any:
-    """Return the value of a field of a result: at the top or under ``meta``, as corpora have it; null if only that."""
+    """The value of a search result's field, at the top or under ``meta``; null only if no place has another."""
     first: Any = MISSING
     for data in (result, result.get("meta")):
         for path in paths:
@@ -46,7 +46,7 @@ def _value_of(result: Mapping[str, Any], paths: Iterable[str]) -> Any:
 
 @dataclass(frozen=True)
 class GoldList:
-    """A result is relevant if it is in the list of positives.
+    """A retrieval task by which a result is relevant if it is in the list of positives.
 
     Attributes:
         rule: Names the rule.
@@ -63,7 +63,7 @@ class GoldList:
 
 
 class Relevance(NamedTuple):
-    """The relevance of a result by a rule.
+    """The relevance of a search result by a rule.
 
     Attributes:
         relevant: Whether it is relevant, an absent attribute being empty.
@@ -77,7 +77,7 @@ class Relevance(NamedTuple):
 
 
 class FieldRule(ABC):
-    """A rule that compares a field of a result with the query's ``meta``."""
+    """A retrieval rule that compares a field of a result with the query's ``meta``."""
 
     field: str
     query_field: str | None
@@ -116,7 +116,7 @@ SEPARATORS: Final = ";；、,，"
 
 @dataclass(frozen=True)
 class SameSet(FieldRule):
-    """A result is relevant if a field holds the same set of values as the query's.
+    """A retrieval rule: a result is relevant if a field holds the same set of values as the query's.
 
     Numbers and their digits are the same. Two lists are compared by their whole values. A text may be one value,
     several with `separators` between them, perhaps in square brackets, or a JSON list; it is the same set as another
@@ -169,13 +169,13 @@ class SameSet(FieldRule):
 
 
 def split_values(value: Any, separators: str = SEPARATORS) -> frozenset[str] | None:
-    """Return the values of a set, all of them split at separators; ``None`` for anything else."""
+    """The values of a set-valued attribute, all split at separators; ``None`` for anything else."""
     listed = listed_values(value, separators)
     return None if listed is None else frozenset(part for text in listed for part in _split(text, separators))
 
 
 def parsed_list(value: Any) -> Any:
-    """Return the list that a text is in JSON or in Python; any other value unchanged."""
+    """The list that an attribute's text is in JSON or Python; any other value unchanged."""
     if not isinstance(value, str) or not (text := value.strip()).startswith("["):
         return value
     for read in (json.loads, literal_eval):
@@ -189,7 +189,7 @@ def parsed_list(value: Any) -> Any:
 
 
 def listed_values(value: Any, separators: str = SEPARATORS) -> list[str] | None:
-    """Return the values of a set in their order, as texts; ``None`` for anything else."""
+    """The values of a set-valued attribute in their order, as texts; ``None`` for anything else."""
     if value is None or value is MISSING:
         return []
     value = parsed_list(value)
@@ -203,7 +203,7 @@ def listed_values(value: Any, separators: str = SEPARATORS) -> list[str] | None:
 
 
 def _split(text: str, separators: str) -> Iterator[str]:
-    """Yield the values in a text; separators inside square brackets may be a part of a name."""
+    """Yield the values in an attribute's text; separators inside square brackets may be a part of a name."""
     bare = _bare(text)
     for part in _parts(bare, _separator(separators, outside=bare == text.strip())) if separators else [bare]:
         if value := _bare(part.strip(_QUOTES)):
@@ -212,10 +212,12 @@ def _split(text: str, separators: str) -> Iterator[str]:
 
 @cache
 def _separator(separators: str, *, outside: bool) -> re.Pattern[str]:
+    """The pattern of separators between values in an attribute's text; those inside labels can be skipped."""
     return re.compile(rf"{_LABEL if outside else ''}(?P<separator>[{re.escape(separators)}])")
 
 
 def _parts(text: str, separator: re.Pattern[str]) -> Iterator[str]:
+    """Yield the parts of an attribute's text between separators."""
     start = 0
     for match in separator.finditer(text):
         if match["separator"]:
@@ -225,7 +227,7 @@ def _parts(text: str, separator: re.Pattern[str]) -> Iterator[str]:
 
 
 def _bare(text: str) -> str:
-    """Return a text without the square brackets around the whole of it."""
+    """An attribute's text without the square brackets around the whole of it."""
     text = text.strip()
     inner = text[1:-1]
     return inner if text[:1] + text[-1:] in ("[]", "【】") and not _INNER.search(inner) else text
@@ -240,7 +242,7 @@ _QUOTES = " \t\r\n\"'"
 
 @dataclass(frozen=True)
 class Near(FieldRule):
-    """A result is relevant if a number is close to the query's, and flags are the same.
+    """A retrieval rule: a result is relevant if a number is close to the query's, and flags are the same.
 
     Null and the query's missing number are 0, a missing flag is not set. Where a flag is set on both sides the numbers
     do not matter. A number may be a text of digits.
@@ -312,7 +314,7 @@ _DIGITS = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
 
 
 def _number(value: Any) -> float | None:
-    """Return a finite number, that of a text of digits, 0 for nothing, ``None`` for anything else."""
+    """An attribute's finite number, that of a text of digits, 0 for nothing, ``None`` for anything else."""
     if value is None or value is MISSING:
         return 0
     if isinstance(value, str):
@@ -326,7 +328,7 @@ Rule: TypeAlias = Annotated[GoldList | SameSet | Near, Field(discriminator="rule
 
 
 def _form(tasks: Any) -> str:
-    """Tell the two forms of the option apart, so that faults are those of the intended form."""
+    """Tell the two forms of ``retrieval``'s option ``tasks`` apart, so that faults are those of the intended form."""
     return "str" if isinstance(tasks, str) else "dict[str,Rule]"
 
 
@@ -433,14 +435,14 @@ def unknown_counts(task: str, retrieved: int, cutoffs: tuple[int, ...], positive
 
 
 def relevant_ranks(keys: Sequence[str | None], gains: Mapping[str, float], most: int) -> tuple[int, ...]:
-    """Return the ranks, counted from 1, of the relevant documents among the first `most` results."""
+    """The ranks from 1 of the relevant documents among the first `most` search results."""
     return tuple(compress(count(1), map(gains.__contains__, keys[:most])))
 
 
 def relevant_gains(
     keys: Sequence[str | None], gains: Mapping[str, float], ranks: tuple[int, ...], most: int, *, complete: bool
 ) -> tuple[tuple[int, float], ...] | None:
-    """Return rank and gain of the relevant documents among results, each document at its first place only.
+    """The rank and gain of relevant documents among search results, each at its first place only.
 
     Args:
         keys: Keys of the results, best first; ``None`` is a document unlike any other. At least the
@@ -472,7 +474,7 @@ def relevant_gains(
 
 
 def distinct_keys(keys: Sequence[str | None]) -> list[str | None]:
-    """Return keys without repeated ones; each ``None`` is a different document."""
+    """The keys of search results without repeated ones; each ``None`` is a different document."""
     if None not in keys:
         return list(dict.fromkeys(keys))
     seen: set[str] = set()
@@ -483,7 +485,7 @@ def distinct_keys(keys: Sequence[str | None]) -> list[str | None]:
 def ranked_counts(
     task: str, gains: tuple[tuple[int, float], ...], ideal: tuple[float, ...], cutoffs: tuple[int, ...]
 ) -> Mapping[str, float]:
-    """Return the scores of one query that depend on the order of results, by the definitions of trec_eval.
+    """One query's scores that depend on the order of results, by the definitions of trec_eval.
 
     Args:
         task: Name of the relevance rule.
@@ -510,11 +512,13 @@ def ranked_counts(
 
 
 def _discounted(gains: Iterable[tuple[int, float]]) -> float:
+    """The discounted cumulative gain (DCG) of relevant results at their ranks."""
     return sum(gain / log2(rank + 1) for rank, gain in gains)
 
 
 @lru_cache(maxsize=4096)
 def _ideal(gains: tuple[float, ...]) -> float:
+    """The DCG of a ranking with all relevant results first, by which NDCG divides."""
     return _discounted(enumerate(gains, 1))
 
 
@@ -562,12 +566,13 @@ def set_scores(sums: Mapping[str, FloatArray], task: str, k: int, *, gold: bool)
 
 
 def ranked_scores(sums: Mapping[str, FloatArray], task: str, cutoffs: Sequence[int]) -> dict[str, FloatArray]:
-    """Return the means of the scores of `ranked_counts`; NaN where no query has a positive."""
+    """The means of the order-dependent scores of `ranked_counts`; NaN if no query has a positive."""
     names = [f"{task}_{name}@{k}" for name in RANKED_MEASURES for k in cutoffs]
     return {name: sums[name] / sums[f"{task}_ranked"] for name in [*names, f"{task}_mrr"]}
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """The rate of two summed ranking counts; 0 where the whole is 0."""
     import numpy as np
 
     ratio: FloatArray = np.where(whole > 0, part / np.where(whole > 0, whole, 1), 0)

@@ -49,7 +49,7 @@ _SPARE = 2
 
 
 class Query(NamedTuple):
-    """The query of a case: its keys, and its attributes."""
+    """The query of a retrieval case: its keys, and its attributes."""
 
     id: Key
     text: Key
@@ -58,7 +58,7 @@ class Query(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Keys of ids and texts; the first one present is used."""
+    """The names of the fields with a document's id and text; the first one present is used."""
 
     id: tuple[str, ...]
     text: tuple[str, ...]
@@ -99,7 +99,7 @@ class Fields:
 
 
 def _values(items: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
-    """Return a field of each item, ``None`` where absent."""
+    """A field of each search result, ``None`` where absent."""
     try:
         return list(map(itemgetter(name), items))  # a third of the time of asking each whether it has the field
     except KeyError:
@@ -107,11 +107,13 @@ def _values(items: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 
 
 def _id(value: Any, *, raw: bool = False) -> Key:
+    """The key of a search result that is compared by id; ``None`` for a value that is no id."""
     del raw
     return (value if type(value) is str else case_id(value)) or None
 
 
 def _text(value: Any, *, raw: bool = False) -> Key:
+    """The key of a search result that is compared by its text; ``None`` for a blank or other value."""
     if not isinstance(value, str):
         return None
     return (value if raw else value.strip()) or None
@@ -121,7 +123,7 @@ _READERS: Mapping[By, Callable[..., Key]] = {"id": _id, "text": _text}
 
 
 class Entries(NamedTuple):
-    """The usable results of a prediction.
+    """The usable search results of a prediction.
 
     Attributes:
         items: Their fields; empty for a bare id where all are.
@@ -137,7 +139,7 @@ class Entries(NamedTuple):
 
 
 class Results(NamedTuple):
-    """The first results of a query, without the query itself.
+    """The first search results of a query, without the query itself.
 
     Attributes:
         items: Their fields.
@@ -156,7 +158,7 @@ class Results(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A reader of results.
+    """A reader of ranked search results in predictions.
 
     Attributes:
         fields: Keys of ids and texts.
@@ -257,7 +259,7 @@ class Reader:
 
 
 def _rank(value: Any) -> int:
-    """Return 2 for results, 1 for an empty list, 0 for other data."""
+    """The likelihood that data in a reply is the answer: 2 for search results, 1 for an empty list, 0 for others."""
     if isinstance(value, dict):
         return 2
     if not isinstance(value, list):
@@ -266,6 +268,7 @@ def _rank(value: Any) -> int:
 
 
 def _all_texts(entries: list[Any]) -> bool:
+    """Whether a list of search results has only texts, which a bare list of ids has."""
     if not entries or type(entries[0]) is not str:
         return False
     try:
@@ -276,6 +279,7 @@ def _all_texts(entries: list[Any]) -> bool:
 
 
 def _fault(prediction: Iterable[Any]) -> str | None:
+    """The fault of the first search result that is neither an object nor an id."""
     for rank, result in enumerate(prediction, 1):
         if not isinstance(result, dict | str) and case_id(result) is None:
             return f"result {rank}: found {describe_found(result)}, expected an object or an id"
@@ -283,7 +287,7 @@ def _fault(prediction: Iterable[Any]) -> str | None:
 
 
 def listed_positives(expected: Any) -> list[Any] | None:
-    """Return the list of positives; ``None`` if there is no ground truth.
+    """The positives (relevant documents) of a query; ``None`` if there is no ground truth.
 
     Raises:
         EvaluatorError: The value is not a list.
@@ -295,7 +299,7 @@ def listed_positives(expected: Any) -> list[Any] | None:
 
 
 def gains_of(positives: Sequence[Any], by: By, fields: Fields) -> Mapping[str, float]:
-    """Return the keys of positives, and their relevance; of a document listed twice the first counts.
+    """The keys of a query's positives with their relevance; of a document listed twice the first counts.
 
     Raises:
         EvaluatorError: A relevance is no number above 0.
@@ -313,7 +317,7 @@ def gains_of(positives: Sequence[Any], by: By, fields: Fields) -> Mapping[str, f
 
 
 def positive_faults(expected: Any, kinds: Iterable[By], fields: Fields) -> Iterator[str]:
-    """Yield the faults of the positives of a case, and of their keys."""
+    """Yield the faults of a query's positives, and of their keys."""
     try:
         positives = listed_positives(expected)
     except EvaluatorError as error:
@@ -331,11 +335,12 @@ def positive_faults(expected: Any, kinds: Iterable[By], fields: Fields) -> Itera
 
 
 def relevance_of(positive: Any) -> Any:
-    """Return the grade of a positive; 1 without one."""
+    """The relevance grade of a query's positive; 1 without one."""
     return positive.get("relevance", 1) if isinstance(positive, dict) else 1
 
 
 def _relevance_fault(positive: Any) -> str | None:
+    """The fault of an expected document whose relevance is no number above 0."""
     grade = relevance_of(positive)
     if isinstance(grade, int | float) and not isinstance(grade, bool) and 0 < grade <= sys.float_info.max:
         return None
@@ -424,7 +429,7 @@ def _replies_in_order(path: Path, display_path: str) -> list[tuple[int, Any]] | 
 
 
 def _faults(row: Any) -> Sequence[tuple[Sequence[str], str]]:
-    """Return path and message of each fault of a line."""
+    """Yield path and message of each fault in a line of an evaluation set."""
     if not isinstance(row, dict):
         return [((), f"found {kind(row)}, expected an object with `query` and `positives`")]
     labels = row.get("labels", {})
@@ -448,7 +453,7 @@ _RUN = ("query", "Q0", "document", "rank", "score", "tag")
 
 
 class _Documents(NamedTuple):
-    """The documents of a query, each with its relevance or score, and the first line that names the query."""
+    """A query's documents in a TREC file, with relevance or score, and the first line of the query."""
 
     line: int
     values: dict[str, float]
@@ -505,7 +510,7 @@ class TrecSource(Source):
 
 
 def _by_query(path: Path, columns: tuple[str, ...], faults: list[Fault]) -> dict[str, _Documents] | None:
-    """Read a file, ``None`` if that cannot be; faults are added to `faults`, and good lines survive them."""
+    """Read a TREC file by query; good lines survive faults, and ``None`` is for a file that cannot be read."""
     log = FaultLog(shown_path(path))
     queries: dict[str, _Documents] = {}
     query, values = "", {}  # those of the last line: lines of a query mostly follow each other
@@ -532,7 +537,7 @@ def _by_query(path: Path, columns: tuple[str, ...], faults: list[Fault]) -> dict
 
 
 def _first_lines(text: str, columns: tuple[str, ...]) -> dict[tuple[str, str], int]:
-    """Return the first line of each document of a query, which only faults need."""
+    """The first line of each document of a query in a TREC file, which only faults need."""
     first: dict[tuple[str, str], int] = {}
     for number, query, document, _ in _lines(text, columns, FaultLog("")):
         first.setdefault((query, document), number)
@@ -540,7 +545,7 @@ def _first_lines(text: str, columns: tuple[str, ...]) -> dict[tuple[str, str], i
 
 
 def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[tuple[int, str, str, float]]:
-    """Yield number, query, document and value of each line that has all of them."""
+    """Yield number, query, document and value of each complete line in a TREC file."""
     whole = columns is _QRELS
     name, read = ("relevance", int) if whole else ("score", float)
     lines = text.removeprefix("\ufeff").split("\n")
@@ -567,18 +572,19 @@ def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[tu
 
 
 def _is_row(line: str) -> bool:
-    """Return whether a line is neither blank nor a comment; trec_eval skips both."""
+    """Whether a line of a TREC file is neither blank nor a comment; trec_eval skips both."""
     cells = line.split(maxsplit=1)
     return bool(cells) and not cells[0].startswith("#")
 
 
 def _expected(judgements: Mapping[str, float]) -> dict[str, Any]:
+    """The expected documents of a query from its relevance judgements, most relevant first."""
     relevant = sorted((item for item in judgements.items() if item[1] > 0), key=lambda item: -item[1])
     return {"positives": [{"id": document, "relevance": relevance} for document, relevance in relevant]}
 
 
 def _ranked(results: Mapping[str, float]) -> list[str]:
-    """Return the documents, best first."""
+    """The documents of a TREC run for a query, best first."""
     # trec_eval stores scores in single precision: scores equal in that precision are ties.
     scores = array("f", results.values())
     return [document for _, document in sorted(zip(scores, results, strict=True), reverse=True)]

@@ -33,18 +33,18 @@ _KEY: Final = "similarity"
 
 
 def similarity_texts(request: JudgeRequest) -> tuple[str, str]:
-    """Return the two texts of a request."""
+    """The two texts of a request to the embedding judge."""
     data = request.data()
     return data["answer"], data["reference"]
 
 
 def similarity_reply(cosine: float) -> str:
-    """Return the reply that a cosine is."""
+    """The embedding judge's reply for a cosine."""
     return json.dumps({_KEY: round(min(1.0, max(-1.0, cosine)), _DIGITS)})
 
 
 def read_similarity(reply: str) -> Verdict:
-    """Read a JSON object with a ``similarity`` from -1 to 1.
+    """Read the embedding judge's reply, a JSON object with a ``similarity`` from -1 to 1.
 
     Raises:
         JudgeError: There is none.
@@ -73,13 +73,15 @@ _MOST_KEPT: Final = 2048
 
 
 class _Embedded(NamedTuple):
+    """A text's embedding from a service, with the tokens that it cost."""
+
     vector: Sequence[float]
     tokens: int | None
 
 
 @dataclass
 class EmbeddingJudge:
-    """Answers how similar two texts are. Texts that arrive while calls are under way share the next one.
+    """A judge of the similarity of two texts by an embedding service; waiting texts share the next call.
 
     Attributes:
         spec: Which model, and where.
@@ -171,6 +173,7 @@ class EmbeddingJudge:
 
 
 def _vectors(reply: str, texts: int) -> list[Sequence[float]]:
+    """The embeddings in a stored reply of the embedding service, one for each text."""
     vectors: list[Sequence[float]] = json.loads(reply)
     if len(vectors) != texts:
         raise JudgeError(f"found {len(vectors)} embeddings of {texts} texts, expected one of each")
@@ -178,7 +181,7 @@ def _vectors(reply: str, texts: int) -> list[Sequence[float]]:
 
 
 def _shares(tokens: int | None, batch: Sequence[str]) -> list[int | None]:
-    """Return the tokens of each text of a call, by length; their sum is that of the call."""
+    """The tokens of each text in a call to the embedding service, by length; their sum is that of the call."""
     if tokens is None:
         return [None] * len(batch)
     ends = list(accumulate(map(len, batch)))
@@ -187,6 +190,7 @@ def _shares(tokens: int | None, batch: Sequence[str]) -> list[int | None]:
 
 
 def _cosine(first: Sequence[float], second: Sequence[float]) -> float:
+    """The cosine similarity of two embeddings; a vector without direction is an error."""
     lengths = math.hypot(*first), math.hypot(*second)
     if not all(0 < length < math.inf for length in lengths):
         raise JudgeError(

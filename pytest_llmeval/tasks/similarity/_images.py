@@ -135,21 +135,24 @@ class ImageSimilarity(Evaluator):
 
 
 def _is_image(value: Any) -> bool:
+    """Whether a case's value is a reference to an image file."""
     return is_media(value) and value["media"].startswith("image/")
 
 
 def _named(value: Any) -> str:
+    """The media or other value of an image case, as messages name it."""
     return media_line(value) if is_media(value) else describe_found(value)
 
 
 def _expected_fault(expected: Any) -> str:
+    """The fault of an image case's ``expected`` value; empty if all of it are images."""
     values = expected if isinstance(expected, list) and expected else [expected]
     wrong = [value for value in values if not _is_image(value)]
     return f"found {_named(wrong[0])}, expected an image or a list of images" if wrong else ""
 
 
 def _medium(form: Mapping[str, Any]) -> Media:
-    """Return the medium of a form, whose content can be read.
+    """The image or other media of a case's value, whose content can be read.
 
     Raises:
         EvaluatorError: It is an address, or its content is not here.
@@ -164,4 +167,5 @@ def _medium(form: Mapping[str, Any]) -> Media:
 
 
 def _rounded(score: float) -> float:
+    """An image similarity, rounded so that it is the same on all machines."""
     return round(score, _DECIMALS)

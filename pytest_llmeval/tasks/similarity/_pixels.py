@@ -30,7 +30,7 @@ _GREY_SIDE, _LOWEST = 32, 8
 
 
 def pixels_of(medium: Media) -> "Pixels":
-    """Return the pixels of an image on white paper; of several frames, the first.
+    """The pixels of a case's image on white paper; of several frames, the first.
 
     Raises:
         MissingExtraError: Pillow is not installed.
@@ -56,6 +56,7 @@ def pixels_of(medium: Media) -> "Pixels":
 
 
 def _check_area(width: int, height: int, line: str) -> None:
+    """Refuse a picture with more pixels than image similarity computes."""
     if width * height > _MOST_PIXELS:
         raise EvaluatorError(f"found {line}, expected at most {_MOST_PIXELS // 10**6} million pixels")
 
@@ -90,7 +91,7 @@ def hash_similarity(first: "Pixels", second: "Pixels") -> float:
 
 
 def _perceptual_hash(pixels: "Pixels") -> "npt.NDArray[np.bool_]":
-    """Return 64 bits: which of the lowest frequencies of a grey picture of 32 x 32 pixels are above their median."""
+    """The perceptual hash of a grey picture of 32 x 32 pixels: its lowest frequencies above their median."""
     import numpy as np
     from PIL import Image
     from scipy.fft import dct
@@ -103,7 +104,7 @@ def _perceptual_hash(pixels: "Pixels") -> "npt.NDArray[np.bool_]":
 
 
 def difference_line(first: "Pixels", second: "Pixels") -> str:
-    """Say where two pictures of one size differ; empty if they do not.
+    """The report's line on the place where two pictures of one size differ; empty if they do not.
 
     >>> import numpy as np
     >>> paper = np.zeros((4, 5, 3)); ink = paper.copy(); ink[1, 2:4] = 255

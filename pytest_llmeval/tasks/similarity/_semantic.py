@@ -96,6 +96,7 @@ class WordModel:
 
 
 def _load_word_model(name: str, layers: int | None, device: str | None) -> WordModel:
+    """Load a BERTScore model and its tokenizer."""
     utils = _package("bert_score.utils")
     layers = utils.model2layers.get(name) if layers is None else layers
     if layers is None:
@@ -111,23 +112,27 @@ def _load_word_model(name: str, layers: int | None, device: str | None) -> WordM
 
 
 def _load_sentence_model(name: str, device: str | None) -> Any:
+    """Load a sentence embedding model."""
     package = _package("sentence_transformers")
     place = _device(device)
     return _prepared(package.SentenceTransformer(name, device=place), place)
 
 
 def _device(device: str | None) -> str:
+    """The device for the models of ``semantic``: the given one, else a GPU if there is one."""
     import torch
 
     return device or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _prepared(network: Any, device: str) -> Any:
+    """A neural model ready for scoring on a device; on CPUs in double precision, so that scores repeat."""
     network = network.to(device).eval()
     return network.double() if device == "cpu" else network
 
 
 def _package(name: str) -> Any:
+    """Import an optional library of the evaluator ``semantic``; if it is absent, name the extra to install."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -137,6 +142,7 @@ def _package(name: str) -> Any:
 
 
 def _loaded(load: Callable[..., Any], name: str, *options: Any) -> Any:
+    """Load a model of the evaluator ``semantic``; a failure names the ways to obtain it."""
     model, cause = _attempt(load, name, *options)
     if model is None:
         raise MissingDataError(
@@ -148,7 +154,7 @@ def _loaded(load: Callable[..., Any], name: str, *options: Any) -> Any:
 
 @cache
 def _attempt(load: Callable[..., Any], *options: Any) -> tuple[Any, str]:
-    """Load a model once per process; a failure is kept as well, as each attempt may wait for the network."""
+    """Load a model of ``semantic`` once per process; a failure is kept, as each attempt may wait for the network."""
     try:
         with _quiet():
             return load(*options), ""
@@ -160,7 +166,7 @@ def _attempt(load: Callable[..., Any], *options: Any) -> tuple[Any, str]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the progress bars and warnings of a loading model out of the test report."""
+    """Keep the progress bars and warnings of a loading neural model out of the test report."""
     logging = _package("transformers.utils.logging")
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -180,7 +186,7 @@ TextPair: TypeAlias = tuple[str, str]
 
 
 def text_pairs(case: Case) -> list[TextPair]:
-    """Pair a case's prediction with its references, leaving blank texts out."""
+    """Pair a case's prediction with its reference texts for ``semantic``, leaving blank texts out."""
     prediction = as_text(case.prediction) or ""
     references = as_references(case.expected) or []
     return [(prediction, reference) for reference in references if prediction.strip() and reference.strip()]
@@ -419,16 +425,17 @@ class Semantic(_MeaningEvaluator):
 
 
 def _texts(pairs: Iterable[TextPair]) -> list[str]:
-    """Return the distinct texts, short ones first, so that texts read together have about the same length."""
+    """The distinct texts for a neural model, sorted by length so that batches have similar lengths."""
     return sorted({text for pair in pairs for text in pair}, key=lambda text: (len(text), text))
 
 
 def _rounded(score: float) -> float:
+    """A semantic similarity, limited to [-1, 1] and rounded."""
     return round(min(1.0, max(-1.0, score)), _DECIMALS)
 
 
 def _transformers() -> str:
-    """Return the main version of the library that runs the models: version 5 splits some texts differently."""
+    """The main version of the library that runs the models of ``semantic``: version 5 splits some texts differently."""
     try:
         return version("transformers").partition(".")[0]
     except PackageNotFoundError:
@@ -436,6 +443,6 @@ def _transformers() -> str:
 
 
 def _display_name(model: str) -> str:
-    """Return a model's name without the folder it is in on this machine."""
+    """The name of a neural model without the folder it is in on this machine."""
     path = PurePath(model)
     return path.name if path.is_absolute() or model.startswith(".") else model

@@ -139,11 +139,12 @@ def narrative_taxonomy(
 
 
 def _path(option: str | None, shipped: str) -> Path:
+    """The file of a story label set: the one of the option, or the shipped one."""
     return taxonomy_path(shipped) if option is None else Path(option)
 
 
 def _names(labels: Iterable[Label]) -> dict[str, str]:
-    """Return every name with its label; where two labels share a name, a label wins, then the first one."""
+    """Each name of a taxonomy's labels with its label; if two share a name, a label wins, then the first one."""
     labels = list(labels)
     names = {label.label: label.label for label in labels}
     for label in labels:
@@ -162,12 +163,13 @@ def _polarity(sentiment: Sentiment) -> str | None:
 
 
 def _with_short_names(categories: Iterable[Category]) -> list[Category]:
-    """Add the short names of the shipped file to the categories that it also has."""
+    """Add the shipped short names to the action categories of a user's taxonomy."""
     short = {category.label: category.short for category in read_actions(taxonomy_path("actions")).categories}
     return [replace(category, short=category.short or short.get(category.label)) for category in categories]
 
 
 def _text(value: object) -> str:
+    """A text of a story annotation without surrounding spaces; empty for other values."""
     return value.strip() if isinstance(value, str) else ""
 
 
@@ -205,6 +207,7 @@ def read_actions(path: Path) -> Actions:
 
 
 def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], FaultLog], _T]) -> _T:
+    """Read a label set of story annotations from a table, JSON or YAML file, with all faults of the file."""
     log = FaultLog(str(path))
     if path.suffix.lower() in _TABLES:
         rows = read_rows(path, log, _COLUMNS[kind])
@@ -225,7 +228,7 @@ def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], Fault
 
 
 def _check_labels(document: Document, data: Any, path: tuple[str | int, ...], faults: FaultLog) -> None:
-    """Add a fault for every label that is blank, has surrounding spaces, or occurs twice in its list."""
+    """Add a fault for each taxonomy label that is blank, has surrounding spaces, or is repeated in its list."""
     if isinstance(data, dict):
         for key, value in data.items():
             _check_labels(document, value, (*path, key), faults)
@@ -273,7 +276,7 @@ def find_label(labels: LabelSet, text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _keys(labels: LabelSet) -> Mapping[str, str]:
-    """Return labels by the keys of their names; a name in the letter case of a label overrides other names."""
+    """A taxonomy's labels by the keys of their names; the letter case of a label wins."""
     keys: dict[str, str] = {}
     for name, label in sorted(labels.names.items(), key=lambda item: item[0] != item[1]):
         keys.setdefault(name_key(name), label)
@@ -281,6 +284,8 @@ def _keys(labels: LabelSet) -> Mapping[str, str]:
 
 
 def _event(event: Event, taxonomy: NarrativeTaxonomy, log: _Log) -> Event:
+    """An annotated event with its labels in the spelling of the taxonomy; changed labels are logged."""
+
     def fold(labels: LabelSet, field: str, value: str) -> str:
         label = find_label(labels, value) if value else None
         if label is None or label == value:
@@ -298,6 +303,7 @@ def _event(event: Event, taxonomy: NarrativeTaxonomy, log: _Log) -> Event:
 def _relationship(
     each: Relationship, taxonomy: NarrativeTaxonomy, fold: Callable[[LabelSet, str, str], str]
 ) -> Relationship:
+    """An annotated relationship with its labels in the spelling of the taxonomy."""
     level1 = fold(taxonomy.relationships, "relationship_level1", each.level1)
     level2 = fold(_below(taxonomy.relationships, level1), "relationship_level2", each.level2)
     sentiments = frozenset(fold(taxonomy.sentiments, "sentiment", value) for value in sorted(each.sentiments))
@@ -305,16 +311,17 @@ def _relationship(
 
 
 def _of_action(taxonomy: NarrativeTaxonomy, field: str, category: str) -> LabelSet:
-    """Return the labels of a field; fields are folded in the order of the layer, so the category is a label by now."""
+    """The taxonomy's labels for an action field; the category was normalized before its types."""
     return _below(taxonomy.categories, category) if field == "type" else taxonomy.action_labels[field]
 
 
 def _below(labels: LabelSet, parent: str) -> LabelSet:
+    """The second-level labels of a relationship label, or those of all labels if it is unknown."""
     return labels.members.get(parent, labels.below)
 
 
 class LabelCheck(NamedTuple):
-    """The number of labels, and the invalid ones as ``{event, field, value, reason}``."""
+    """The number of a story's labels, and the invalid ones as ``{event, field, value, reason}``."""
 
     labels: int
     invalid: list[dict[str, Any]]
@@ -333,7 +340,7 @@ def check_labels(story: Story, taxonomy: NarrativeTaxonomy) -> LabelCheck:
 
 
 def _judged(event: Event, taxonomy: NarrativeTaxonomy) -> Iterator[tuple[str, str, str | None]]:
-    """Yield field, label, and why it is invalid if it is."""
+    """Yield field and label of an annotated event, with the reason if the taxonomy lacks the label."""
     for relationship in event.relationships:
         level1_fault = taxonomy.invalid_relationship(relationship.level1, "")
         if relationship.level1:
@@ -373,7 +380,7 @@ def drifted_spans(story: Story, text: str) -> list[dict[str, Any]]:
 
 
 def describe_drift(drift: Mapping[str, Any]) -> str:
-    """Write an entry of `drifted_spans` as a line."""
+    """The report's line on a span of `drifted_spans`."""
     place = drift["nearest"]
     where = f"which is at {place[0]}-{place[1]}" if place else "which the story does not have"
     start, end = drift["span"]
@@ -381,7 +388,7 @@ def describe_drift(drift: Mapping[str, Any]) -> str:
 
 
 def warn_of_drift(place: str, gold: Story, text: str) -> None:
-    """Warn of drifted spans in ground truth, which cost every prediction."""
+    """Warn of drifted spans in a gold story annotation, which lower every prediction's scores."""
     if drifts := [describe_drift(span) for span in drifted_spans(gold, text)]:
         warnings.warn(f"{place}: {listed(drifts, '; ')}", UserWarning, stacklevel=2)
 
@@ -402,22 +409,25 @@ def repair_spans(story: Story, text: str) -> tuple[Story, list[dict[str, Any]]]:
 
 
 def _drifted(story: Story, text: str) -> Iterator[tuple[Event, Span, Span | None]]:
-    """Yield event, span and the nearest occurrence of its text."""
+    """Yield each event whose span does not have its quoted text, with the nearest occurrence of that text."""
     for event in story.events if text else ():
         if event.span and event.quote and _words(_at(text, event.span)) != _words(event.quote):
             yield event, event.span, _nearest(event.quote.strip(), text, event.span[0])
 
 
 def _at(text: str, span: Span) -> str:
+    """The text of a story at a span; empty for a span that is none."""
     start, end = span
     return text[start:end] if 0 <= start <= end else ""
 
 
 def _words(text: str) -> list[str]:
+    """The words of a story's text, between spaces."""
     return text.split()
 
 
 def _nearest(quote: str, text: str, start: int) -> Span | None:
+    """The span of a quotation in a story's text that is nearest to the annotated start."""
     before = text.rfind(quote, 0, max(0, start) + len(quote))
     after = text.find(quote, max(0, start))
     places = [place for place in (before, after) if place >= 0]

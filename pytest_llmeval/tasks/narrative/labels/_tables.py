@@ -141,7 +141,7 @@ _MARKED_ITEM = re.compile(r"[*+-]\s+\**`([^`]+)`")
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
-    """A row of a table.
+    """A row of a label table.
 
     Attributes:
         line: Where it begins, counted from 1.
@@ -157,7 +157,7 @@ class LabelRow:
 
 
 def read_rows(path: Path, log: FaultLog, columns: Collection[str]) -> list[LabelRow]:
-    """Read a ``.csv`` file, or the tables and the lists of marked labels of a Markdown file.
+    """Read the rows of label tables from a ``.csv`` file, or from the tables and marked lists of a Markdown file.
 
     Surplus cells of a CSV row belong to the first of the other columns if no wanted column follows it: definitions are
     often written with unquoted commas.
@@ -180,7 +180,7 @@ def read_rows(path: Path, log: FaultLog, columns: Collection[str]) -> list[Label
 
 
 def _free_text(header: Sequence[str], names: Collection[str]) -> int | None:
-    """Return the first column that is not wanted; ``None`` if there is none, or if a wanted one follows it."""
+    """The first column of free text in a label table; ``None`` if none, or if a label column follows it."""
     others = [column_name(column) not in names for column in header]
     first = others.index(True) if True in others else None
     return first if first is not None and all(others[first:]) else None
@@ -219,11 +219,12 @@ def bilingual_name(text: str) -> tuple[str, str | None]:
 
 
 def plain(text: str) -> str:
-    """Return Markdown text without the marks for bold and code, and without escapes of the cell border."""
+    """A cell of a Markdown label table without marks for bold and code, and without escaped borders."""
     return text.replace("**", "").replace("`", "").replace("\\|", "|").strip()
 
 
 def _meant(cells: Mapping[str, str]) -> dict[str, str]:
+    """The cells of a label table's row under the common names of their columns."""
     named = {name: cell.strip() for column, cell in cells.items() if (name := column_name(column)) is not None}
     for name in _BILINGUAL.intersection(named):
         label, zh = bilingual_name(named[name])
@@ -233,7 +234,7 @@ def _meant(cells: Mapping[str, str]) -> dict[str, str]:
 
 
 def _markdown_rows(text: str, faults: FaultLog) -> Iterator[LabelRow]:
-    """Yield the rows of tables, and items such as ``* `climax`: ...`` as rows with a label."""
+    """Yield the rows of a Markdown file's label tables; list items such as ``* `climax`: ...`` are rows as well."""
     heading = ""
     columns: Sequence[str] = ()
     above: Sequence[str] = ()
@@ -258,7 +259,7 @@ def _markdown_rows(text: str, faults: FaultLog) -> Iterator[LabelRow]:
 
 
 def _inner(line: str) -> str:
-    """Return a row without its outer borders."""
+    """A row of a Markdown label table without its outer borders."""
     line = line.removeprefix("|")
     return line[:-1] if line.endswith("|") and not line.endswith("\\|") else line
 
@@ -274,7 +275,7 @@ _SEPARATORS = re.compile(r"[,;，；、]")
 
 @dataclass
 class _Group:
-    """The rows below one upper label.
+    """The rows of a label table below one upper label.
 
     Attributes:
         zh: Chinese name of the upper label.
@@ -357,7 +358,7 @@ def label_fault(label: str, seen: set[str]) -> str | None:
 
 
 def _with_columns(rows: list[LabelRow], column_names: Sequence[str], faults: FaultLog) -> list[LabelRow]:
-    """Return the rows that have these columns; there has to be one."""
+    """The rows of label tables that have these columns; a file without any is a fault."""
     matches = [row for row in rows if all(column in row.cells for column in column_names)]
     if not matches:
         columns = next((row.columns for row in rows if row.columns), ())
@@ -368,7 +369,7 @@ def _with_columns(rows: list[LabelRow], column_names: Sequence[str], faults: Fau
 
 
 def _below_headings(rows: list[LabelRow], upper: str) -> Iterator[LabelRow]:
-    """Yield the rows; if a table lacks the upper column, the Markdown heading above it is used."""
+    """Yield label table rows; without the upper column, the Markdown heading above gives the upper label."""
     for row in rows:
         if upper not in row.cells and row.heading:
             label, other = split_name(row.heading)
@@ -378,7 +379,7 @@ def _below_headings(rows: list[LabelRow], upper: str) -> Iterator[LabelRow]:
 
 
 def _groups(rows: list[LabelRow], upper: str, lower: str, faults: FaultLog) -> dict[str, _Group]:
-    """Group rows by their upper label; an empty cell means the upper label of the row above."""
+    """Group label table rows by their upper label; an empty cell repeats the one above."""
     groups: dict[str, _Group] = {}
     seen: dict[str, set[str]] = {}
     above = ""
@@ -403,7 +404,7 @@ def _groups(rows: list[LabelRow], upper: str, lower: str, faults: FaultLog) -> d
 
 
 def _listed(rows: list[LabelRow], column: str, faults: FaultLog) -> tuple[Label, ...]:
-    """Return the labels of a column, and of tables and lists below a heading that speaks of it."""
+    """The labels in a column of label tables, and in tables and lists below a heading about it."""
     seen: set[str] = set()
     labels = []
     for row in rows:
@@ -421,6 +422,7 @@ def _listed(rows: list[LabelRow], column: str, faults: FaultLog) -> tuple[Label,
 
 
 def _label(row: LabelRow, column: str) -> Label:
+    """The label of a taxonomy from a column of a label table's row, with Chinese name and aliases."""
     # A sheet may list types and statuses side by side; its other names are those of the types.
     other = {} if "type" in row.cells and column != "type" else row.cells
     zh = row.cells.get(f"{column}_zh") or other.get("zh") or None
@@ -429,17 +431,18 @@ def _label(row: LabelRow, column: str) -> Label:
 
 
 def _action_type(row: LabelRow) -> ActionType:
+    """The action type of a taxonomy from a label table's row, with the contexts it belongs to."""
     names = (name for part in _parts(row.cells.get("contexts", "")) for name in split_name(part))
     return ActionType(**vars(_label(row, "type")), contexts=tuple(filter(None, names)))
 
 
 def _parts(cell: str) -> tuple[str, ...]:
-    """Split a cell with several names."""
+    """Split a label table's cell with several names."""
     return tuple(filter(None, map(str.strip, _SEPARATORS.split(cell))))
 
 
 def _polarity(row: LabelRow, faults: FaultLog) -> Polarity | None:
-    """Return the one polarity that a cell such as ``High Positive`` speaks of."""
+    """The polarity of a sentiment from a label table's cell such as ``High Positive``."""
     text = row.cells["polarity"]
     meant = [polarity for polarity, words in _POLARITIES.items() if any(word in text.casefold() for word in words)]
     if len(meant) == 1:
@@ -449,6 +452,7 @@ def _polarity(row: LabelRow, faults: FaultLog) -> Polarity | None:
 
 
 def _level(row: LabelRow, faults: FaultLog) -> float | None:
+    """The intensity level of a label table's row; text that is no number is a fault."""
     text = row.cells.get("level", "")
     try:
         level = float(text) if text else None
