@@ -107,7 +107,7 @@ def _said_text(value: Any) -> str:
 
 
 class AnswerReport(Struct, frozen=True, omit_defaults=True):
-    """An answer to a case.
+    """An answer to a case in a report, with the number of repeats that gave it.
 
     Attributes:
         value: The prediction.
@@ -131,7 +131,7 @@ class AnswerReport(Struct, frozen=True, omit_defaults=True):
 
 
 class JudgingReport(Struct, frozen=True, omit_defaults=True):
-    """A question to a judge with its reply.
+    """A question that an evaluator asked a judge about a case, with the judge's reply.
 
     Attributes:
         evaluator: Label of the evaluator that asks.
@@ -153,7 +153,7 @@ class JudgingReport(Struct, frozen=True, omit_defaults=True):
 
 
 class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One case.
+    """A case in the report of a suite: its outcome, scores and, if shown, texts.
 
     Attributes:
         id: Its id.
@@ -266,7 +266,7 @@ NO_CASE = CaseReport(id="", outcome="not_run")
 
 
 class GroupReport(Struct, frozen=True):
-    """A group of cases with the same value of a label.
+    """A group of a suite's cases with the same value of a label, in a report.
 
     Attributes:
         cases: How many cases.
@@ -286,7 +286,7 @@ class GroupReport(Struct, frozen=True):
 
 
 class BucketReport(Struct, frozen=True):
-    """The cases of a suite that went wrong in one way.
+    """An error bucket in a report: the cases of a suite that went wrong in one way.
 
     Attributes:
         name: Name of the bucket.
@@ -304,7 +304,7 @@ class BucketReport(Struct, frozen=True):
 
 
 class WorstCase(Struct, frozen=True):
-    """A case and its score.
+    """One of a suite's worst cases in a report, with its score.
 
     Attributes:
         id: Its id.
@@ -316,7 +316,7 @@ class WorstCase(Struct, frozen=True):
 
 
 class WorstCases(Struct, frozen=True):
-    """The cases that are farthest from the best value of a metric.
+    """The cases of a suite that are farthest from the best value of a metric.
 
     Attributes:
         metric: The metric of the first gate, else the first metric.
@@ -351,7 +351,7 @@ class StopReport(Struct, frozen=True):
 
 
 class AffectedReport(Struct, frozen=True):
-    """Which cases of a suite ran because something that they depend on has changed.
+    """The number of a suite's cases that ran because something that they depend on has changed.
 
     Attributes:
         since: What was compared with: the commit of an approved run.
@@ -369,7 +369,7 @@ class AffectedReport(Struct, frozen=True):
 
 
 class SampleReport(Struct, frozen=True):
-    """The sample that the cases of a suite are.
+    """The sample of a suite's cases that a run was limited to.
 
     Attributes:
         cases: How many cases.
@@ -419,7 +419,7 @@ def past_limits(gates: Iterable[GateResult]) -> list[str]:
 
 
 class Changes(Struct, frozen=True):
-    """A suite against another run of it.
+    """The comparison of a suite's results with another run of it.
 
     Attributes:
         against: Name of the other run.
@@ -457,7 +457,7 @@ class Changes(Struct, frozen=True):
 
 
 class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One suite, or one variant of it.
+    """The report of one suite, or of one variant of it.
 
     Attributes:
         suite: Name, with the variant in brackets.
@@ -620,7 +620,7 @@ _MOST_NAMED: Final = 5
 
 
 class KindOutcome(Struct, frozen=True):
-    """The mutants of one kind, by outcome.
+    """The mutants of one kind in a report on mutation, by outcome.
 
     Attributes:
         name: The mutator.
@@ -660,7 +660,7 @@ class KindOutcome(Struct, frozen=True):
 
 
 class GateNotice(Struct, frozen=True):
-    """The share of broken answers from which a gate fails.
+    """The share of broken answers from which a gate fails, in a report on mutation.
 
     Attributes:
         gate: The gate.
@@ -681,7 +681,7 @@ class GateNotice(Struct, frozen=True):
 
 
 class Survival(Struct, frozen=True):
-    """The mutants that a suite, or one of its systems, would notice.
+    """The report on mutation of a suite, or of one of its systems: the mutants that it would notice.
 
     Attributes:
         suite: Its name, with the system in brackets.
@@ -766,7 +766,7 @@ def _few_of(names: Sequence[str]) -> str:
 
 
 class RunStart(Struct, frozen=True):
-    """A run of pytest.
+    """The run of pytest that a report is about: its start, version and commit.
 
     Attributes:
         started_at: ISO 8601, UTC.
@@ -800,7 +800,7 @@ class Conclusion(Struct, frozen=True):
 
 
 class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The report of a run.
+    """The report of a run, from which all report formats are written.
 
     Attributes:
         schema_version: Changes when a key is removed or changes its meaning.

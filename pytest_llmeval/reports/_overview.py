@@ -112,7 +112,7 @@ def rows_of(suites: Sequence[SuiteReport]) -> list[OverviewRow]:
 
 
 def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
-    """Yield the overview rows of one suite: a row for each of its systems or variants."""
+    """Yield the overview rows of one suite: one for each of its systems or variants."""
     # Whether cases passed is in their column.
     judged = sorted(
         dict.fromkeys(name for variant in variants for name in variant.gated), key=lambda name: name == PASS_RATE

@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 
 class TextTable(Struct, frozen=True):
-    """A table as text.
+    """A table of a report as text, for Markdown or the terminal.
 
     Attributes:
         title: The line above it; may be empty.
@@ -98,7 +98,7 @@ TableRow: TypeAlias = Sequence[Cell]
 
 
 class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A table with its numbers.
+    """A report table that an evaluator declares, filled with the numbers of a run.
 
     Attributes:
         title: The line above it; may be empty.
@@ -148,7 +148,7 @@ def _cell_text(cell: Cell) -> str:
 
 
 class SystemValue(Struct, frozen=True):
-    """A metric of a system.
+    """The value of a metric of one system, with its interval, in a comparison of systems.
 
     Attributes:
         value: Over its cases; ``None`` if undefined.
@@ -162,7 +162,7 @@ class SystemValue(Struct, frozen=True):
 
 
 class SystemReport(Struct, frozen=True, omit_defaults=True):
-    """A system of a suite.
+    """One system in the report that compares the systems of a suite.
 
     Attributes:
         system: Its name.
@@ -182,7 +182,7 @@ class SystemReport(Struct, frozen=True, omit_defaults=True):
 
 
 class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The systems of a suite side by side.
+    """The report that compares the systems of a suite side by side.
 
     Attributes:
         suite: Name of the suite.
@@ -306,7 +306,7 @@ def _system_cell(system: SystemReport, metric: str, confidence: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A run of a suite, or an approval of one.
+    """A point in the history of a suite: a run, or an approval of one.
 
     Attributes:
         time: Start in UTC; for an approval, the day.

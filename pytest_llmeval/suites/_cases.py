@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MessageEntry:
-    """A message of a scripted conversation.
+    """A message of a scripted conversation in a case of a suite file.
 
     Attributes:
         role: Who says it.

@@ -29,7 +29,7 @@ _MODIFIERS: Final = ("name", "on", "turn", "weight")
 
 
 class NamedEvaluator(Struct, frozen=True):
-    """An evaluator with what stands next to its options in a suite file.
+    """An evaluator of a Python suite with the settings that stand next to its options in a suite file.
 
     Attributes:
         evaluator: The evaluator.

@@ -173,7 +173,7 @@ def _build_evaluator(
 
 
 def _names_files_outside(reading: SuiteReading, evaluator: Evaluator, path: tuple[str | int, ...]) -> bool:
-    """Whether an evaluator's option names a file that must not be read, after adding the fault."""
+    """Whether an evaluator's option names a file outside the root folder, after adding the fault."""
     named = {field.name: getattr(evaluator, field.name) for field in fields(evaluator) if field.metadata.get("inside")}
     files = [(name, file) for name, value in named.items() for file in _files(value)]
     outside = {name: file for name, file in files if not reading.is_inside(file)}

@@ -47,7 +47,7 @@ SuiteMode: TypeAlias = Literal["items", "bulk", "test"]
 
 @dataclass(frozen=True)
 class ApproveSettings:
-    """What is approved together with scores."""
+    """The setting ``approve`` of a suite file: what is approved together with scores."""
 
     __pydantic_config__: ClassVar = STRICT
 

@@ -18,7 +18,7 @@ _REFERENCE = "without"
 
 @dataclass(frozen=True)
 class LimitEntry:
-    """A threshold in its mapping form."""
+    """A threshold of a suite file in its mapping form, with ``min`` or ``max``."""
 
     __pydantic_config__: ClassVar = STRICT
 
@@ -130,7 +130,7 @@ def _read_gate(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) 
 
 
 def _reference(reading: SuiteReading) -> str:
-    """The system that a suite's gates on a lift compare with: the named reference, or the one called so."""
+    """The system that a suite's gates on a lift compare with: the named reference, or ``without``."""
     named = reading.document.data.get("reference") if isinstance(reading.document.data, Mapping) else None
     return named if isinstance(named, str) else _REFERENCE
 

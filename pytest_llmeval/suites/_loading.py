@@ -168,7 +168,7 @@ class SuiteMemo:
 
 
 def _load_share(begin: Callable[[], SuiteReading], declared: Source | None, share: RowShare | None) -> LoadedSuite:
-    """Load a suite with a share of its rows, or with all rows if the share does not tell enough.
+    """Load a suite with a shard's share of its rows, or with all rows if the share does not tell enough.
 
     A share finds faults that the whole lacks, such as a label that only other rows have.
     """
@@ -341,7 +341,7 @@ def _leads_through(key: str, path: str) -> bool:
 
 
 def _rows(reading: SuiteReading, source: Source | None, share: RowShare | None) -> tuple[list[Case], list[Fault]]:
-    """Load the rows of a suite's source, or a share of them, and their faults."""
+    """Load the rows of a suite's source, or a shard's share of them, and their faults."""
     faults: list[Fault] = []
     if source is None:
         return [], faults

@@ -32,7 +32,7 @@ _NO_VALUES: Final = frozenset({"arguments", "args"})
 
 
 class MediaFiles:
-    """Puts media in place of ``{file: PATH}``, and adds a fault for each that is wrong.
+    """Puts media in place of ``{file: PATH}`` in cases of a suite, and adds a fault for each file that is wrong.
 
     Args:
         reading: Of the suite file.

@@ -131,7 +131,7 @@ Decided: TypeAlias = Literal["scores", "verdicts", "form"]
 
 
 class Key(Struct, frozen=True):
-    """A key of the top level of a suite file.
+    """A key of the top level of suite files, as it is registered.
 
     Attributes:
         meaning: Its value in one sentence of Markdown, for the documentation and for editors.

@@ -33,7 +33,7 @@ _STOP_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """The choice of the cases of a suite that run.
+    """The setting ``sample`` of a suite file: how many cases run, and how they are drawn.
 
     Attributes:
         cases: How many.
@@ -157,7 +157,7 @@ _MOST_CONFIDENT = 0.999999
 
 @dataclass(frozen=True)
 class StopSettings:
-    """Settings of a suite that stops when its gates are decided.
+    """The setting ``stop`` of a suite file, for a suite that stops when its gates are decided.
 
     Attributes:
         confidence: With which the verdicts on all gates together are those of a complete run.
@@ -181,7 +181,7 @@ class StopSettings:
 
 
 class CaseOrder(Struct, frozen=True, dict=True):
-    """The order of the cases of a suite, and where gates are looked at.
+    """The order of cases in a suite that may stop early, and after which cases its gates are judged.
 
     Attributes:
         ids: In their order: those that always run, then the others at random.
@@ -260,7 +260,7 @@ EXACT = Tolerance()
 
 @dataclass(frozen=True)
 class ToleranceEntry:
-    """A tolerance in its mapping form."""
+    """A tolerance under ``snapshot`` of a suite file in its mapping form."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -292,7 +292,7 @@ class SnapshotEntry:
 
 @dataclass(frozen=True)
 class SnapshotSettings(SnapshotEntry):
-    """Settings for storing and comparing the scores of a suite.
+    """Settings of a suite for storing its scores and comparing them with the approved ones.
 
     Attributes:
         enabled: Whether they are; overrides the ini option ``llmeval_snapshots``.
@@ -385,7 +385,7 @@ def read_target(reading: SuiteReading, entry: Any) -> "TargetSpec | None":
 
 @dataclass(frozen=True)
 class SimulatedUser(JudgeSpec):
-    """A model that plays the user of a conversation; its settings as a model are those of judges.
+    """A model that plays the user in the conversations of a suite; its settings as a model are those of judges.
 
     Attributes:
         persona: Who the user is. That of a case goes before it, as do goal and knowledge.
@@ -464,7 +464,7 @@ class SimulatedUser(JudgeSpec):
 
 @dataclass(frozen=True)
 class ConversationSpec:
-    """The leader of conversations, and their end.
+    """The setting ``conversation`` of a suite file: who leads conversations, and when they end.
 
     Attributes:
         stop: ``script``: after the reply to the last message of the script; ``target``: when the target ends it.

@@ -479,7 +479,7 @@ def _answered_by(suite: LoadedSuite, name: str, system: System) -> LoadedSuite:
 
 
 class SuiteKey(NamedTuple):
-    """The key of results: a suite with its test and variant.
+    """The key of a suite's results in a run: the suite with its test and variant.
 
     Attributes:
         path: The suite file.
@@ -528,7 +528,7 @@ def sampled(suite: LoadedSuite, settings: SampleSettings) -> LoadedSuite:
 
 
 class StopGroup(NamedTuple):
-    """A group that stops together: all systems of a suite, a variant of its target, or a Python test over it.
+    """A group that stops early together: all systems of a suite, a variant of its target, or a Python test over it.
 
     Attributes:
         display_path: The suite file as reports name it.

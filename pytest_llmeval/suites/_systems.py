@@ -65,7 +65,7 @@ class System(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class PredictionsSpec:
-    """Recorded predictions as a system.
+    """Recorded predictions as a system of a suite file.
 
     Attributes:
         predictions: What ``predictions`` of the suite's source may be; for cases in the suite file, a file of answers
@@ -80,7 +80,7 @@ class PredictionsSpec:
 
 
 class SystemSpec(Struct, frozen=True):
-    """A system as the suite file describes it.
+    """A system as a suite file describes it.
 
     Attributes:
         name: Of the system.
@@ -277,7 +277,7 @@ _LIKE_ONE = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%(?:(?!\{%).)*?%\}", re.DOTALL)
 
 @dataclass(frozen=True)
 class ModelSpec(JudgeSpec):
-    """A model as a system; its other settings are those of judges.
+    """A model as a system of a suite file; its other settings are those of judges.
 
     Attributes:
         prompt: File of the user's message; without it, the input is the message.
@@ -290,7 +290,7 @@ class ModelSpec(JudgeSpec):
 
 @dataclass(frozen=True)
 class MatrixSpec:
-    """Every model with every prompt.
+    """The systems of a suite file that combine every model with every prompt.
 
     Attributes:
         models: ``PROVIDER:NAME``, or the settings of a model.
