@@ -500,7 +500,7 @@ def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope,
 
 
 def _confirms(new: StoredInputs, old: StoredInputs) -> bool:
-    """Whether a run found the scores of an earlier run and no inputs beyond its own, so that the earlier file stays."""
+    """Whether a replayed run has the scores of an earlier run and only inputs of it, so that the earlier file stays."""
     same = (new.statistics, new.cases) == (old.statistics, old.cases)
     return same and new.inputs.items() <= old.inputs.items() and {*new.used} <= {*old.used}
 

@@ -183,7 +183,7 @@ def add_explain(parser: ArgumentParser) -> None:
 
 @cache
 def fault_codes() -> Mapping[str, Mapping[str, str]]:
-    """Return title, meaning and remedy of each kind of fault, by its code."""
+    """The title, meaning and remedy of each kind of fault in a suite file, by its code."""
     path = Path(__file__).parent / "templates" / "faults.yaml"
     codes: Mapping[str, Mapping[str, str]] = read_document(path, path.name).data
     return codes
@@ -292,7 +292,7 @@ def _files(place: Path) -> Iterator[Path]:
 
 
 def _faults(path: Path) -> tuple[list[Fault], LoadedSuite | None]:
-    """Return the faults of a suite file, and the suite unless they affect all of it."""
+    """The faults of a suite file, and the loaded suite unless they affect all of it."""
     try:
         suite = open_suite(path)
     except SuiteError as error:

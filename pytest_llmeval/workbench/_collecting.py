@@ -245,7 +245,7 @@ def _text(value: Any) -> str:
 
 
 def code_digest(values: Sequence[Any], folder: Path) -> str:
-    """Return a fingerprint of the code of objects and of what they use in a folder; empty if none of it is there.
+    """A fingerprint of the project code that objects use; empty if they use none of a folder.
 
     Comments and the layout of code do not count.
     """

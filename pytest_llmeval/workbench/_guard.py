@@ -127,7 +127,7 @@ def compare_suite_files(question: Mapping[str, Any]) -> Mapping[str, Any]:
 def _compare_folders(
     base: FolderState, head: FolderState, matched: dict[str, tuple[str, Mapping[str, str]]], changed: Collection[str]
 ) -> Iterator[Loosening]:
-    """Yield what suite files and approved files of a later state of a folder ask less of than the base."""
+    """Yield the requirements on answers that suite files and approved files of a later folder state lower."""
     suites: dict[str, LoadedSuite] = {}
     for name in base.suites:
         try:

@@ -35,7 +35,7 @@ _COMMIT = 7
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval history``."""
     parser.description = (
         "Print the last runs and approvals of a suite: values, intervals, gates, commits, and where data, evaluator or "
         "judge changed. Runs are read from .llmeval/history.jsonl, approvals from the suite's score file. The exit "
@@ -76,7 +76,7 @@ def _history(options: Namespace) -> CommandResult:
 
 
 def _suite(name: str) -> Path:
-    """Return the suite file of a path or name.
+    """The suite file that ``llmeval history`` is asked about, by its path or name.
 
     Raises:
         LlmevalError: There is none of this name, or there are several.
@@ -97,7 +97,7 @@ def _suite(name: str) -> Path:
 
 
 def _name(path: Path) -> str:
-    """Return the name in a suite file; empty if it cannot be read."""
+    """The name that a suite file declares; empty if it cannot be read."""
     try:
         data = read_document(path, str(path)).data
     except SuiteError:
@@ -107,7 +107,7 @@ def _name(path: Path) -> str:
 
 
 def _root(suite: Path) -> Path:
-    """Return the folder with the history of a suite: the nearest one above it, or else this one."""
+    """The folder that has the history of a suite: the nearest one above it, or else the current folder."""
     folders = suite.resolve().parents
     return next((folder for folder in folders if (folder / HISTORY).exists()), Path.cwd())
 
@@ -180,7 +180,7 @@ def _gates(point: Point) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    """Wrap a text; East Asian characters and emoji take two columns."""
+    """Wrap a line of ``llmeval history``; East Asian characters and emoji take two columns."""
     wide = any(east_asian_width(character) in "WF" for character in text)
     return textwrap.wrap(
         printable(text), _WIDTH // 2 if wide else _WIDTH, subsequent_indent="  ", break_on_hyphens=False
@@ -213,7 +213,7 @@ text { fill: #e6edf3; } .muted { fill: #9198a1; }
 
 
 def history_svg(timelines: Sequence[Timeline], metrics: Mapping[str, Sequence[str]]) -> str:
-    """Return an SVG image with a small chart for each metric of each timeline.
+    """An SVG image of suite histories, with a small chart for each metric.
 
     It has no scripts and no outside resources, and can be read in light and dark.
 
@@ -242,7 +242,7 @@ def history_svg(timelines: Sequence[Timeline], metrics: Mapping[str, Sequence[st
 
 
 def _text(text: str, longest: int | None = None) -> str:
-    """Escape text for XML."""
+    """Escape a text for the XML of a history chart."""
     return escape(printable(text) if longest is None else excerpt(text, longest))
 
 
@@ -279,7 +279,7 @@ def _chart(timeline: Timeline, metric: str, top: int) -> Iterator[str]:
 
 
 class _Scale:
-    """Coordinates of the points of a metric."""
+    """The coordinates of the points of a metric in a history chart."""
 
     def __init__(self, points: Sequence[Point], metric: str, top: int) -> None:
         self.count, self.top = len(points), top
@@ -298,7 +298,7 @@ class _Scale:
 
 
 def _unbroken(places: Iterable[int]) -> Iterator[list[int]]:
-    """Yield runs of consecutive positions."""
+    """Yield the runs of consecutive positions at which a history chart has values."""
     run: list[int] = []
     for place in places:
         if run and place != run[-1] + 1:
@@ -310,7 +310,7 @@ def _unbroken(places: Iterable[int]) -> Iterator[list[int]]:
 
 
 def _days(points: Sequence[Point], y: int) -> Iterator[str]:
-    """Yield the days of the first and the last point."""
+    """Yield the SVG elements for the days of the first and the last point of a history chart."""
     for point, x, anchor in ((points[0], _LEFT, "start"), (points[-1], _RIGHT, "end")) if points else ():
         yield f'<text class="muted" x="{x}" y="{y}" text-anchor="{anchor}">{point.time:%Y-%m-%d}</text>'
 

@@ -69,7 +69,7 @@ _REQUIRED: Final = re.compile(r"[\w.-]+")
 
 
 class Inputs(NamedTuple):
-    """What a suite depends on.
+    """The inputs of a suite, apart from its rows: files, versions and settings that its scores depend on.
 
     Attributes:
         values: Name of an input to its fingerprint, or its version.
@@ -85,7 +85,7 @@ class Inputs(NamedTuple):
 
 
 class _WrittenSuite(NamedTuple):
-    """What is written in a suite.
+    """The content of a suite that decides scores, from which its inputs are derived.
 
     Attributes:
         ways: It, and the systems that answer for it.
@@ -102,7 +102,7 @@ class _WrittenSuite(NamedTuple):
 
 @dataclass
 class ProjectInputs:
-    """A project whose suites have inputs; files are read once.
+    """The inputs of all suites of a project, for runs of affected cases; files are read once.
 
     Attributes:
         root: pytest's rootdir.
@@ -422,7 +422,7 @@ def _is_hidden(variable: str, suite: LoadedSuite) -> bool:
 
 @cache
 def _distributions(package: str) -> tuple[str, ...]:
-    """Return the installed distributions that a top-level name may come from."""
+    """The installed distributions that a suite's import of a top-level name may come from."""
     with suppress(metadata.PackageNotFoundError):
         return (metadata.distribution(package).name,)
     return tuple(sorted(set(_by_package().get(package, ()))))
@@ -430,7 +430,7 @@ def _distributions(package: str) -> tuple[str, ...]:
 
 @cache
 def _is_seen_through(package: str) -> bool:
-    """Whether what a package and its requirements open is seen: Python code, or known compiled code."""
+    """Whether all files that a package opens are observed: Python code, or known compiled code."""
     waiting, seen = [*_distributions(package)], set[str]()
     while waiting:
         name = _normal(waiting.pop())
@@ -463,7 +463,7 @@ def _by_package() -> Mapping[str, list[str]]:
 
 
 def _is_linked(package: str) -> bool:
-    """Whether a package is code in a folder, which may change without its version (PEP 610)."""
+    """Whether a package is installed from a folder, so that it may change without a new version (PEP 610)."""
     origins = [
         metadata.distribution(distribution).read_text("direct_url.json") for distribution in _distributions(package)
     ]
@@ -471,7 +471,7 @@ def _is_linked(package: str) -> bool:
 
 
 def _deciding(suite: LoadedSuite) -> Mapping[str, Any]:
-    """Return the values that decide the scores of a suite, by field and by the key of a plugin."""
+    """The settings of a suite that decide its scores, by field and by the key of a plugin."""
     return {**{name: getattr(suite, name) for name in _FIELDS}, **suite.written("scores")}
 
 

@@ -27,7 +27,7 @@ _OWN = ("temperature", "max_tokens", "seed")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the actions."""
+    """Add the actions of ``llmeval judge``."""
     actions = parser.add_subparsers(dest="action", required=True)
     text = (
         "Put the recorded questions of a suite to another judge. Print how far both agree, which cases flip, and which "
@@ -93,14 +93,14 @@ def _suite(path: Path) -> LoadedSuite:
 
 
 def _recordings(options: Namespace) -> Recordings:
-    """Return the recorded predictions; without a file there are none, but no target is called for them either."""
+    """The recorded predictions of a suite for a judge migration, which calls no target."""
     if options.predictions is None:
         return Recordings(Path("--predictions FILE"), "replay")
     return Recordings.open(options.predictions, "replay")
 
 
 def judge_options(options: Namespace, purpose: str) -> JudgeOptions:
-    """The way judges are asked, by the options ``concurrency``, ``budget`` and ``cache`` of a command.
+    """The settings of judge calls from the options ``concurrency``, ``budget`` and ``cache`` of a command.
 
     Args:
         options: Of the command.
@@ -117,7 +117,7 @@ def judge_options(options: Namespace, purpose: str) -> JudgeOptions:
 def _judges(
     options: Namespace, suite: LoadedSuite, key: SuiteKey
 ) -> tuple[JudgeSpec, JudgeSpec] | tuple[PanelSpec, PanelSpec]:
-    """Return the judge of the recorded verdicts and the new one, or a panel before and after.
+    """The judge of the recorded verdicts and the new one of a judge migration, or a panel before and after.
 
     Raises:
         LlmevalError: They are the same, or the new one cannot be asked here.
@@ -134,7 +134,7 @@ def _judges(
 
 
 def _panels(options: Namespace, panel: PanelSpec, approved: Mapping[str, str]) -> tuple[PanelSpec, PanelSpec]:
-    """Return the panel before and after one juror is replaced; the suite may have either.
+    """The judge panel before and after one juror is replaced; the suite may have either.
 
     Raises:
         LlmevalError: No juror is named, or one that the panel does not have, or the new one cannot be asked here.
@@ -155,7 +155,7 @@ def _panels(options: Namespace, panel: PanelSpec, approved: Mapping[str, str]) -
 
 
 def _former(model: str, juror: JudgeSpec, approved: Mapping[str, str], place: int) -> JudgeSpec:
-    """Return the juror that had a place, with the parameters of the approved scores."""
+    """The replaced juror of a panel, with the request parameters of the approved scores."""
     spec = _spec_of("--from", model.partition(" #")[0], juror)
     parameters = json.loads(approved.get("parameters", "{}"))
     return _with(spec, parameters[place]) if isinstance(parameters, list) and place < len(parameters) else spec
@@ -172,7 +172,7 @@ def _new(options: Namespace, judge: JudgeSpec, old: JudgeSpec) -> JudgeSpec:
 
 
 def _old(model: str | None, judge: JudgeSpec, suite: LoadedSuite, key: SuiteKey) -> JudgeSpec:
-    """Return the judge of the approved scores with its parameters, or that of the suite."""
+    """The judge of the approved scores with its request parameters, or else the suite's judge."""
     known = _approved_judge(suite, key)
     if not known or model not in (None, known["model"]):
         return _spec_of("--from", model, judge)
@@ -183,7 +183,7 @@ def _old(model: str | None, judge: JudgeSpec, suite: LoadedSuite, key: SuiteKey)
 
 
 def _spec_of(option: str, model: str | None, judge: JudgeSpec, base_url: str | None = None) -> JudgeSpec:
-    """Return the judge that an option names, in place of one of the suite.
+    """The judge that an option such as ``--to`` names, in place of a judge of the suite.
 
     Raises:
         OptionError: It is none.
@@ -197,7 +197,7 @@ def _spec_of(option: str, model: str | None, judge: JudgeSpec, base_url: str | N
 
 
 def _approved_judge(suite: LoadedSuite, key: SuiteKey) -> Mapping[str, str]:
-    """The judge of the approved scores, as far as it is known; nothing where there are none."""
+    """The judge of the approved scores, as far as the score file names it; empty if there are none."""
     path = score_file(key)
     scores = read_if_there(path, shown_beside(key, path), SuiteScores)
     judges = {} if scores is None else scores.comparable.judges
@@ -241,7 +241,7 @@ def _report(migration: Migration) -> Iterator[str]:
 
 
 def _moved(migration: Migration) -> Iterator[str]:
-    """Yield what becomes of each metric, and so of its snapshot."""
+    """Yield the table of metrics by the old and the new judge, and the scores whose snapshot changes."""
     shifts = {name: shift for label_shifts in migration.shifts.values() for name, shift in label_shifts.items()}
     rows = []
     for name, shift in shifts.items():

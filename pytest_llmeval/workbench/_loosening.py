@@ -35,7 +35,7 @@ _MOST_MUTATED: Final = 200
 
 
 class Loosening(Struct, frozen=True, order=True):
-    """One thing that the later state asks less of, or that cannot be compared.
+    """A requirement on answers that the later of two states of a suite lowers, as ``llmeval guard`` reports it.
 
     Attributes:
         file: Relative to the folder that is compared.
@@ -70,7 +70,7 @@ class Loosening(Struct, frozen=True, order=True):
 
 
 class LoadedState(NamedTuple):
-    """One state of a suite that this process has loaded.
+    """One state of a suite that the guard has loaded, with its data.
 
     Attributes:
         suite: It.
@@ -82,7 +82,7 @@ class LoadedState(NamedTuple):
 
 
 def compare_suites(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
-    """Yield what the later state of a suite asks less of."""
+    """Yield the requirements on answers that the later state of a suite lowers."""
     yield from _settings(base, head)
     for metric, finding in _limits(base.limits, head.limits):
         line = (base if finding.gone else head).line("thresholds", metric)
@@ -145,7 +145,7 @@ def _settings(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
 
 
 def _limits(base: Mapping[str, Threshold], head: Mapping[str, Threshold]) -> Iterator[tuple[str, Loosening]]:
-    """Yield the metrics whose limits are gone or weaker, with what happened, without its place."""
+    """Yield metrics whose thresholds are gone or weaker in the later state of a suite, without the line."""
     for metric, old in base.items():
         new = head.get(metric)
         if change := _loosened(old, new):
@@ -154,7 +154,7 @@ def _limits(base: Mapping[str, Threshold], head: Mapping[str, Threshold]) -> Ite
 
 
 def _loosened(old: Threshold | None, new: Threshold | None) -> str:
-    """The change of a limit that now holds for more scores; empty if it is none."""
+    """The change of a threshold that more scores pass now; empty if no further score does."""
     if old is None or old == Threshold():
         return ""
     if new is None or new == Threshold():
@@ -165,7 +165,7 @@ def _loosened(old: Threshold | None, new: Threshold | None) -> str:
 
 
 def _gates(base: Sequence[GateDump], head: Sequence[GateDump]) -> Iterator[Loosening]:
-    """Yield the gates that are gone or weaker, without their file."""
+    """Yield the gates that are gone or weaker in the later state of a suite, without their file."""
     later = [(dump, dump.gate()) for dump in head]
     for before in base:
         gate = before.gate()
@@ -193,7 +193,7 @@ _ANY: Final = GateKey(object, "")
 
 
 def _weaker(old: Gate, new: Gate) -> list[tuple[str, object, object]]:
-    """Return name, old and new value of every field by which a gate fails less often, or may do so."""
+    """The fields of a gate whose change makes it fail less often, or may do so, with old and new value."""
     changes: list[tuple[str, object, object]] = []
     if type(old) is not type(new) and (
         getattr(old, "proves_safety", False) or not getattr(new, "proves_safety", False)
@@ -215,12 +215,12 @@ def _weaker(old: Gate, new: Gate) -> list[tuple[str, object, object]]:
 
 
 def _keys(declared: "Field[Any]") -> list[tuple[str, GateKey]]:
-    """Return the keys that set a field of a gate, by name."""
+    """The suite-file keys that set a field of a gate, by name."""
     return [*declared.metadata.get("keys", {}).items()]
 
 
 def _range(gate: LimitGate) -> tuple[tuple[float, bool], tuple[float, bool]]:
-    """Return lower and upper end of the values that pass, each larger for a stricter gate."""
+    """The lower and upper end of the values that pass a limit gate, each larger for a stricter gate."""
     low = high = (float("-inf"), False)
     for bound in gate.bounds:
         strict = bound.operator in (">", "<")
@@ -260,7 +260,7 @@ def _lost_checks(
     base_place: _Place,
     head_place: _Place,
 ) -> Iterator[Loosening]:
-    """Yield the checks that no later check is as strict as."""
+    """Yield the checks of the earlier state that no check of the later state equals in strictness."""
     same = {dump.identity for dump in old}
     fresh = [(number, dump) for number, dump in enumerate(new) if dump.identity not in same]
     for number, check in enumerate(old):
@@ -276,7 +276,7 @@ def _lost_checks(
 
 
 def _is_as_strict(old: CheckDump, new: CheckDump) -> bool:
-    """Whether a check surely fails on every answer on which an earlier one fails."""
+    """Whether a later check fails on every answer on which an earlier check fails."""
     if old.identity == new.identity:
         return True
     if old.key != new.key or not (isinstance(old.entry, Mapping) and isinstance(new.entry, Mapping)):
@@ -308,7 +308,7 @@ def _is_tighter(key: str, before: Any, after: Any) -> bool:
 
 
 def case_pairs(base: Mapping[str, str], head: Mapping[str, str]) -> dict[str, str]:
-    """Return earlier to later id of each case that is in both; a renamed one is known by its content.
+    """The ids of the cases that are in both states of a suite, earlier to later; content identifies renamed ones.
 
     Args:
         base: Id to content in the earlier state.
@@ -320,7 +320,7 @@ def case_pairs(base: Mapping[str, str], head: Mapping[str, str]) -> dict[str, st
 
 
 def _cases(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
-    """Yield what the cases of a suite's later state ask less of: removed ones, and changes of the others."""
+    """Yield the cases that a suite's later state removes, and the requirements that it lowers on the others."""
     pairs = case_pairs(base.contents, head.contents)
     for name, old in base.cases.items():
         if name not in pairs:
@@ -364,7 +364,7 @@ def _case(base: SuiteDump, head: SuiteDump, name: str, now: str) -> Iterator[Loo
 
 
 def compare_loaded(base: LoadedState, head: LoadedState, registry: "Registry") -> Iterator[Loosening]:
-    """Yield what the later state of a suite asks less of, and what it no longer notices.
+    """Yield lowered requirements of a loaded suite, and wrong answers that it no longer notices.
 
     Nothing is run and no judge is asked; answers that the suite has are changed to wrong ones and scored.
 
@@ -378,7 +378,7 @@ def compare_loaded(base: LoadedState, head: LoadedState, registry: "Registry") -
 
 
 def _blind_cases(base: LoadedState, head: LoadedState, registry: "Registry") -> Iterator[Loosening]:
-    """Yield the cases that wrong answers pass now and did not before: mutants of the earlier state's own answers."""
+    """Yield the cases that pass wrong answers now and failed them before, by mutants of earlier answers."""
     pairs = case_pairs(base.dump.contents, head.dump.contents)
     old, new = ({case.id: case for case in state.suite.cases} for state in (base, head))
     changed = [name for name in _changed_cases(base, head, pairs) if old[name].prediction is not MISSING]
@@ -416,7 +416,7 @@ def _answered(case: Case, mutant: Mutant) -> Case:
 
 
 def _changed_cases(base: LoadedState, head: LoadedState, pairs: Mapping[str, str]) -> list[str]:
-    """Return the cases of both states whose scores or limits may differ for the same answer."""
+    """The cases of both states of a suite whose scores or limits may differ for the same answer."""
     old, new = digests_of(base.suite), digests_of(head.suite)
     same = [check.identity for check in base.dump.checks] == [check.identity for check in head.dump.checks]
     same = same and evaluator_prints(base.suite) == evaluator_prints(head.suite)

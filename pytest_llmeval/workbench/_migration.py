@@ -64,7 +64,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class JudgedSide:
-    """The cases as one of the judges sees them.
+    """The cases of a suite with the scores of one of two judges.
 
     Attributes:
         judges: Evaluator label to what is known of the judge.
@@ -79,7 +79,7 @@ class JudgedSide:
 
 @dataclass(frozen=True, slots=True)
 class ModeAgreement:
-    """How far two judges agree on the questions of one mode.
+    """The agreement of two judges on the questions of one judge mode.
 
     Attributes:
         mode: The mode.
@@ -100,7 +100,7 @@ class ModeAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A case that the judges see differently: another outcome, or a score on the other side of the middle."""
+    """A case on which two judges differ: in its outcome, or by scores on both sides of the middle."""
 
     case: str
     what: str
@@ -110,7 +110,7 @@ class Flip:
 
 @dataclass(frozen=True)
 class Migration:
-    """What a change of judge does to a suite, or to one of its systems.
+    """The effect of a change of judge on a suite, or on one of its systems.
 
     Attributes:
         key: Of the suite.
@@ -211,7 +211,7 @@ def migrate(
 
 
 def judged_labels(suite: LoadedSuite) -> list[str]:
-    """Return the labels of the evaluators that ask the suite's judge; those with a model of their own keep it."""
+    """The labels of the evaluators that ask the suite's judge; evaluators with a model of their own keep it."""
     return [label for label, evaluator in suite.asking.items() if evaluator.asks_judge]
 
 
@@ -224,7 +224,7 @@ def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
 def _run(
     suite: LoadedSuite, key: SuiteKey, options: JudgeOptions, recordings: Recordings
 ) -> tuple[list[CaseRecord], Mapping[str, Mapping[str, str]]]:
-    """The results of the cases, and the judge, as far as it is known.
+    """Run the cases of a suite with one judge on recorded predictions; return records and the judge.
 
     Raises:
         LlmevalError: The budget is spent.
@@ -269,7 +269,7 @@ def _summary(suite: LoadedSuite, records: Sequence[CaseRecord]) -> Result:
 
 
 def measured_shifts(suite: LoadedSuite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[str, Shift]]:
-    """Return, by evaluator, how far its metrics move; those that a case only has to pass are moved by all of them."""
+    """The shifts of a suite's metrics from the old to the new judge, by evaluator."""
     digests = digests_of(suite)
     here, there = (CaseStatistics.from_records(side.records, digests=digests) for side in (new, old))
     pairing = RunPairing(here, there, suite.metrics)
@@ -291,14 +291,14 @@ def measured_shifts(suite: LoadedSuite, old: JudgedSide, new: JudgedSide) -> dic
 
 
 def _computed(shift: Shift, old: MetricValue | None, new: MetricValue | None) -> Shift:
-    """Note where a metric is computed differently by the new judge: it writes the steps of criteria for itself."""
+    """Mark the shift of a metric that the new judge computes differently, with steps that it writes for itself."""
     if old is None or new is None or old.signature == new.signature:
         return shift
     return replace(shift, before=old.signature, after=new.signature)
 
 
 def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dict[str, Shift]:
-    """The distance by which metrics move, if known: from two cases on, with a score from both judges."""
+    """The shifts of metrics between two judges, from cases that both scored; two cases at least."""
     shifts: dict[str, Shift] = {}
     rows = pairing.everything()
     for statistic in _STATISTICS:
@@ -321,7 +321,7 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dic
 
 
 def measured_on(shift: Shift, old: FloatArray, new: FloatArray) -> Shift:
-    """Return a shift with the rates of 0/1 scores whose mean it moves, or the range of others.
+    """Return a judge's shift of a metric with the rates of 0/1 scores that it moves, or the range of other scores.
 
     Args:
         shift: How far the mean moves.
@@ -344,7 +344,7 @@ def measured_on(shift: Shift, old: FloatArray, new: FloatArray) -> Shift:
 
 
 def dependence(old: FloatArray, new: FloatArray) -> str:
-    """Say how the difference of two judges depends on the score; an empty text if it does not.
+    """A note if the difference of two judges depends on the score; empty if it does not.
 
     The difference is compared with the mean of both scores (Bland and Altman 1986): with the old one alone, it would
     seem to depend on it wherever verdicts are noisy. That is the test of Pitman (1939) and Morgan (1939).
@@ -374,7 +374,7 @@ def dependence(old: FloatArray, new: FloatArray) -> str:
 
 
 def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterator[tuple[str, float, float]]:
-    """Yield mode and scores of the questions that both judges were asked: later ones may depend on replies."""
+    """Yield the scores of the questions that both judges answered, with the judge mode."""
 
     def signature(each: JudgingShown) -> tuple[str, str, tuple[tuple[str, str], ...]]:
         return each.evaluator, each.mode, tuple(sorted(each.question.items()))
@@ -404,7 +404,7 @@ def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement
 
 
 def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str]]:
-    """Write what a migration measured into the score file.
+    """Write the bridge between two judges, as a migration measured it, into the score file of a suite.
 
     The difference is measured on the approved answers alone: of others, the judges may differ.
 
@@ -442,7 +442,7 @@ def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str
 
 
 def _same(migration: Migration, label: str, approved: CaseStatistics) -> set[str]:
-    """Return the cases with the approved answer."""
+    """The cases of a judge migration whose answer is the approved one."""
     then = {record.id: record for record in approved.records}
     ids = set()
     for record in CaseStatistics.from_records(migration.old.records, [label]).records:
@@ -453,7 +453,7 @@ def _same(migration: Migration, label: str, approved: CaseStatistics) -> set[str
 
 
 def _shifts(migration: Migration, label: str, approved: CaseStatistics) -> Mapping[str, Shift]:
-    """The distance by which metrics move, measured on the approved answers alone."""
+    """The shifts of metrics between two judges, measured on the approved answers alone."""
     same = _same(migration, label, approved)
     if len(same) == len(migration.old.records):
         return migration.shifts[label]

@@ -49,7 +49,7 @@ NO_PACKAGES: Final = frozenset(
 
 
 class TargetPlace(NamedTuple):
-    """A function to evaluate.
+    """A function of a project that ``llmeval init`` makes the target of a suite.
 
     Attributes:
         name: ``module:name``.
@@ -61,7 +61,7 @@ class TargetPlace(NamedTuple):
 
 
 class PytestSettings(NamedTuple):
-    """The place of the settings of pytest.
+    """The place of a project's pytest settings, which ``llmeval init`` may add to.
 
     Attributes:
         file: Why none may be added; empty if there are none.
@@ -73,7 +73,7 @@ class PytestSettings(NamedTuple):
 
 
 def find_target(folder: Path, name: str) -> TargetPlace:
-    """The place at which a project defines a function.
+    """Find the function of a project that ``llmeval init --target`` names, without importing it.
 
     Raises:
         LlmevalError: It does not, or the function does not take an input alone; the message says what was found.
@@ -114,7 +114,7 @@ def _check(name: str, file: Path, attribute: str) -> None:
 
 
 def _defined(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield the names that a module defines or imports at its top, each with its statement."""
+    """Yield the names that a module of a project defines or imports at its top level, with their statements."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node
@@ -135,7 +135,7 @@ def _takes_one(arguments: ast.arguments) -> bool:
 
 @dataclass(frozen=True)
 class Project:
-    """A folder with a project.
+    """A folder with a user's project, as ``llmeval init`` and ``llmeval doctor`` read it.
 
     Attributes:
         folder: Its root.
@@ -271,7 +271,7 @@ def run_pytest(
     start: Sequence[str] = ("-m", "pytest"),
     folder: Path | None = None,
 ) -> "subprocess.CompletedProcess[str]":
-    """Run pytest on a project, and return what it prints. It writes neither its cache nor compiled modules.
+    """Run pytest on a user's project in a process, and return its output.
 
     Args:
         arguments: Those of pytest.
@@ -298,7 +298,7 @@ def run_pytest(
 
 
 def enclosing_repository(folder: Path) -> Path:
-    """Return the top folder of the repository that a folder of a pull request belongs to.
+    """The top folder of the git repository that a pull request's folder belongs to.
 
     Raises:
         LlmevalError: The folder has a repository of its own inside that of its parent, and is no submodule of it.
@@ -329,7 +329,7 @@ def _is_ignored(top: Path, name: str) -> bool:
 
 
 def changed_files(folder: Path, commit: str) -> list[str]:
-    """Return the files below a folder that differ from a commit, new and deleted ones among them, sorted."""
+    """The files of a folder that differ from a commit, including new and deleted ones, sorted."""
     top = repository_top(folder) or folder
     below = os.path.relpath(folder.resolve(), top)
     differing = run_git(top, "diff", "-z", "--name-only", "--no-renames", commit, "--", below)
@@ -343,7 +343,7 @@ _MAIN: Final = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 
 def fork_point(folder: Path, base: str | None = None) -> str:
-    """Return the commit that HEAD and another branch have in common.
+    """The commit at which a pull request's branch left its base branch.
 
     Args:
         folder: Of the repository.
@@ -378,7 +378,7 @@ def _usual_bases() -> tuple[str, ...]:
 
 
 def write_files_of(folder: Path, commit: str, target: Path) -> Path:
-    """Write the files of a commit, without touching index, working tree or configuration of the repository.
+    """Write the files of a commit to a folder; index, working tree and configuration stay untouched.
 
     Args:
         folder: A folder of the repository.
@@ -400,7 +400,7 @@ def write_files_of(folder: Path, commit: str, target: Path) -> Path:
 
 
 def copy_files_of(folder: Path, target: Path) -> Path:
-    """Copy the files of a working tree that git has or would add: neither ignored ones nor its own.
+    """Copy the files of a working tree that git tracks or would add.
 
     Args:
         folder: A folder of the repository.
@@ -421,7 +421,7 @@ def copy_files_of(folder: Path, target: Path) -> Path:
 
 
 def write_with_code_of(base: Path, head: Path, target: Path) -> Path:
-    """Copy a state of a project, with the Python code of an earlier one.
+    """Copy the files of a state of a project, but with the Python code of an earlier state.
 
     Args:
         base: The top folder of the earlier state.

@@ -16,7 +16,7 @@ from pytest_llmeval.reports import CaseReport, Changes, SuiteReport
 
 @dataclass(frozen=True)
 class ReportPair:
-    """The suites of two reports, of which every comparison of reports is a view.
+    """The suites of a report and of its baseline, matched; every comparison of reports is based on it.
 
     Attributes:
         run: The suites of the run.
@@ -74,13 +74,13 @@ def _name(suite: SuiteReport, *, bare: bool) -> tuple[str, str]:
 
 
 def remeasured(here: SuiteReport, there: SuiteReport) -> list[str]:
-    """Return the metrics that two suites compute in different ways."""
+    """The metrics that the same suite computes differently in two reports."""
     now, then = here.metrics, there.metrics
     return [name for name in now if name in then and now[name].signature != then[name].signature]
 
 
 class PairedScores(NamedTuple):
-    """Two suites over the cases that ran in both.
+    """The scores of a suite in two reports, over the cases that ran in both.
 
     Attributes:
         here: The run.
@@ -125,7 +125,7 @@ _BALANCED = "balanced_accuracy"
 
 
 def with_balanced_parts(suite: SuiteReport) -> SuiteReport:
-    """Return a suite whose cases have parts of balanced accuracies, whose means over the cases are those.
+    """Give the cases of a suite in a report their contributions to balanced accuracies, so that cases can be paired.
 
     The part of a labelled answer is its hit, weighted so that positive and negative ones count the same in sum. Where
     people differ about an answer, there are none.
@@ -152,7 +152,7 @@ def with_balanced_parts(suite: SuiteReport) -> SuiteReport:
 def paired_scores(
     here: SuiteReport, there: SuiteReport, metrics: Sequence[str] | None = None, *, balanced: bool = False
 ) -> PairedScores:
-    """Return the scores of two suites over the cases that ran in both, which may be none.
+    """Pair the scores of a suite in two reports over the cases that ran in both, possibly none.
 
     Args:
         here: The run.
@@ -178,7 +178,7 @@ def paired_scores(
 def report_changes(
     pair: PairedScores, label: str, confidence: float | None = None, metrics: Sequence[str] | None = None
 ) -> Changes:
-    """Return the changes between two suites over the cases that ran in both.
+    """The changes of a suite's metrics between two reports, over the cases that ran in both.
 
     They are those that the run itself reports, if the baseline is the run that it was compared with.
 
@@ -207,13 +207,13 @@ def report_changes(
 
 
 def _pooled(suite: SuiteReport, name: str) -> bool:
-    """Whether the value of a metric differs from the mean of the scores of its cases."""
+    """Whether the value of a metric in a report differs from the mean of the scores of its cases."""
     metric = suite.find(name)
     return metric is not None and None not in (metric.value, metric.mean) and metric.value != metric.mean
 
 
 def with_ids_of(here: SuiteReport, there: SuiteReport) -> tuple[SuiteReport, int]:
-    """Return a suite of a baseline with the ids that its cases have in the run, by their content.
+    """Return a baseline's suite with the case ids of the run, matched by content.
 
     Args:
         here: The run.
@@ -230,17 +230,17 @@ def with_ids_of(here: SuiteReport, there: SuiteReport) -> tuple[SuiteReport, int
 
 
 def _contents(suite: SuiteReport) -> dict[str, str]:
-    """Return the content of the cases that ran."""
+    """The content fingerprints of the cases of a report that ran."""
     return {case.id: case.content for case in suite.cases if case.ran and case.content}
 
 
 def _only(suite: SuiteReport, ids: AbstractSet[str]) -> SuiteReport:
-    """Return a suite with some of its cases."""
+    """Return a suite of a report with some of its cases."""
     return structs.replace(suite, cases=[case for case in suite.cases if case.id in ids])
 
 
 def _records(suite: SuiteReport, evaluator: RecordedScores) -> list[CaseRecord]:
-    """Return the cases of a report as records whose only counts are the scores."""
+    """The cases of a report as records whose counts are their scores, for the comparison of two reports."""
     return [_record(case, evaluator) for case in suite.cases]
 
 

@@ -36,7 +36,7 @@ from pytest_llmeval.workbench._site import ListedRun, list_report, to_index
 
 
 def read_suites(report: str) -> list[SuiteReport]:
-    """Return the suites of a report; with ``FILE#NAME``, those of one system.
+    """Read the suites of a JSON report; ``FILE#NAME`` selects one system.
 
     Raises:
         SuiteError: The report cannot be read, or has no such system.
@@ -51,7 +51,7 @@ def read_suites(report: str) -> list[SuiteReport]:
 
 
 def results_of(suites: Sequence[SuiteReport], path: Path) -> list[SuiteReport]:
-    """Return the results of a suite file: a report names it from the folder in which pytest ran."""
+    """The results of a suite file in a report, which names it from the folder in which pytest ran."""
     whole = path.resolve().parts
     named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
     longest = max((len(Path(suite.path).parts) for suite in named), default=0)
@@ -59,7 +59,7 @@ def results_of(suites: Sequence[SuiteReport], path: Path) -> list[SuiteReport]:
 
 
 def add_approve(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval approve``."""
     parser.description = (
         "Approve the failures of single cases in a JSON report. An approved case fails the run only if it misses "
         "another limit or check, or cannot be scored. Its scores count as before. The suite's file "
@@ -101,7 +101,7 @@ def _approve(options: Namespace) -> CommandResult:
 
 
 def _failed(name: str, suites: Sequence[SuiteReport], report: Path) -> tuple[SuiteReport, CaseReport]:
-    """Return the failed case of an id.
+    """The failed case of a report that ``llmeval approve --case`` names.
 
     Raises:
         LlmevalError: There is none, several suites have one, or it did not fail by limits and checks alone.
@@ -137,7 +137,7 @@ _HTML = (
 
 
 def add_html(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval html``."""
     parser.description = _HTML
     parser.add_argument(
         "reports", nargs="+", type=Path, metavar="RUN.json", help="JSON report of a run, or a folder of them"
@@ -163,7 +163,7 @@ def _html(options: Namespace) -> CommandResult:
 
 
 def _site(options: Namespace) -> CommandResult:
-    """Write the pages of a folder of reports; pages that are newer than their report stay."""
+    """Write the HTML site of a folder of JSON reports; pages newer than their report stay."""
     if len(options.reports) > 1 or options.baseline is not None:
         raise OptionError("a folder of reports stands alone: leave out --baseline and the other reports")
     (root,) = options.reports
@@ -195,7 +195,7 @@ def _site(options: Namespace) -> CommandResult:
 
 
 def _write_page(page: Path, report: Path) -> bool:
-    """Write the page of a report unless it is newer; return whether it was written."""
+    """Write the HTML page of a JSON report unless it is newer; return whether it was written."""
     if page.exists() and page.stat().st_mtime_ns > report.stat().st_mtime_ns:
         return False
     read = read_report(report)
@@ -207,7 +207,7 @@ def _write_page(page: Path, report: Path) -> bool:
 
 
 def page_runs(reports: Sequence[Path], baseline: Path | None) -> list[PageRun]:
-    """Read reports as the runs of a page, the first one with its changes and history.
+    """Read JSON reports as the runs of an HTML page, the first one with its changes and history.
 
     Raises:
         SuiteError: One cannot be used.
@@ -231,13 +231,13 @@ def page_runs(reports: Sequence[Path], baseline: Path | None) -> list[PageRun]:
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
-    """Return labels of runs: file names, or whole paths if names collide."""
+    """Short labels of runs on an HTML page: file names, or whole paths if names collide."""
     names = [path.name for path in paths]
     return [path.name if names.count(path.name) == 1 else str(path) for path in paths]
 
 
 def _compared(here: RunReport, there: RunReport, label: str, start: int) -> tuple[RunReport, Sequence[int | None]]:
-    """Return a run with the changes of its suites, and for each the index of its counterpart.
+    """A run of an HTML page with the changes of its suites since another run, and the index of each counterpart.
 
     Args:
         here: The run.
@@ -256,7 +256,7 @@ def _compared(here: RunReport, there: RunReport, label: str, start: int) -> tupl
 
 
 def _changes(here: SuiteReport, there: SuiteReport, label: str) -> Changes:
-    """The changes between two suites, over the cases that ran in both."""
+    """The changes of a suite between two reports of an HTML page, over the cases that ran in both."""
     changes = report_changes(paired_scores(here, there), label)
     now, then = here.metrics, there.metrics
     notes = [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def add_actions(actions: "_SubParsersAction[ArgumentParser]") -> None:
-    """Add the actions."""
+    """Add the actions of ``llmeval judge`` on deferred requests."""
     text = (
         "Read the result files of a provider's batch interface into the store of verdicts, under the keys of live "
         "calls. Files may be incomplete, in any order, and read again; the next run uses the verdicts."
@@ -92,7 +92,7 @@ def _counts(read: ReadReplies) -> Iterator[str]:
 
 
 def _reasons(read: ReadReplies) -> Iterator[str]:
-    """Yield the reasons of failed requests, each once, with the number of requests that failed for it."""
+    """Yield the reasons why deferred judge requests failed, with the number of requests for each."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     for name, reason in read.failed.items():
         by_reason[reason].append(name)
@@ -121,7 +121,7 @@ def _show_requests(options: Namespace) -> CommandResult:
 
 
 def _sums(requests: Sequence[DeferredRequest]) -> dict[str, Any]:
-    """Return the sums of a model's requests; the cost, at the batch rate, has no tokens of replies without a limit."""
+    """The tokens and cost at batch rate of a model's deferred requests, without tokens of replies without a limit."""
     costs = [
         cost_usd(request.price and request.price.of_batches, Usage(request.sent_tokens, request.written_tokens or 0))
         for request in requests

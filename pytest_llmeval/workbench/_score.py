@@ -31,7 +31,7 @@ _EXECUTOR = re.compile(r"processes:(?P<processes>[1-9][0-9]*)|dask://(?P<dask>[^
 
 @contextmanager
 def open_executor(name: str) -> Iterator[Executor | None]:
-    """Open the executor of a name: ``processes:N``, ``dask://HOST:PORT``, or none for this process.
+    """Open the executor of ``llmeval score``: ``processes:N``, ``dask://HOST:PORT``, or none for this process.
 
     Raises:
         LlmevalError: The name is another one, or the cluster cannot be reached.
@@ -65,7 +65,7 @@ def open_executor(name: str) -> Iterator[Executor | None]:
 
 
 def _follow_parent() -> None:
-    """Leave interrupts to the parent process, and end as soon as it does, even if it is killed."""
+    """Prepare a scoring worker: leave interrupts to the parent process, and end when the parent ends."""
     from multiprocessing import parent_process
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -80,7 +80,7 @@ def _follow_parent() -> None:
 
 
 def with_answers(suite: LoadedSuite, path: Path) -> LoadedSuite:
-    """Return a suite whose cases have the predictions of a file, and whose faults include those of the file.
+    """Return a suite whose cases have the predictions of a file, with the faults of that file.
 
     Raises:
         LlmevalError: The suite has systems, or the file has no prediction of any case.
@@ -101,7 +101,7 @@ _LISTED = 20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval score``."""
     parser.description = (
         "Score the predictions of a suite in this process, in several or on a cluster, judge its gates, and write "
         "reports as a run of pytest does. No target is called. Judges are asked as in a run, by this process. The exit "
@@ -142,7 +142,7 @@ def _score(options: Namespace) -> CommandResult:
 
 
 def _not_passed(report: "RunReport") -> Iterator[str]:
-    """Yield a line for each of the first cases that did not pass."""
+    """Yield a line of ``llmeval score`` for each of the first cases that did not pass."""
     from pytest_llmeval.core import BAD
 
     lines = [
@@ -157,7 +157,7 @@ def _not_passed(report: "RunReport") -> Iterator[str]:
 
 
 def _record(options: Namespace, path: Path, checkout: "Checkout") -> "tuple[RunRecord, str]":
-    """Score all cases of all systems; also return what waits for replies, if anything does.
+    """Score all cases of all systems of a suite, and return what waits for replies of judges.
 
     Raises:
         LlmevalError: The suite or the predictions have faults, or a worker is lost.
@@ -199,7 +199,7 @@ def _measure(
     checkout: "Checkout",
     recordings: "Recordings | None",
 ) -> str:
-    """Score cases without judges; nothing is pending then."""
+    """Score the cases of a suite without judges, possibly on an executor."""
     from pytest_llmeval.reports import shows_passed_cases
 
     del checkout
@@ -218,7 +218,7 @@ def _ask_judges(
     checkout: "Checkout",
     recordings: "Recordings | None",
 ) -> str:
-    """Score cases by stored verdicts, live judges or deferred ones; return what waits for replies.
+    """Score the cases of a suite by stored, live or deferred judge verdicts; return what waits for replies.
 
     Raises:
         LlmevalError: There is an executor, the judge cannot be used, or the budget is spent.

@@ -53,7 +53,7 @@ def compare_settings(base: Path, head: Path, changed: Iterable[str]) -> Iterator
 
 
 def _settings_of(path: Path) -> object:
-    """The settings of pytest in a file."""
+    """The pytest settings in a file of a project."""
     text, section = text_of(path), _SECTIONS[path.name]
     if path.name == "pyproject.toml":
         with suppress(tomllib.TOMLDecodeError):

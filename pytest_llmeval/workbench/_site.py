@@ -20,7 +20,7 @@ _PAGES = Path("runs")
 
 
 class ListedRun(NamedTuple):
-    """A run of a site.
+    """A run in the list of a static site of reports.
 
     Attributes:
         path: Its JSON report, relative to the folder of all reports.
@@ -52,7 +52,7 @@ class _Whole(Struct):
 
 
 def list_report(path: Path, root: Path) -> ListedRun:
-    """Read a JSON report without its cases.
+    """Read a JSON report without its cases, for the list of a site.
 
     Args:
         path: The report.
@@ -87,12 +87,12 @@ def _without_cases(suite: Mapping[str, Raw]) -> SuiteReport:
 
 
 def _joined(parts: Mapping[str, Raw]) -> bytes:
-    """Return an object of JSON of its parsed names and its unparsed values."""
+    """Compose a JSON object from parsed names and unparsed values."""
     return b"{%s}" % b",".join(msgspec.json.encode(name) + b":" + bytes(value) for name, value in parts.items())
 
 
 class _Trend(NamedTuple):
-    """A metric of a suite over the runs, as a drawing.
+    """A metric of a suite over the runs of a site, as a drawing.
 
     Attributes:
         metric: Its name.
@@ -114,7 +114,7 @@ class _Trend(NamedTuple):
 
 
 def to_index(runs: Sequence[ListedRun], linked: Collection[Path], faults: Sequence[str] = ()) -> str:
-    """Return the page that lists runs.
+    """The HTML page that lists the runs of a site.
 
     Args:
         runs: The runs, from the first to the last.
@@ -148,7 +148,7 @@ def _run_row(run: ListedRun, *, is_linked: bool) -> dict[str, Any]:
 
 
 def _followed(suite: SuiteReport) -> Sequence[str]:
-    """Return the metrics that a list shows of a suite: those of its gates, or those that comparisons are about."""
+    """The metrics of a suite that a site's list shows: those of its gates, or else those of comparisons."""
     return suite.gated or list(suite.compared) or list(suite.metrics)[:1]
 
 
@@ -159,7 +159,7 @@ def _with_interval(value: MetricValue) -> str:
 
 
 def _trends(suite: str, runs: Sequence[ListedRun]) -> Iterator[_Trend]:
-    """Yield the metrics of a suite that have had a value in two runs or more."""
+    """Yield the trends of a suite's metrics that have values in two runs or more."""
     reports = [report for run in runs for report in run.report.suites if report.suite == suite]
     for metric in dict.fromkeys(name for report in reversed(reports) for name in _followed(report)):
         values = [report.metrics[metric] for report in reports if metric in report.metrics]

@@ -13,7 +13,7 @@ _PAGE = re.compile(rf"{_ADDRESS.pattern}/?([?][\w.~%&=+/-]*)?(#[\w.~%&=+/-]*)?")
 
 
 class JobRepository(NamedTuple):
-    """The repository of a job of GitHub or GitLab; empty if there is none.
+    """The repository of a CI job of GitHub or GitLab, for links of a pull-request comment.
 
     Attributes:
         url: Its web address.
@@ -29,7 +29,7 @@ class JobRepository(NamedTuple):
 
 
 class SourceLinks(NamedTuple):
-    """The addresses of files and commits on the web; without an address, nothing is linked.
+    """The web addresses of files and commits in a pull-request comment; without an address, nothing is linked.
 
     Attributes:
         url: Of the repository, such as ``https://github.com/OWNER/NAME``; on GitLab with ``/-`` at the end.
@@ -67,7 +67,7 @@ NO_LINKS = SourceLinks()
 
 
 def repository_url(text: str) -> str:
-    """Read the web address of a repository."""
+    """Parse the web address of a repository, an option of ``llmeval comment``."""
     if text and _ADDRESS.fullmatch(text.rstrip("/")) is None:
         message = f"found {text!r}, expected a web address such as https://github.com/OWNER/NAME, or '' for no links"
         raise ArgumentTypeError(message)
@@ -75,21 +75,21 @@ def repository_url(text: str) -> str:
 
 
 def page_url(text: str) -> str:
-    """Read the web address of a page; empty for none."""
+    """Parse the web address of a page, an option of ``llmeval comment``; empty for none."""
     if text and _PAGE.fullmatch(text) is None:
         raise ArgumentTypeError(f"found {text!r}, expected a web address such as https://example.org/report.html")
     return text
 
 
 def commit_id(text: str) -> str:
-    """Read the hash of a commit."""
+    """Parse the hash of a commit, an option of ``llmeval comment``."""
     if _COMMIT.fullmatch(text) is None:
         raise ArgumentTypeError(f"found {text!r}, expected the hash of a commit: 7 to 64 of the digits 0-9 and a-f")
     return text
 
 
 def job_repository(environment: Mapping[str, str]) -> JobRepository:
-    """Return the repository of the job of GitHub or GitLab that this process is a part of."""
+    """The repository of the GitHub or GitLab job that this process runs in."""
     if environment.get("GITHUB_SERVER_URL") and environment.get("GITHUB_REPOSITORY"):
         url = f"{environment['GITHUB_SERVER_URL']}/{environment['GITHUB_REPOSITORY']}"
         run = environment.get("GITHUB_RUN_ID", "")
@@ -103,7 +103,7 @@ def job_repository(environment: Mapping[str, str]) -> JobRepository:
 
 
 def source_links(repository: JobRepository, commits: Sequence[str], paths: Sequence[str]) -> SourceLinks:
-    """Return the links of a comment.
+    """The links to files and commits for a pull-request comment.
 
     Args:
         repository: Where sources are on the web, and the folder in which they are checked out.
@@ -134,5 +134,5 @@ def _prefix(checkout: str, paths: Sequence[str]) -> str:
 
 
 def _top(folder: Path) -> Path | None:
-    """Return the folder around this one that is a repository of git."""
+    """The git repository around a folder; ``None`` if there is none."""
     return next((path for path in (folder, *folder.parents) if (path / ".git").exists()), None)

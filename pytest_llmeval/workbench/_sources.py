@@ -15,7 +15,7 @@ _HIDDEN: Final = frozenset({"__pycache__", "__llmeval__", "node_modules", "site-
 
 @dataclass(frozen=True)
 class Import:
-    """An import statement.
+    """An import statement in a module of a user's project.
 
     Attributes:
         module: Its dotted name; empty for ``from . import name``.
@@ -31,7 +31,7 @@ class Import:
 
 
 class _ImportReader(ast.NodeVisitor):
-    """Reads the imports of one module."""
+    """Reads the import statements of one module of a user's project."""
 
     def __init__(self) -> None:
         self.imports: list[Import] = []
@@ -66,7 +66,7 @@ class _ImportReader(ast.NodeVisitor):
 
 
 class Closure(NamedTuple):
-    """What modules import, directly or through others.
+    """The modules and packages that modules of a project import, directly or indirectly.
 
     Attributes:
         files: Files of the project.
@@ -79,7 +79,7 @@ class Closure(NamedTuple):
 
 @dataclass
 class SourceTree:
-    """The Python modules of a project.
+    """The Python modules of a user's project, found without running them.
 
     Attributes:
         root: The folder of the project; nothing outside of it is read.

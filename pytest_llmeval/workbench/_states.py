@@ -32,7 +32,7 @@ _PASSED_ON: Final = (
 
 
 def collect(folder: Path, top: Path, scratch: Path, *, enabled: bool = False) -> tuple[StateDump | None, str]:
-    """The items that pytest collects in a state, or the reason why they are not known.
+    """Collect the tests of a project's state with pytest, or return the reason why that fails.
 
     The code of the state runs in a process of its own, with an environment that has no secrets and an empty home.
 
@@ -65,7 +65,7 @@ def collect(folder: Path, top: Path, scratch: Path, *, enabled: bool = False) ->
 
 
 def _environment(folder: Path, top: Path, home: Path) -> dict[str, str]:
-    """Return the variables of a process for a state: none that holds a secret, and an empty home."""
+    """The environment variables of a process that runs a state's code: no secrets, and an empty home."""
     home.mkdir(parents=True)
     here = repository_top(Path.cwd()) or Path.cwd()
     ours = [Path(entry).resolve() for entry in sys.path if entry]
@@ -88,7 +88,7 @@ def _is_project(path: Path, top: Path) -> bool:
 
 
 def answer_apart(folder: Path, top: Path, function: str, question: Mapping[str, Any], scratch: Path) -> Any:
-    """Call a function of data in a process of its own that imports the code of a folder, and return its answer.
+    """Call a function of data in a process that imports the code of a project's state, and return its result.
 
     Args:
         folder: Whose code is imported.
@@ -125,7 +125,7 @@ def answer_apart(folder: Path, top: Path, function: str, question: Mapping[str, 
 
 
 def answer(function: Any) -> None:
-    """Write what a function answers to the question of a file; the other side of `answer_apart`."""
+    """Write the result of a function for the question of a file; the other process of `answer_apart`."""
     question_file, answer_file = map(Path, sys.argv[1:3])
     try:
         response = {"answer": function(decode(question_file.read_bytes()))}
@@ -142,7 +142,7 @@ def compare_collected(
     known: Collection[str],
     names: Collection[str] = (),
 ) -> Iterator[Loosening]:
-    """Yield what a later state collects no more, and what its suites ask less of.
+    """Yield the tests that a pull request no longer collects, and lowered requirements of its suites in Python.
 
     Args:
         base: The earlier state.
@@ -176,7 +176,7 @@ def compare_collected(
 def _compare_code(
     base: StateDump, head: StateDump, suites: Mapping[str, str], files: Collection[str], known: Collection[str]
 ) -> Iterator[Loosening]:
-    """Yield the code that judges, and the tests about evaluations, that a later state has changed."""
+    """Yield the code that judges answers, and tests about evaluations, that a pull request has changed."""
     for name, digest in base.code.items():
         file, _, subject = name.partition("::code of ")
         now = suites.get(file)
@@ -201,7 +201,7 @@ def compare_items(
     files: Collection[str] = (),
     known: Collection[str] = (),
 ) -> Iterator[Loosening]:
-    """Yield, by file, the tests that are there and are no longer collected, or do not count any more.
+    """Yield the tests that a pull request no longer collects although their file exists, or excuses.
 
     Args:
         base: The earlier state.
@@ -243,7 +243,7 @@ def _asks_less(option: str, before: str, after: str) -> bool:
 
 
 def _key(item: ItemDump, suite: str, case: str, moved: Mapping[str, str]) -> tuple[str, ...]:
-    """The identity of an item: a case of a suite file, of a test in Python, or a test."""
+    """The identity of a collected test in both states: a case of a suite file or of a Python test, or a test."""
     if not item.suite:
         return item.file, item.name
     test = f"{item.file}::{item.name.partition('[')[0]}" if item.file.endswith(".py") else ""

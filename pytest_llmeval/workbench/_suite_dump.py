@@ -24,7 +24,7 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class CheckDump(Struct, frozen=True):
-    """A check.
+    """A check of a suite or case, as data by which ``llmeval guard`` compares two states.
 
     Attributes:
         name: Under which it is reported.
@@ -49,7 +49,7 @@ class CheckDump(Struct, frozen=True):
 
 
 class EvaluatorDump(Struct, frozen=True):
-    """An evaluator that has no rules of its own.
+    """An evaluator of a suite, apart from checks, as data by which ``llmeval guard`` compares two states.
 
     Attributes:
         noun: The kind, for messages.
@@ -65,7 +65,7 @@ class EvaluatorDump(Struct, frozen=True):
 
 
 class GateDump(Struct, frozen=True):
-    """A gate.
+    """A gate of a suite, as data by which ``llmeval guard`` compares two states.
 
     Attributes:
         text: As reports name it.
@@ -89,7 +89,7 @@ class GateDump(Struct, frozen=True):
 
 
 class CaseDump(Struct, frozen=True):
-    """A case.
+    """A case of a suite, as data by which ``llmeval guard`` compares two states.
 
     Attributes:
         file: That has it, relative to the folder that is compared.
@@ -121,7 +121,7 @@ class CaseDump(Struct, frozen=True):
 
 
 class SuiteDump(Struct, frozen=True):
-    """A suite.
+    """A suite, as data by which ``llmeval guard`` compares two states.
 
     Attributes:
         file: That declares it, relative to the folder that is compared.
@@ -170,7 +170,7 @@ def _nearest(lines: Mapping[str, int], place: Sequence[str | int], otherwise: in
 def dump_suite(
     suite: LoadedSuite, file: str, kinds: "Mapping[str, CheckKind]", document: Document | None = None
 ) -> SuiteDump:
-    """Return a suite as data that is the same in every process.
+    """Return a suite as data for ``llmeval guard`` that is the same in every process.
 
     Args:
         suite: The suite.
@@ -209,7 +209,7 @@ def _plain(value: Any) -> Any:
 
 
 def _lines(document: Document, place: tuple[str | int, ...], data: Any) -> dict[str, int]:
-    """Return the lines of the values in a value, and of those in them."""
+    """The lines of a value in a suite file, and of all values inside of it."""
     lines = {}
     for key in _keys(data):
         lines[str(key)] = document.locate((*place, key))[0]
@@ -236,7 +236,7 @@ def _evaluators(suite: LoadedSuite, entries: Any, lines: Mapping[str, int]) -> I
 
 
 def _unread(suite: LoadedSuite) -> Iterator[str]:
-    """Yield what the commands of a suite must not read, each with its system."""
+    """Yield the files that the commands of a suite's targets must not read, with the system."""
     targets = {"": suite.target, **{name: system.target for name, system in suite.systems.items()}}
     for name, target in targets.items():
         workspace = None if target is None else target.workspace_spec

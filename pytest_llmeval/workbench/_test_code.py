@@ -34,7 +34,7 @@ _CALLED_BY_PYTHON: Final = frozenset({"__init_subclass__", "__set_name__"})
 
 
 class _Asking(ast.NodeVisitor):
-    """What a Python file asks of answers, by function: assertions, calls of this package, marks that excuse a test."""
+    """The requirements of a Python test file on answers, by function: assertions, calls of this package, marks."""
 
     def __init__(self) -> None:
         self.lines: dict[tuple[str, str, str], int] = {}
@@ -94,7 +94,7 @@ class _Asking(ast.NodeVisitor):
 
 
 def compare_code(before: Path, after: Path, name: str) -> Iterator[Loosening]:
-    """Yield what a Python file about evaluations asked for and asks no more, and the tests that it excuses.
+    """Yield requirements that a Python file about evaluations has dropped, and tests that it excuses.
 
     What such a file computes is unknown without running it, so any change of what it asks is a finding.
     """
@@ -118,7 +118,7 @@ def compare_code(before: Path, after: Path, name: str) -> Iterator[Loosening]:
 
 
 def compare_plugins(before: Path, after: Path, name: str) -> Iterator[Loosening]:
-    """Yield what a conftest or another plugin does anew when pytest imports it, besides fixtures and helpers."""
+    """Yield new effects of importing a conftest or another pytest plugin, besides fixtures and helpers."""
     known = Counter(ast.dump(node) for node in _acting(before))
     for node in _acting(after):
         if known[ast.dump(node)]:
@@ -136,7 +136,7 @@ def _kind(path: Path) -> str:
 
 
 def _acting(path: Path) -> Iterator[ast.stmt]:
-    """Yield the statements that may change what pytest does."""
+    """Yield the statements of a conftest or plugin that may change what pytest does."""
     body = _body(path)
     own = {node.name for node in body if isinstance(node, _DEFINITIONS)}
     for node in body:
@@ -153,7 +153,7 @@ def _acting(path: Path) -> Iterator[ast.stmt]:
 
 
 def _acts(node: ast.AST, own: Collection[str]) -> bool:
-    """Whether making a function or class does more than that, or pytest calls it without being asked.
+    """Whether a definition in a conftest has effects beyond itself, or pytest calls it by its name.
 
     Args:
         node: The definition, or a part of it.
@@ -183,7 +183,7 @@ def _called(function: ast.expr) -> str:
 
 
 def statements_of(path: Path) -> str:
-    """Return the code of a Python file, without comments and layout."""
+    """The code of a Python file without comments and layout, to compare two states."""
     try:
         return ast.dump(ast.parse(text_of(path)))
     except (SyntaxError, ValueError, RecursionError):
@@ -191,12 +191,12 @@ def statements_of(path: Path) -> str:
 
 
 def is_about_evaluations(path: Path) -> bool:
-    """Whether a Python file asks something of answers."""
+    """Whether a Python file has requirements on answers, so that the guard compares it."""
     return _asking(path) is not None
 
 
 def _asking(path: Path) -> _Asking | None:
-    """The requirements of a Python file; ``None`` if it is not about evaluations, or no Python."""
+    """The requirements of a Python file on answers; ``None`` if it has none or is not valid Python."""
     text = text_of(path)
     if not any(word in text for word in _OURS):
         return None
@@ -215,7 +215,7 @@ def _asking(path: Path) -> _Asking | None:
 
 
 def code_of_test(path: Path, test: str, fixtures: Iterable[str], top: Path) -> str:
-    """The code of a test, with what it uses of its file and with the fixtures of the project that it gets.
+    """The code of a Python test with the helpers and fixtures of the project that it uses.
 
     Args:
         path: The file of the test.
@@ -244,7 +244,7 @@ def _body(path: Path) -> list[ast.stmt]:
 
 
 def _names_of(node: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement sets, apart from those that it imports."""
+    """Yield the names that a top-level statement of a Python file sets, apart from imports."""
     if isinstance(node, _DEFINITIONS):
         yield node.name
     elif not isinstance(node, ast.Import | ast.ImportFrom):
@@ -253,14 +253,14 @@ def _names_of(node: ast.stmt) -> Iterator[str]:
 
 
 def _dump(node: ast.stmt) -> str:
-    """Code without layout, and without the parameters of tests, each of which is a test."""
+    """The code of a statement without layout and test parameters, since each parameter set is a test."""
     if isinstance(node, _DEFINITIONS):
         node.decorator_list = [call for call in node.decorator_list if "parametrize" not in ast.unparse(call)]
     return ast.dump(node)
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file; empty if it has none."""
+    """The text of a file of a project's state; empty if there is none."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError):

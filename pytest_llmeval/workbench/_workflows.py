@@ -36,7 +36,7 @@ _LONGEST, _MOST = 100, 1_000
 
 
 class _EvaluatingStep(NamedTuple):
-    """A step that evaluates: its place, its commands and what decides whether they count."""
+    """A CI step that runs evaluations: its place, commands, and the conditions under which they count."""
 
     place: tuple[str | int, ...]
     commands: str
@@ -44,7 +44,7 @@ class _EvaluatingStep(NamedTuple):
 
 
 def compare_workflows(base: Path, head: Path) -> Iterator[Loosening]:
-    """Yield the steps of CI that evaluate and that a later state of a repository lacks or has changed.
+    """Yield the evaluating CI steps that a pull request removes or changes.
 
     Args:
         base: The earlier state of the repository.
@@ -67,7 +67,7 @@ def compare_workflows(base: Path, head: Path) -> Iterator[Loosening]:
 
 
 def _scripts_of(commands: str, top: Path) -> Iterator[str]:
-    """Yield the files of the repository by which commands evaluate that do so under no name of ours."""
+    """Yield the scripts of a repository through which CI commands run evaluations."""
     for line in commands.splitlines():
         words = [] if _JUDGES.search(line) else [_RUNNERS.get(word, word) for word in _WORD.findall(line)]
         inside = (os.path.normpath(word) for word in words if not word.startswith("/"))
@@ -75,7 +75,7 @@ def _scripts_of(commands: str, top: Path) -> Iterator[str]:
 
 
 def _evaluating_lines(path: Path) -> list[str]:
-    """The lines by which a file evaluates: all of a script; of a file with more in it, those that do."""
+    """The lines of a repository's file that run evaluations; for a script that has such lines, all lines."""
     lines = text_of(path).splitlines()
     evaluating = [line for line in lines if _JUDGES.search(line)]
     return lines if evaluating and path.name not in _RUNNERS.values() else evaluating
@@ -130,7 +130,7 @@ def _within(
 
 
 def _commands(key: Any, step: Mapping[Any, Any]) -> str:
-    """The commands of a key of a step, or an action with its settings; empty for other keys."""
+    """The commands under a key of a CI step, or an action with its settings; empty for other keys."""
     value = step[key]
     if key == "uses":
         return as_line({"uses": value, "with": step.get("with")}, _MOST)
@@ -139,7 +139,7 @@ def _commands(key: Any, step: Mapping[Any, Any]) -> str:
 
 
 def _for_later(step: Mapping[Any, Any]) -> str:
-    """The part of a step that changes what later ones do."""
+    """The part of a CI step that changes what later steps do."""
     commands, settings = str(step.get("run", "")), step.get("with")
     if any(name in commands for name in _FOR_LATER):
         return commands

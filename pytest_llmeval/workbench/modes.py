@@ -53,7 +53,7 @@ _WIDTH = 70
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval modes``."""
     parser.description = (
         "Print the failure modes that people noted in a review: the share of answers that have each, its 95 % interval "
         "and examples. The output also has the shares by run, system or label, the agreement of people, and the "
@@ -117,7 +117,7 @@ _MUCH_WIDER = 1.3
 
 
 class ModeShare(NamedTuple):
-    """The share of the answers that have a mode.
+    """The share of answers that have a failure mode, with its interval.
 
     Attributes:
         mode: Its name.
@@ -135,7 +135,7 @@ class ModeShare(NamedTuple):
 
 
 def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], cluster_by: str | None = None) -> list[ModeShare]:
-    """Return the share of each mode among the answers from which the notes were drawn.
+    """The share of each failure mode among the answers from which the noted ones were drawn.
 
     An answer represents as many as the inverse of its probability says (Hájek 1971); people who differ about it count
     with equal parts. The interval is Wilson's with as many answers as an even draw would need for the same variance.
@@ -161,12 +161,12 @@ def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], cluster_by: str
 
 
 def _cluster(note: ModeNote, label: str | None) -> str:
-    """Return the value of a label, with its name; empty if the answer does not have it."""
+    """The label of a noted answer that names its cluster, as ``NAME=VALUE``; empty if the answer lacks it."""
     return next((pair for pair in note.labels if label and pair.startswith(f"{label}=")), "")
 
 
 def alike_answers(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[str]:
-    """Yield the labels whose answers share modes, and by how much wider that makes the widest interval."""
+    """Yield labels whose answers share failure modes, and how much wider clusters make the intervals."""
     labels = sorted({pair.partition("=")[0] for note in notes for pair in note.labels})
     for label in labels:
         sizes = Counter(_cluster(note, label) for note in notes)
@@ -213,7 +213,7 @@ def _weighted_mean(weights: Sequence[float], parts: Sequence[float]) -> float:
 
 
 class Saturation(NamedTuple):
-    """Whether more notes would show more modes.
+    """Whether more notes would show more failure modes.
 
     Attributes:
         quiet: How many notes were written since one showed a new mode.
@@ -229,7 +229,7 @@ class Saturation(NamedTuple):
 
 
 def saturation(notes: Sequence[ModeNote]) -> Saturation:
-    """Whether more notes would show more modes; the order of the notes is that of their times."""
+    """Whether more notes would show more failure modes, by the notes in the order of their times."""
     in_order = sorted(notes, key=lambda each: (each.at, each.by, each.subject))
     known: set[str] = set()
     quiet = 0
@@ -244,7 +244,7 @@ def saturation(notes: Sequence[ModeNote]) -> Saturation:
 
 
 class AgreementOnMode(NamedTuple):
-    """How far two people agree about a mode on the answers that both noted.
+    """The agreement of two reviewers about a failure mode, on the answers that both noted.
 
     Attributes:
         people: Their names.
@@ -264,7 +264,7 @@ class AgreementOnMode(NamedTuple):
 
 
 def mode_agreements(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[AgreementOnMode]:
-    """Yield the agreement about each mode of each two people who noted the same answers."""
+    """Yield the agreement about each failure mode of every two reviewers with common answers."""
     by_person: dict[str, dict[object, ModeNote]] = {}
     for note in notes:
         by_person.setdefault(note.by, {})[note.prints] = note
@@ -283,7 +283,7 @@ def mode_agreements(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator
 
 
 class ModeReport(NamedTuple):
-    """What files of notes say.
+    """The report of ``llmeval modes`` on files of notes: shares of failure modes, examples and findings.
 
     Attributes:
         title: How many notes of whom.
@@ -303,7 +303,7 @@ class ModeReport(NamedTuple):
 
 
 def mode_report(book: ModeBook, by: str | None = None, cluster_by: str | None = None) -> ModeReport:
-    """The report on files of notes.
+    """Make the report of ``llmeval modes`` from files of notes.
 
     Args:
         book: The files.
@@ -339,7 +339,7 @@ def mode_report(book: ModeBook, by: str | None = None, cluster_by: str | None = 
 
 
 def trend(book: ModeBook, cluster_by: str | None = None) -> Iterator[str]:
-    """Yield the change of each mode from the first noted run to the last, with its interval (Newcombe 1998)."""
+    """Yield the change of each failure mode from the first noted run to the last, with its interval (Newcombe 1998)."""
     by_run = grouped((note.run, note) for note in book.notes if note.run)
     first, last = min(by_run, default=""), max(by_run, default="")
     if first == last:
@@ -417,7 +417,7 @@ _LONGEST_NAME: Final = 80
 
 
 def read_groups(reply: str) -> Verdict:
-    """Read a JSON object with a list of ``groups``.
+    """Read a judge's reply that groups notes into failure modes: a JSON object with a list of ``groups``.
 
     Returns:
         How many there are, and the groups under that name of the details.
@@ -449,7 +449,7 @@ NOTE_GROUPS: Final = Mode(
 
 
 def propose_modes(book: ModeBook, path: Path, spec: JudgeSpec, options: JudgeOptions) -> list[ModeProposed]:
-    """Ask a judge for groups of notes; equal notes get the stored reply.
+    """Ask a judge to group notes into failure modes; equal notes get the stored reply.
 
     Args:
         book: The notes.

@@ -44,7 +44,7 @@ def evidence_above(
     finite: bool = True,
     inclusive: bool = False,
 ) -> FloatArray:
-    """Return the evidence that a total is above 0, after each of the units that have been seen.
+    """The evidence that the total score of all cases is above 0, after each unit that ran, for early stopping.
 
     Args:
         sums: What these units add to the total, in their order.
@@ -91,7 +91,7 @@ def first_reached(
     finite: bool = True,
     inclusive: bool = False,
 ) -> tuple[int | None, float]:
-    """The time at which the evidence that a total is above 0 first reached a number, and the evidence by now.
+    """The number of cases after which the evidence that a total is above 0 suffices, and the evidence by now.
 
     Args:
         excess: What each case that has run adds to the total, in the order of the cases; whole units.
@@ -135,7 +135,7 @@ _SLACK = 1e-9
 
 
 class PartScores(NamedTuple):
-    """The cases of a suite, or of one group of it, in the order in which they run.
+    """The scores of a suite's cases, or of a group of them, in the order in which the cases run.
 
     Attributes:
         group: Its name; empty for all cases.
@@ -154,7 +154,7 @@ class PartScores(NamedTuple):
 
 
 class EarlyVerdict(Struct, frozen=True):
-    """The verdict on a gate before all cases have run.
+    """The verdict on a gate before all cases of its suite have run.
 
     Attributes:
         result: As reports show it.
@@ -168,7 +168,7 @@ class EarlyVerdict(Struct, frozen=True):
 def decide_gate(
     gate: Gate, parts: Sequence[PartScores], units: IntArray, metric: Metric, level: float
 ) -> EarlyVerdict | None:
-    """Judge a gate by the cases that have run.
+    """Judge a gate by the cases that have run so far, for early stopping.
 
     A gate that holds everywhere is wrong only if the part that does not hold is taken for one that does. One that fails
     somewhere may be wrong in any part, so that each has its share of the level (Bonferroni).
@@ -206,7 +206,7 @@ def decide_gate(
 
 
 class _Finding(NamedTuple):
-    """What one bound says of one part.
+    """The finding about one bound of a gate in one part of the cases, before all cases have run.
 
     Attributes:
         group: Name of the part.
@@ -289,7 +289,7 @@ def _findings(
 
 
 def _place_of(seen: "npt.NDArray[np.bool_]", count: int) -> int | None:
-    """Return after how many cases so many of a kind have been seen."""
+    """The number of cases after which so many of a kind, such as errored ones, have occurred."""
     import numpy as np
 
     places = np.flatnonzero(seen)

@@ -36,7 +36,7 @@ _SAME = 1e-9
 
 
 class StopDecision(Struct, frozen=True):
-    """The verdicts on all gates of what stops together.
+    """The verdicts on all gates of a suite that stops early, with the number of cases that decided them.
 
     Attributes:
         cases: After how many cases of the order they are known.
@@ -48,7 +48,7 @@ class StopDecision(Struct, frozen=True):
 
 
 def stop_early(collected: Collected, scope: RunScope) -> Collected:
-    """Leave the suites that stop the cases that decided, and the verdicts on their gates.
+    """Reduce suites that stop early to the cases that decided, and attach the verdicts on their gates.
 
     Results that arrived early do not count, so that it is the order that decides and not which worker was faster.
     """
@@ -65,7 +65,7 @@ def stop_early(collected: Collected, scope: RunScope) -> Collected:
 
 
 def _stopped(variants: Mapping[str, CollectedSuite], decision: StopDecision) -> Iterator[CollectedSuite]:
-    """Yield what stops together, with the verdicts on all gates, qualified by the cases that count."""
+    """Yield the variants of a suite that stops early, with the verdicts on all gates."""
     ended = {name: _counting(variant, decision.cases) for name, variant in variants.items()}
     gates: dict[str, list[GateResult]] = {name: [] for name in ended}
     for name, gate, result in decision.gates:
@@ -79,7 +79,7 @@ def _stopped(variants: Mapping[str, CollectedSuite], decision: StopDecision) -> 
 
 
 def first_decision(variants: Mapping[str, CollectedSuite], keeper: Keeper) -> StopDecision | None:
-    """Return the decision of what stops together, after the first block at whose end all gates are decided.
+    """The decision of a suite that stops early, after the first block of cases that decides all gates.
 
     Args:
         variants: With the records of all cases; those that have not run end the search.
@@ -102,13 +102,13 @@ def first_decision(variants: Mapping[str, CollectedSuite], keeper: Keeper) -> St
 
 
 def _lacks(collected: CollectedSuite, names: Iterable[str]) -> bool:
-    """Whether one of some cases has not run."""
+    """Whether one of the named cases of a suite has not run."""
     waiting = {record.id for record in collected.records if record.outcome == "not_run"}
     return not waiting.isdisjoint(names)
 
 
 def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, EarlyStop]:
-    """Return a suite with the cases that decided, and what the others did not cost."""
+    """A suite reduced to the cases that decided its gates, with what the other cases saved."""
     order = collected.suite.order
     assert order is not None
     counting = frozenset(order.ids[:cases])
@@ -144,13 +144,13 @@ def _extrapolated(count: int, cases: int, others: int) -> int:
 
 
 def _cost(costs: Sequence[float | None], cases: int, others: int) -> float | None:
-    """The cost of cases that did not run; ``None`` where that of one that ran is not known."""
+    """The cost that cases which did not run would have had; ``None`` if that of a case that ran is unknown."""
     known = [cost for cost in costs if cost is not None]
     return sum(known) / cases * others if cases and len(known) == len(costs) else None
 
 
 def decided(variants: Mapping[str, CollectedSuite], order: CaseOrder, seen: int, keeper: Keeper) -> StopDecision | None:
-    """Look at all gates after so many cases; return the verdicts if all are decided.
+    """Judge all gates of a suite after so many cases; return the verdicts if all are decided.
 
     Args:
         variants: What stops together, with the records of all cases.
@@ -175,7 +175,7 @@ def decided(variants: Mapping[str, CollectedSuite], order: CaseOrder, seen: int,
 
 @dataclass(frozen=True)
 class _GateQuestion:
-    """A gate with the scores that it is judged by; without, it cannot be judged yet."""
+    """A gate with the scores that it is judged by, for early stopping; without scores it must wait."""
 
     gate: Gate
     parts: Sequence[PartScores] | None
@@ -190,7 +190,7 @@ class _GateQuestion:
 
 
 class _GatesSoFar:
-    """A suite after so many cases."""
+    """A suite with the cases that have run so far, as its gates see them."""
 
     def __init__(self, collected: CollectedSuite, order: CaseOrder, seen: int, keeper: Keeper) -> None:
         self.run = collected
@@ -284,7 +284,7 @@ class _GatesSoFar:
 
 
 def _is_mean(table: Table, metric: str, rows: "npt.NDArray[np.intp]") -> bool:
-    """Whether the value over some cases is the mean of their scores, as declared, and rests on all of them."""
+    """Whether a metric's value over some cases is the mean of their scores, so that it can be decided early."""
     import numpy as np
 
     totals = table.matrix[rows].sum(axis=0, keepdims=True)
@@ -302,7 +302,7 @@ def _mask(values: Sequence[bool]) -> "npt.NDArray[np.bool_]":
 
 
 def _between(looks: Mapping[str, _GatesSoFar]) -> Iterator[tuple[str, _GateQuestion]]:
-    """Yield the gates between two systems."""
+    """Yield the gates that compare two systems of a suite, for early stopping."""
     suite = next(iter(looks.values())).run.suite
     for gate in suite.between:
         named = [gate.system] if gate.system else [name for name in looks if name != gate.against]
@@ -333,7 +333,7 @@ def _to_come(state: _GatesSoFar) -> set[str]:
 def foresee(
     suites: Iterable[tuple[SuiteKey, LoadedSuite]], judges: "SuiteJudges", keeper: Keeper
 ) -> dict[SuiteKey, int | None]:
-    """Return after how many cases suites would stop, by suite and system.
+    """The number of cases after which suites are expected to stop, by suite and system, for the plan of a run.
 
     Args:
         suites: Those with an order, as each system answers them.
@@ -357,7 +357,7 @@ def foresee(
 
 
 def _approved(key: SuiteKey) -> Mapping[str, CaseRecord]:
-    """Return the records of the last approved run by case; none where there is no such run."""
+    """The records of the last approved run by case, to foresee early stops; empty if there is no such run."""
     try:
         approval = ApprovedCases.read(key)
     except (OSError, UnicodeDecodeError, SuiteError):
@@ -367,7 +367,7 @@ def _approved(key: SuiteKey) -> Mapping[str, CaseRecord]:
 
 @dataclass
 class _Progress:
-    """How far a group has come.
+    """The progress of a suite's variants towards the next check of their gates.
 
     Attributes:
         keys: Its variants.
@@ -386,7 +386,7 @@ class _Progress:
 
 @dataclass
 class StopWatch:
-    """Looks at the gates of a suite whenever the cases of its next block have run, and posts when all are decided.
+    """Checks the gates of a suite when the cases of its next block have run, and posts once all are decided.
 
     Attributes:
         suites: Of the run.

@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]{below}))
 
 
 class _Step(NamedTuple):
-    """A file that is written, extended, or left as it is.
+    """A file that ``llmeval init`` writes, extends or leaves alone.
 
     Attributes:
         path: Relative to the project.
@@ -52,7 +52,7 @@ class _Step(NamedTuple):
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval init``."""
     parser.description = (
         "Write a first suite, a CI workflow, and the settings that they need. Existing files are not changed; "
         "to .gitignore and pyproject.toml only what is missing is added. What is written passes at once. With --rag, "
@@ -108,7 +108,7 @@ def _next(rag: RagSuite | None) -> Iterator[str]:
 
 
 def _is_good(path: Path) -> bool:
-    """Check a suite as ``llmeval validate`` does, and print its faults: those of the rows of the questions."""
+    """Validate the new suite as ``llmeval validate`` does, and print the faults of its question rows."""
     try:
         faults: Sequence[object] = open_suite(path).all_faults
     except SuiteError as error:
@@ -133,7 +133,7 @@ def _steps(project: Project, host: str, target: TargetPlace | None, rag: RagSuit
 
 
 def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
-    """Yield a step that makes modules importable: pytest's settings if there are none yet, or else a conftest."""
+    """Yield the step of ``llmeval init`` that makes a project's modules importable: pytest settings or a conftest."""
     lines = ["[tool.pytest.ini_options]", *(f'pythonpath = ["{path}"]' for path in paths)]
     if not paths:  # or else each run of the project's tests would call its application
         lines.append("llmeval = true  # suites run without --llmeval, in editors too")
@@ -176,7 +176,7 @@ def _workflow(project: Project, host: str, rag: RagSuite | None) -> Iterator[_St
 
 
 def _with_judge(workflow: str, rag: RagSuite, host: str) -> str:
-    """Return a workflow whose run replays recorded verdicts, or asks the judge: with its key, cache and a budget."""
+    """A CI workflow whose run replays recorded verdicts, or calls the judge with key, cache and budget."""
     if rag.replays:
         return workflow.replace("--llmeval-texts=all", "--llmeval-texts=all --llmeval-judge=replay", 1)
     variable = None if rag.judge is None else key_variable(rag.judge)
@@ -197,7 +197,7 @@ _MOST_CALLS = 12
 
 
 def _judge_in_ci(rag: RagSuite, host: str) -> str:
-    """Return the line that says what the workflow needs for a model that judges."""
+    """The line of ``llmeval init`` on what the CI workflow needs to call the judge."""
     assert rag.judge is not None
     model, variable = rag.judge.model, key_variable(rag.judge)
     if rag.replays:
@@ -213,7 +213,7 @@ def _template(name: str) -> str:
 
 
 def _done(folder: Path, step: _Step) -> tuple[str, str]:
-    """Do a step, and return what was done; of a file that is left as it is, also why."""
+    """Carry out a step of ``llmeval init``, and return what was done; for a file left alone, also the reason."""
     path = folder / step.path
     if step.left:
         return "left", step.left

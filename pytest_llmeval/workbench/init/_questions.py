@@ -49,7 +49,7 @@ _SEPARATORS = (";", "|", ",")
 
 
 class QuestionColumns(NamedTuple):
-    """The columns of a file of questions; empty for what it does not have.
+    """The columns of a file of questions, for ``llmeval init --rag``; empty if the file lacks one.
 
     Attributes:
         question: What the target receives.
@@ -69,7 +69,7 @@ class QuestionColumns(NamedTuple):
 
 
 class QuestionFile(NamedTuple):
-    """The rows of a file of questions.
+    """The rows of a file of questions, from which ``llmeval init --rag`` makes a suite.
 
     Attributes:
         path: The file.
@@ -121,13 +121,13 @@ def read_questions(path: Path) -> QuestionFile:
 
 
 def _delimiter(path: Path) -> str:
-    """Return the character that is most frequent in the line of column names."""
+    """The delimiter of a CSV file of questions: the most frequent one in the line of column names."""
     first = next(iter(read_text(path, str(path), "a line of column names").splitlines()), "")
     return max(_DELIMITERS, key=first.count)
 
 
 def ask(question: str, default: str) -> str:
-    """Ask a question; without a reply, the default is taken. Nobody is asked where there is no terminal: empty."""
+    """Ask a question of ``llmeval init`` on the terminal; the default without a reply, empty without a terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return ""
     try:
@@ -137,7 +137,7 @@ def ask(question: str, default: str) -> str:
 
 
 def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> QuestionColumns:
-    """Return the columns of a file: those that the user names, or else those with usual names.
+    """Find the columns of a file of questions: those that the user names, or else those with usual names.
 
     Args:
         file: The file.
@@ -181,13 +181,13 @@ def _folded(name: str) -> str:
 
 
 def id_separator(file: QuestionFile, column: str) -> str:
-    """Return the text between the ids in the cells of a column; empty if each cell is one id, or a list."""
+    """The text between document ids in the cells of a column; empty if each cell is one id, or a list."""
     texts = [value for value in file.values(column) if isinstance(value, str) and not value.lstrip().startswith("[")]
     return next((mark for mark in _SEPARATORS if any(mark in text for text in texts) and _splits(texts, mark)), "")
 
 
 def _splits(texts: Sequence[str], mark: str) -> bool:
-    """Whether a mark is between ids: a comma may also be part of a title."""
+    """Whether a mark separates document ids: a comma may also be part of a title."""
     return mark != "," or not any(re.search(r"\s", part.strip()) for text in texts for part in text.split(mark))
 
 
@@ -208,7 +208,7 @@ _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class AnswerShape(NamedTuple):
-    """The places of the parts of an answer.
+    """The paths to the text and the passages of an application's answer.
 
     Attributes:
         answer: JMESPath of the text; empty if the answer is a text, or has it under ``answer``.
@@ -224,7 +224,7 @@ class AnswerShape(NamedTuple):
 
 
 def ask_once(target: TargetPlace, folder: Path, value: Any) -> Any:
-    """Call the target of a project once; return its answer as JSON data.
+    """Call a project's target with one question; return its answer as JSON data.
 
     Raises:
         LlmevalError: It cannot be imported, it raised, took too long, or returned something else.
@@ -243,7 +243,7 @@ def ask_once(target: TargetPlace, folder: Path, value: Any) -> Any:
 
 
 def answer_shape(prediction: Any, parts: Mapping[str, str], ids: AbstractSet[str] = frozenset()) -> AnswerShape:
-    """The paths to the text and the passages of an answer.
+    """Find the paths to the text and the passages of an application's answer.
 
     Args:
         prediction: The answer.
@@ -286,7 +286,7 @@ _PARTS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
 
 
 def _part(part: str, path: str, prediction: Any) -> Any:
-    """Return a part of an answer.
+    """The part of an application's answer at a path that the user named.
 
     Raises:
         LlmevalError: It is not at this path.
@@ -302,7 +302,7 @@ def _part(part: str, path: str, prediction: Any) -> Any:
 
 
 def _places(values: Sequence[Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield paths with the texts and numbers there: several below a list, which is ``[]`` in the path."""
+    """Yield the paths inside an application's answer with the texts and numbers there."""
     if all(isinstance(value, Mapping) for value in values) and depth <= _DEEPEST:
         for key in values[0]:
             name = key if _PLAIN.fullmatch(key) else json.dumps(key, ensure_ascii=False)
@@ -324,7 +324,7 @@ def _are_texts(values: Sequence[Any]) -> bool:
 
 
 def _answer_place(places: Mapping[str, Sequence[Any]]) -> str:
-    """Return the path of the text of an answer: the usual one, the only one, or the one that the user says."""
+    """The path of an answer's text: the usual one, the only one, or the one that the user chooses."""
     texts = [path for path, values in places.items() if _are_texts(values) and len(values) == 1]
     texts = [path for path in texts if "[]" not in path] or texts  # as in choices[0].message.content
     usual = [path for key in _ANSWERS for path in texts if _keys(path)[-1] == key]
@@ -335,7 +335,7 @@ def _answer_place(places: Mapping[str, Sequence[Any]]) -> str:
 
 
 def _passages_place(places: Mapping[str, Sequence[Any]], ids: AbstractSet[str]) -> str:
-    """Return the path of the longest texts below a usual key that are not ids."""
+    """The path of an answer's passages: the longest texts under a usual key that are not ids."""
     passages = {
         path: sum(map(len, values))
         for path, values in places.items()

@@ -44,7 +44,7 @@ _KEYWORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "nul
 
 
 class RagSuite(NamedTuple):
-    """A suite that is to be written.
+    """A suite that ``llmeval init --rag`` writes.
 
     Attributes:
         path: Relative to the project.
@@ -64,7 +64,7 @@ class RagSuite(NamedTuple):
 
 
 class _Findings(NamedTuple):
-    """Findings about questions and answers.
+    """The questions, columns and answer shape from which ``llmeval init --rag`` makes a suite.
 
     Attributes:
         file: The questions.
@@ -169,7 +169,7 @@ def _part(text: str) -> tuple[str, str]:
 
 
 def rag_suite(options: Namespace, folder: Path, suites: str, target: TargetPlace | None) -> RagSuite:
-    """Look at the questions and, with consent, at one answer; return the suite to write.
+    """Make the suite of ``llmeval init --rag`` from the questions and, with consent, one answer.
 
     Raises:
         LlmevalError: The questions cannot be read, the target gives no answer, or the suite exists.
@@ -227,7 +227,7 @@ def _judge(options: Namespace) -> JudgeSpec | None:
 def _shape(
     options: Namespace, folder: Path, target: TargetPlace, file: QuestionFile, columns: QuestionColumns
 ) -> AnswerShape | None:
-    """Ask the target the first question, if the user agrees; return the shape of its answer."""
+    """The shape of the answer to the first question, if the user agrees to call the target."""
     row = file.rows[0]
     value: Any = row[columns.question]
     if columns.contexts:
@@ -248,7 +248,7 @@ def _shape(
 
 
 def _document_ids(file: QuestionFile, column: str) -> set[str]:
-    """Return all ids in a column of expected documents."""
+    """All document ids in a column of expected documents in a file of questions."""
     mark = id_separator(file, column)
     ids: set[str] = set()
     for value in file.values(column):
@@ -260,13 +260,13 @@ def _document_ids(file: QuestionFile, column: str) -> set[str]:
 
 
 def _agreed(target: TargetPlace, value: Any) -> bool:
-    """Ask on a terminal whether the target may be called; elsewhere it may not."""
+    """Whether the user agrees on a terminal to call the target once; without a terminal it is not called."""
     question = f"To see what an answer looks like, {target.name} would be called once with: {as_line(value, _EXCERPT)}"
     return ask(f"{question}\nCall it, yes or no?", "no").lower() in ("y", "yes")
 
 
 def _lines(findings: _Findings) -> Iterator[str]:
-    """Yield the lines of the suite."""
+    """Yield the lines of the suite file that ``llmeval init --rag`` writes."""
     count = len(findings.file.rows)
     yield f"# yaml-language-server: $schema={_SCHEMA}"
     questions = counted(count, "question")
@@ -391,6 +391,6 @@ def _gates(findings: _Findings, count: int) -> Iterator[str]:
 
 
 def _yaml(text: str) -> str:
-    """Write a text as YAML, quoted where it has to be."""
+    """Write a text of the new suite as YAML, quoted if needed."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _KEYWORDS
     return text if plain else json.dumps(text, ensure_ascii=False)

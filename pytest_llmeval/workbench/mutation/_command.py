@@ -23,7 +23,7 @@ _CACHE = ".llmeval/mutants.sqlite3"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval mutate``."""
     parser.description = (
         "Make recorded answers of a suite wrong, and score the mutants with its own evaluators, checks, thresholds and "
         "gates. Kinds that it does not notice are listed. Equivalent rewrites, which must not fail, are also tried. No "
@@ -93,7 +93,7 @@ def _mutate(options: Namespace) -> CommandResult:
 
 
 def _changed_suites(base: str | None) -> list[Path]:
-    """Return the suite files here that differ from the base, in themselves or in a data file with their cases."""
+    """The suite files that differ from the base branch, in themselves or in a data file of their cases."""
     here = Path.cwd()
     changed = set(changed_files(here, fork_point(here, base)))
     paths = [file.relative_to(here) for file in suite_files(here)]
@@ -108,7 +108,7 @@ def _changed_suites(base: str | None) -> list[Path]:
 
 
 def _answers(options: Namespace, suite: Path, system: str) -> Mapping[str, Any]:
-    """Return the recorded answers of a system by case."""
+    """The recorded answers of a system by case, which ``llmeval mutate`` breaks."""
     if options.predictions is None:
         return {}
 
@@ -121,7 +121,7 @@ def _answers(options: Namespace, suite: Path, system: str) -> Mapping[str, Any]:
 
 
 def _scorer(options: Namespace, suite: LoadedSuite, mutations: Sequence[Mutation]) -> JudgedScorer | None:
-    """The scorer that asks the judges, once the user has agreed to its cost; ``None`` where none is asked.
+    """The scorer of mutants that calls the judges, once the user agrees to the cost; ``None`` if no judge is called.
 
     Raises:
         LlmevalError: The user does not agree, or cannot be asked; or a judge exists in pytest only.
@@ -142,7 +142,7 @@ def _scorer(options: Namespace, suite: LoadedSuite, mutations: Sequence[Mutation
 
 
 def _confirm(question: str) -> None:
-    """Ask the user.
+    """Ask the user on a terminal whether judges may be called on mutants.
 
     Raises:
         LlmevalError: The answer is not yes, or there is nobody to ask.

@@ -44,7 +44,7 @@ MutantScorer: TypeAlias = Callable[[LoadedSuite, Sequence[Case]], list[Execution
 
 
 def score_mutants(score: MutantScorer, suite: LoadedSuite, mutants: Sequence["Mutant"]) -> list[Execution]:
-    """Score mutants, those of one kind at a time: no two of them are of one case."""
+    """Score mutants of a suite, one kind at a time, so that no two are of the same case."""
     executions: dict[int, Execution] = {}
     for places in kinds_of(mutants).values():
         scored = score(suite, [mutants[place].changed for place in places])
@@ -53,7 +53,7 @@ def score_mutants(score: MutantScorer, suite: LoadedSuite, mutants: Sequence["Mu
 
 
 def kinds_of(mutants: Sequence["Mutant"]) -> dict[str, list[int]]:
-    """Return the places of mutants by the name of the mutator."""
+    """The positions of mutants by the name of the mutator that made them."""
     return grouped((mutant.mutator.name, place) for place, mutant in enumerate(mutants))
 
 
@@ -72,7 +72,7 @@ def is_wrong(case: Case, prediction: Any) -> bool:
 
 
 class Mutant(NamedTuple):
-    """A changed answer.
+    """A recorded answer that a mutator has changed.
 
     Attributes:
         case: The case as it was recorded.
@@ -86,7 +86,7 @@ class Mutant(NamedTuple):
 
 
 class Mutation:
-    """The mutants of a suite, or of one of its systems.
+    """The mutants of a suite or of one of its systems, made from recorded answers that pass.
 
     Args:
         suite: As the system answers it.
@@ -195,7 +195,7 @@ class Mutation:
 
 
 def _scores_nothing(suite: LoadedSuite, original: Execution) -> bool:
-    """Whether an answer is as bad as can be by every metric of a gate, so that nothing makes it worse."""
+    """Whether a recorded answer already has the worst value of every gated metric, so that no mutant is worse."""
     scores, judged = original.scores(suite), []
     for name in suite.judged_metrics:
         owned, score = suite.metrics.find(name), scores.get(name)
@@ -207,7 +207,7 @@ def _scores_nothing(suite: LoadedSuite, original: Execution) -> bool:
 
 
 def _for_suite(mutators: Sequence[Mutator], suite: LoadedSuite) -> list[Mutator]:
-    """Return the mutators for a suite's evaluators, without those that give way to others of them."""
+    """The mutators that apply to a suite's evaluators, without general ones that give way to specific ones."""
     names = {evaluator.name for evaluator in suite.evaluators.values()}
     fitting = [mutator for mutator in mutators if not mutator.evaluators or names.intersection(mutator.evaluators)]
     owned = any(mutator.evaluators and not mutator.equivalent for mutator in fitting)
@@ -228,7 +228,7 @@ def mutation_of(
     seed: int = 0,
     system: str | None = None,
 ) -> Mutation:
-    """Return the mutants of a suite or of one of its systems.
+    """Make the mutants of a suite or of one of its systems.
 
     Args:
         suite: Loaded; its cases have predictions, or `answers` has them.
@@ -246,7 +246,7 @@ def mutation_of(
 
 @dataclass(frozen=True)
 class JudgedScorer:
-    """Scores answers with the suite's judges. Recorded verdicts are read; nothing is written but the cache.
+    """Scores mutants with the suite's judges; recorded verdicts are read, and only the cache is written.
 
     Attributes:
         key: Of the suite.
@@ -309,7 +309,7 @@ class JudgedScorer:
 
 
 def _kinds(mutation: Mutation) -> Iterator[tuple[LoadedSuite, list[Case]]]:
-    """Yield everything that is judged, in groups without two answers to one case."""
+    """Yield the recorded and the changed answers that judges score, in groups without two answers to one case."""
     yield mutation.suite, mutation.cases
     for mutants in (mutation.mutants, mutation.rewrites):
         for places in kinds_of(mutants).values():

@@ -25,7 +25,7 @@ _TextChange: TypeAlias = Callable[[str, Case, Neighbours], str | None]
 
 @lru_cache(maxsize=4096)
 def normal(text: str) -> str:
-    """Return a text without what does not change an answer: case, width, punctuation and blanks around it.
+    """The text of an answer without differences that do not count: case, width, punctuation and blanks around it.
 
     >>> normal("It is  ３０ days。")
     'it is 30 days'
@@ -35,7 +35,7 @@ def normal(text: str) -> str:
 
 
 def _of_text(change: _TextChange, *, prose: bool = False) -> AnswerChange:
-    """Return a change of the text of an answer.
+    """Make a mutator's change of an answer from a change of its text.
 
     Args:
         change: Returns the changed text, or ``None`` where it does not apply.
@@ -58,7 +58,7 @@ def _is_code(text: str) -> bool:
 
 
 def _structure(case: Case) -> ChangeablePart | None:
-    """Return a structured answer: an object, or the object in a text that is JSON or has it in a fence."""
+    """The structured answer that mutators change: an object, or the JSON object in a text."""
     prediction = case.prediction
     is_whole = isinstance(prediction, Mapping) and not any(part in prediction for part in PARTS)
     if is_whole and prediction and case.part_paths.answer is None:
@@ -91,7 +91,7 @@ def _object_in(part: ChangeablePart) -> ChangeablePart | None:
 
 
 def _passages(case: Case) -> list[str]:
-    """Return the texts on which an answer is based: the part ``contexts``."""
+    """The passages on which an answer is based: the part ``contexts``."""
     if not isinstance(case.prediction, Mapping):
         return []
     contexts = case.part_paths.find("contexts", case.prediction)
@@ -104,14 +104,14 @@ def _passages(case: Case) -> list[str]:
 
 
 def _ground(case: Case) -> str | None:
-    """The expected texts and the passages, which are known to be right; ``None`` where there are none."""
+    """The expected texts and passages of a case, by which facts of an answer are known to be right."""
     if type(case.expected) is str and type(case.prediction) is str:
         return case.expected
     return "\n".join([*references(case), *_passages(case)]) or None
 
 
 def _question_text(case: Case) -> str | None:
-    """The question, as text."""
+    """The question of a case as text; ``None`` if its input has none."""
     question = case.input
     if isinstance(question, Mapping):
         question = next((question[name] for name in _QUESTION if isinstance(question.get(name), str)), None)
@@ -126,7 +126,7 @@ def _question_text(case: Case) -> str | None:
 
 
 def _calls(case: Case) -> ChangeablePart | None:
-    """Return the calls of tools, as objects with name and arguments, however the trace has them; ``None`` without any.
+    """The tool calls of an answer with names and arguments, in one form for all traces; ``None`` without any.
 
     Put back, they are the part ``tool_calls``, which comes before calls in messages.
     """
@@ -159,7 +159,7 @@ def _written(call: ToolCall) -> dict[str, Any]:
 
 
 def _messages(case: Case) -> ChangeablePart | None:
-    """Return the messages of a conversation; ``None`` where the prediction has no two with a role."""
+    """The messages of a conversation that mutators change; ``None`` without two messages that have a role."""
     prediction = case.prediction
     turns = prediction.get("messages") if isinstance(prediction, Mapping) else None
     if not isinstance(turns, list) or not all(isinstance(turn, Mapping) and "role" in turn for turn in turns):
@@ -168,7 +168,7 @@ def _messages(case: Case) -> ChangeablePart | None:
 
 
 def _ranking(prediction: Any) -> list[str] | None:
-    """Return the ids of a ranked list; ``None`` for lists of other things, whose order may not matter."""
+    """The ids of a ranked list in an answer; ``None`` for other lists, whose order may not matter."""
     if not isinstance(prediction, list) or len(prediction) == 1:
         return None
     ids = [_id_of(result) for result in prediction]
@@ -176,7 +176,7 @@ def _ranking(prediction: Any) -> list[str] | None:
 
 
 def _ranking_part(case: Case) -> tuple[ChangeablePart, frozenset[str]] | None:
-    """Return the ranked results of an answer, which may be its passages, and the ids that it should have."""
+    """The ranked results of an answer that mutators change, with the ids of the relevant ones."""
     prediction, path = case.prediction, case.part_paths.contexts
     if not isinstance(prediction, Mapping):
         return ChangeablePart(prediction, lambda new: new), _relevant_ids(case.expected)
@@ -196,7 +196,7 @@ def _id_of(result: Any) -> Any:
 
 
 def _relevant_ids(expected: Any) -> frozenset[str]:
-    """Return the ids of the results that a case expects: a list of ids or objects, or an object with such a list."""
+    """The ids of the relevant results that a case expects."""
     if isinstance(expected, Mapping):
         return frozenset().union(
             *(_relevant_ids(results) for results in expected.values() if isinstance(results, list))
@@ -307,14 +307,14 @@ def _next(values: Sequence[str], value: str) -> str:
 
 
 def _known(text: str, known: str | None) -> bool:
-    """Whether a fact is among what is known to be right; what else an answer says, may be wrong already."""
+    """Whether a fact of an answer is known to be right; mutators leave other facts alone, which may be wrong."""
     return known is None or text in known
 
 
 def _substituted(
     text: str, pattern: re.Pattern[str], known: str | None, near: Neighbours, change: Callable[[str], str]
 ) -> str | None:
-    """Change one of the facts that a pattern finds, among those that are known to be right."""
+    """Replace one of the facts of an answer that a pattern matches and that are known to be right."""
     matches = [match for match in pattern.finditer(text) if _known(match[0], known)]
     if not matches:
         return None
@@ -323,7 +323,7 @@ def _substituted(
 
 
 def _other_answers(text: str, near: Neighbours) -> Iterator[str]:
-    """Yield the answers of other cases, from one of them on."""
+    """Yield the answers of other cases, from which mutators take wrong answers."""
     start = near.rng.randrange(len(near.others)) if near.others else 0
     for other in (*near.others[start:], *near.others[:start]):
         part = ChangeablePart.of_text(other)
@@ -332,7 +332,7 @@ def _other_answers(text: str, near: Neighbours) -> Iterator[str]:
 
 
 def _other_answer(text: str, case: Case, near: Neighbours) -> str | None:
-    """Return an answer of another case that does not happen to have what is expected here."""
+    """Replace an answer by that of another case that lacks the expected text."""
     expected = [normal(reference) for reference in references(case)]
     others = _other_answers(text, near)
     return next(
@@ -359,7 +359,7 @@ def _truncated(text: str, _case: Case, _near: Neighbours) -> str | None:
 
 
 def _without_citations(text: str) -> str:
-    """Return a text of the same length whose citations have no numbers."""
+    """The text of an answer with the numbers of its citations blanked, so that they are not facts."""
     return _CITATION.sub(lambda mark: "#" * len(mark[0]), text) if "[" in text or "【" in text or "［" in text else text
 
 
@@ -424,7 +424,7 @@ def _is_short(text: str) -> bool:
 
 
 def _name(text: str, case: Case, near: Neighbours) -> str | None:
-    """Put the short answer or a name of another case in place of one that is right."""
+    """Replace a short answer, or a right name in it, by that of another case."""
     expected = next(
         (
             reference
@@ -456,7 +456,7 @@ def _has_digit(text: str) -> bool:
 
 
 def _swapped_facts(text: str, case: Case, _near: Neighbours) -> str | None:
-    """Let two numbers, or two names, change places, unless only a comma or the like stands between them."""
+    """Swap two numbers or names of an answer, except neighbours in a list."""
     known, plain = _ground(case), _without_citations(text)
     for facts in (list(_DIGITS.finditer(plain)), _names(plain)):
         right = [fact for fact in facts if _known(fact[0], known)]
@@ -473,7 +473,7 @@ def _words(text: str) -> set[str]:
 
 
 def _sentence_dropped(text: str, case: Case, _near: Neighbours) -> str | None:
-    """Leave out the sentence without which most words of the expected answer are missing."""
+    """Remove the sentence of an answer without which most words of the expected answer are missing."""
     sentences = split_sentences(text)
     if len(sentences) < 2:  # noqa: PLR2004 (one of several)
         return None
@@ -490,7 +490,7 @@ def _sentence_dropped(text: str, case: Case, _near: Neighbours) -> str | None:
 
 
 def _unsupported(text: str, case: Case, near: Neighbours) -> str | None:
-    """Add a sentence about something else, of which neither the expected answer nor the passages say anything."""
+    """Add a sentence to an answer that neither the expected answer nor the passages support."""
     known = normal(f"{text} {_ground(case) or ''}")
     firsts = (first[0] for other in _other_answers(text, near) if (first := split_sentences(other)))
     sentence = next((first for first in firsts if normal(first) not in known), None)
@@ -498,7 +498,7 @@ def _unsupported(text: str, case: Case, near: Neighbours) -> str | None:
 
 
 def _citation(text: str, case: Case, _near: Neighbours) -> str | None:
-    """Let a citation point to the next passage that its text does not cite anyway."""
+    """Let a citation of an answer point to a passage that the answer does not cite."""
     cited = [int(match[1]) for match in _CITATION.finditer(text)]
     if not cited:
         return None
@@ -513,7 +513,7 @@ _FREE_LISTS: Final = ("list", "set", "ignore")
 
 
 def labelled(case: Case, label: str) -> Any:
-    """Return the prediction with a class in place of its answer."""
+    """Return a prediction with another class in place of its answer."""
     part = ChangeablePart.of_text(case)
     return label if part is None else part.put(label)
 
@@ -537,7 +537,7 @@ def _expected_fields(case: Case) -> Mapping[str, Any]:
 
 
 def _of_fields(change: Callable[[dict[str, Any], list[str], Case, Neighbours], None]) -> AnswerChange:
-    """Return a change of the fields that a case expects, of which there is at least one."""
+    """Make a mutator's change of an answer from a change of the fields that a case expects."""
 
     def changed(case: Case, near: Neighbours) -> Any:
         part = _structure(case)
@@ -561,7 +561,7 @@ def _comparator(name: str, near: Neighbours) -> Any:
 
 
 def _is_order_free(name: str, near: Neighbours) -> bool:
-    """Whether the suite says that the order of a list does not matter."""
+    """Whether the ``fields`` evaluator of a suite ignores the order of a list."""
     comparator = _comparator(name, near)
     if isinstance(comparator, str) or comparator is None:
         return isinstance(comparator, str) and comparator in _FREE_LISTS
@@ -577,7 +577,7 @@ def _field_missing(fields: dict[str, Any], names: list[str], case: Case, near: N
 
 
 def _field_added(fields: dict[str, Any], names: list[str], case: Case, _near: Neighbours) -> None:
-    """Add a field where the answer has no other than those that are expected."""
+    """Add a field to a structured answer that has only expected fields."""
     if len(names) == len(fields) == len(_expected_fields(case)):
         fields["additional_information"] = "none"
 
@@ -605,7 +605,7 @@ def _field_value(fields: dict[str, Any], names: list[str], _case: Case, near: Ne
 
 
 def _free_lists(fields: Mapping[str, Any], names: list[str], near: Neighbours, *, free: bool) -> list[str]:
-    """Return the fields with lists whose order matters, or does not, and in which it can be seen."""
+    """The fields of a structured answer with lists whose order matters, or does not."""
     lists = [name for name in names if isinstance(fields[name], list) and fields[name] != fields[name][::-1]]
     return [name for name in lists if _is_order_free(name, near) == free]
 
@@ -619,7 +619,7 @@ def _list_reordered(fields: dict[str, Any], names: list[str], _case: Case, near:
 
 
 def _list_doubled(fields: dict[str, Any], names: list[str], _case: Case, near: Neighbours) -> None:
-    """Say an element twice, where it is not a set that the suite compares."""
+    """Repeat an element of a list in a structured answer, unless the suite compares the list as a set."""
     lists = [name for name in names if isinstance(fields[name], list) and fields[name]]
     lists = [name for name in lists if not _is_set(_comparator(name, near))]
     if lists:
@@ -633,7 +633,7 @@ def _is_set(comparator: Any) -> bool:
 
 
 def _of_calls(change: Callable[[list[Any], Case, Neighbours], list[Any] | None]) -> AnswerChange:
-    """Return a change of the calls of tools."""
+    """Make a mutator's change of an answer from a change of its tool calls."""
 
     def changed(case: Case, near: Neighbours) -> Any:
         part = _calls(case)
@@ -649,7 +649,7 @@ def _failed(call: Mapping[str, Any]) -> bool:
 
 
 def _call_dropped(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
-    """Leave out a call that is expected and was not made again after an error."""
+    """Remove an expected tool call that was not repeated after an error."""
     expected = {call.name for call in ToolCall.read_expected(case.expected) or ()}
     names = [call["name"] for call in trace if not _failed(call)]
     places = [
@@ -669,7 +669,7 @@ def _call_doubled(trace: list[Any], case: Case, _near: Neighbours) -> list[Any] 
 
 
 def _calls_reordered(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
-    """Turn calls round that are made in the expected order, where the suite says that it matters."""
+    """Reverse tool calls that are in the expected order, if the suite requires the order."""
     if near.option("tools", "order", None) in _FREE_ORDERS:
         return None
     names, order = [call["name"] for call in trace], [call.name for call in ToolCall.read_expected(case.expected) or ()]
@@ -683,7 +683,7 @@ def _is_subsequence(expected: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _argument(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
-    """Change an argument that is as expected."""
+    """Change an argument of a tool call that is as expected."""
     expected = {call.name: call.arguments or {} for call in ToolCall.read_expected(case.expected) or ()}
     ignored = near.option("tools", "ignore_arguments", ())
     places = [
@@ -704,14 +704,14 @@ def _argument(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | Non
 
 
 def _call_added(trace: list[Any], _case: Case, near: Neighbours) -> list[Any] | None:
-    """Call a tool that the suite forbids, or else one that nobody knows."""
+    """Add a call of a tool that the suite forbids, or else of an unknown tool."""
     forbidden = near.option("tools", "forbidden", ())
     name = forbidden[0].replace("*", "everything").replace("?", "x") if forbidden else "delete_everything"
     return [*trace, {"name": name, "arguments": {}}]
 
 
 def _of_ranking(change: Callable[[list[Any], list[int]], list[Any] | None]) -> AnswerChange:
-    """Return a change of a ranked list with the places of relevant results, of which there is at least one."""
+    """Make a mutator's change of an answer from a change of its ranked results."""
 
     def changed(case: Case, _near: Neighbours) -> Any:
         part, relevant = _ranking_part(case) or (None, frozenset())
@@ -726,7 +726,7 @@ def _of_ranking(change: Callable[[list[Any], list[int]], list[Any] | None]) -> A
 
 
 def _reversed(results: list[Any], places: list[int]) -> list[Any] | None:
-    """Turn the list round, where relevant results then stand farther behind."""
+    """Reverse a ranked list if that moves relevant results back."""
     mirrored = sorted(len(results) - 1 - place for place in places)
     return results[::-1] if mirrored > places else None
 
@@ -745,7 +745,7 @@ def _removed(results: list[Any], places: list[int]) -> list[Any]:
 
 
 def _turn_dropped(case: Case, near: Neighbours) -> Any:
-    """Leave out one turn, a message of the user with what follows it."""
+    """Remove one turn of a conversation: a user message with the messages after it."""
     part = _messages(case)
     starts = _turn_starts(part)
     if part is None or len(starts) < 2:  # noqa: PLR2004 (one of several)
@@ -756,7 +756,7 @@ def _turn_dropped(case: Case, near: Neighbours) -> Any:
 
 
 def _turn_doubled(case: Case, _near: Neighbours) -> Any:
-    """Have the last turn twice."""
+    """Repeat the last turn of a conversation."""
     part = _messages(case)
     starts = _turn_starts(part)
     if part is None or not starts:
@@ -765,19 +765,19 @@ def _turn_doubled(case: Case, _near: Neighbours) -> Any:
 
 
 def _turn_starts(part: ChangeablePart | None) -> list[int]:
-    """The positions of the user's messages, each of which begins a turn."""
+    """The positions of the user's messages in a conversation, each of which begins a turn."""
     return [] if part is None else [at for at, message in enumerate(part.value) if message["role"] == "user"]
 
 
 def _put_turns(part: ChangeablePart, turns: list[Any], added: int) -> Any:
-    """Return a prediction with other turns, and their number if it has one."""
+    """Return a prediction with other turns of its conversation, and with their number if it has one."""
     changed = part.put(turns)
     count = changed.get("turns")
     return {**changed, "turns": count + added} if type(count) is int else changed
 
 
 def _roles_swapped(case: Case, _near: Neighbours) -> Any:
-    """Let the assistant say what the user said, and the other way round."""
+    """Swap the roles of user and assistant in a conversation."""
     part = _messages(case)
     if part is None:
         return None
@@ -811,7 +811,7 @@ def _spaced(text: str, _case: Case, _near: Neighbours) -> str:
 
 
 def _widened(text: str, _case: Case, _near: Neighbours) -> str | None:
-    """Write digits and marks of a Chinese text in full width, or in half width where they are."""
+    """Write digits and marks of a Chinese answer in full width, or in half width, which keeps it right."""
     if not has_cjk(text):
         return None
     wide = text.translate(_WIDE)
@@ -831,13 +831,13 @@ def _punctuated(text: str, _case: Case, _near: Neighbours) -> str:
 
 
 def _separated(text: str, _case: Case, _near: Neighbours) -> str:
-    """Add separators of thousands, or take those away that there are."""
+    """Add thousands separators to the numbers of an answer or remove them, which keeps it right."""
     with_separators = _SEPARABLE.sub(lambda match: f"{int(match[0]):,}", text)
     return with_separators if with_separators != text else _SEPARATED.sub(lambda match: match[0].replace(",", ""), text)
 
 
 def _dated(text: str, _case: Case, _near: Neighbours) -> str:
-    """Write a date in another unambiguous form: ISO in words, and words in ISO."""
+    """Write a date of an answer in another unambiguous form, which keeps it right."""
     chinese = has_cjk(text)
 
     def worded(match: re.Match[str]) -> str:
@@ -868,7 +868,7 @@ def _is_date(year: int, month: int, day: int) -> bool:
 
 
 def _synonym(text: str, case: Case, near: Neighbours) -> str | None:
-    """Put another answer that the case accepts in place of the one that was given."""
+    """Replace an answer by another one that the case accepts."""
     accepted = references(case)
     if len(accepted) < 2:  # noqa: PLR2004 (another one)
         return None
@@ -878,7 +878,7 @@ def _synonym(text: str, case: Case, near: Neighbours) -> str | None:
 
 
 def _reformatted(case: Case, _near: Neighbours) -> Any:
-    """Write the JSON of a text with its keys in another order, in several lines."""
+    """Write the JSON of an answer with its keys in another order, on several lines."""
     part, text = _structure(case), ChangeablePart.of_text(case)
     if part is None or text is None:
         return None
@@ -886,7 +886,7 @@ def _reformatted(case: Case, _near: Neighbours) -> Any:
 
 
 def _keys_reordered(case: Case, _near: Neighbours) -> Any:
-    """Give the keys of an object another order."""
+    """Reorder the keys of a structured answer, which keeps it right."""
     part = _structure(case)
     if part is None or ChangeablePart.of_text(case) is not None or len(part.value) == 1:
         return None
@@ -894,7 +894,7 @@ def _keys_reordered(case: Case, _near: Neighbours) -> Any:
 
 
 def _lists_reordered(case: Case, near: Neighbours) -> Any:
-    """Turn lists round whose order the suite leaves free."""
+    """Reverse lists of a structured answer whose order does not matter."""
     part = _structure(case)
     if part is None or near.evaluator("fields") is None:
         return None
@@ -903,7 +903,7 @@ def _lists_reordered(case: Case, near: Neighbours) -> Any:
 
 
 def _free_calls(case: Case, near: Neighbours) -> Any:
-    """Turn calls of tools round where the suite says that any order is right."""
+    """Reverse the tool calls of a trace if the suite accepts any order."""
     part = _calls(case)
     if part is None or near.option("tools", "order", "") != "any_order":
         return None

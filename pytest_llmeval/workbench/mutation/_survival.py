@@ -34,7 +34,7 @@ _OF_INTERVALS: Final = ("low", "high")
 
 
 class Broken(Struct, frozen=True):
-    """A mutant, as gates see it.
+    """The effect of a mutant on a suite, as gates see it.
 
     Attributes:
         worse: The metrics that it makes worse.
@@ -47,7 +47,7 @@ class Broken(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class GateWatch:
-    """Mixes mutants into a run and looks whether gates fail.
+    """Finds the share of broken answers from which a gate fails, by mixing mutants into a run.
 
     Args:
         suite: With the gates.
@@ -142,7 +142,7 @@ class GateWatch:
 
 
 def fails(gate: ScoreGate, table: Table, rows: Sequence[int], cluster_by: str | None = None) -> bool:
-    """Whether a gate fails on some rows of a table."""
+    """Whether a gate fails on a run that some rows of a table make up, mutants among them."""
     result = table.summarize_rows(
         rows,
         gate.metric,
@@ -154,7 +154,7 @@ def fails(gate: ScoreGate, table: Table, rows: Sequence[int], cluster_by: str | 
 
 
 def _reached(shares: Sequence[float], power: float) -> float | None:
-    """Return the smallest share from which on so many of the sorted mixtures fail; ``None`` if they never do."""
+    """The smallest share of mutants from which so many of the sorted mixtures fail; ``None`` if none do."""
     share = shares[math.ceil(power * len(shares)) - 1]
     return share if math.isfinite(share) else None
 
@@ -167,7 +167,7 @@ _OFF: Final = str(JudgeOffError())
 
 
 class _ScoredMutant(NamedTuple):
-    """A mutant that was scored.
+    """A mutant with the result of scoring it.
 
     Attributes:
         mutant: The mutant.
@@ -187,7 +187,7 @@ class _ScoredMutant(NamedTuple):
 
 
 def survival_of(mutation: Mutation, score: MutantScorer | None = None) -> Survival:
-    """Score all mutants, and say what the suite does not notice.
+    """Score all mutants of a suite, and report those that the suite does not notice.
 
     Args:
         mutation: The mutants.
@@ -199,7 +199,7 @@ def survival_of(mutation: Mutation, score: MutantScorer | None = None) -> Surviv
 
 
 class _MutationResults:
-    """The mutants of a suite, scored."""
+    """The scored mutants of a suite, from which its survival report is made."""
 
     def __init__(self, mutation: Mutation, score: MutantScorer) -> None:
         self.mutation = mutation
@@ -409,7 +409,7 @@ class _MutationResults:
 
 
 class _OffMetrics(Struct, frozen=True):
-    """Metrics without a value because no judge was asked; members of their families are among them."""
+    """Metrics without a value because no judge scored the mutants; members of their families are included."""
 
     names: frozenset[str]
 
@@ -435,7 +435,7 @@ def _outcome(mutator: Mutator, mutants: int, survived: int, undecided: int, unmo
 
 
 def add_survival(reported: Reported, scope: RunScope) -> Reported:
-    """Add to a report the wrong answers that its suites would notice, and to its notes why some were not tried.
+    """Add the mutants that its suites do not notice to a report, and to its notes why some were not made.
 
     Neither targets nor judges are asked, and no verdict changes. Suites that Python tests run are left out: their
     assertions are unknown here.
@@ -465,6 +465,6 @@ def _with_notes(reported: Reported, notes: Sequence[str]) -> Reported:
 
 
 def _answers(suite: JudgedSuite) -> Mapping[str, Any]:
-    """Return the first answer of each case, as it was recorded for the end of the run; none that has a secret."""
+    """The recorded first answer of each case of a run, from which mutants are made; none that has a secret."""
     rows = [row for record in suite.records for row in record.recordings if not row.get("repeat", 0)]
     return {row["case"]: row["prediction"] for row in rows if not row.get(WITHHELD)}

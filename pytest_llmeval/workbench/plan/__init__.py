@@ -13,7 +13,7 @@ _MEDIAN, _HIGH = 50, 95
 
 
 class CallSample(NamedTuple):
-    """Tokens, cost and seconds of one call; ``None`` where unknown."""
+    """Tokens, cost and seconds of one past call of a judge or target, by which a run plan estimates others."""
 
     tokens: float | None = None
     usd: float | None = None
@@ -22,7 +22,7 @@ class CallSample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """An amount, estimated.
+    """The estimated tokens or cost of the planned calls of a run.
 
     Attributes:
         median: If every call takes what the median call took; ``None`` where nothing is known.
@@ -50,7 +50,7 @@ class CostEstimate:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCalls:
-    """Calls of one kind.
+    """The planned calls of a target or a judge in a run.
 
     Attributes:
         calls: That will be made.
@@ -105,7 +105,7 @@ NOTHING = PlannedCalls()
 
 
 def planned(calls: int, samples: Sequence[CallSample], *, concurrency: int, likely: int = 0) -> PlannedCalls:
-    """Estimate what calls will take.
+    """Estimate the tokens, cost and time of planned calls from past calls.
 
     Args:
         calls: That will be made.
@@ -165,7 +165,7 @@ _SPARE = (7, 5, 8)
 
 @dataclass(frozen=True, slots=True)
 class PlannedSuite:
-    """The calls of one suite, or of one of its systems.
+    """The planned calls of one suite, or of one of its systems.
 
     Attributes:
         suite: Its name.
@@ -184,7 +184,7 @@ class PlannedSuite:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """How much of one budget limit a plan uses.
+    """The expected use of one budget limit by the planned calls of a run.
 
     Attributes:
         unit: ``calls``, ``tokens`` or ``usd``.
@@ -210,7 +210,7 @@ class BudgetUse:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStop:
-    """When a suite that stops when its gates are decided is expected to, by the scores of the last approved run.
+    """The expected early stop of a suite, by the scores of the last approved run.
 
     Attributes:
         suite: Its name.
@@ -237,7 +237,7 @@ class PlannedStop:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The calls that a run would make.
+    """The plan of a run: the judge and target calls that it would make.
 
     Attributes:
         suites: In the order of the run.
@@ -304,7 +304,7 @@ class RunPlan:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> TextTable:
-    """Return the table, without the column of systems where no suite has any."""
+    """The table of a run plan, without the column of systems if no suite has any."""
     left_out = set() if any(row[_SYSTEM] for row in rows) else {_SYSTEM}
     columns = [place for place in range(len(_HEADERS)) if place not in left_out]
     return TextTable(
@@ -337,7 +337,7 @@ def _amounts(spread: CostEstimate, digits: int) -> tuple[str, str]:
 
 
 def _summary(plan: RunPlan) -> Iterator[str]:
-    """Yield the totals: calls of judges and targets, and time."""
+    """Yield the total lines of a run plan: judge calls, target calls and time."""
     for name, calls in (("judge", plan.judge), ("target", plan.target)):
         yield f"{name}: {_count(calls)}, {calls.stored} stored{''.join(_cost(calls))}"
     both = plan.judge + plan.target

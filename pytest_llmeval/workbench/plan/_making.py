@@ -31,7 +31,7 @@ _ASKED_AGAIN = ("further call", "at most, if replies cannot be read and are aske
 
 @dataclass
 class Forecast:
-    """What counted calls will take, by what calls of the same kind took.
+    """The tokens, cost and time that counted calls of a run will take, by past calls of the same kind.
 
     Attributes:
         counter: What was counted.
@@ -158,7 +158,7 @@ def _plus(first: int | None, other: int) -> int | None:
 
 
 class _PastCalls:
-    """Stored calls by mode."""
+    """The stored judge calls by mode, from which a run plan estimates others."""
 
     def __init__(self, entries: "Iterable[StoredJudgement]") -> None:
         self._by_mode: dict[str, dict[str, StoredJudgement]] = defaultdict(dict)
@@ -192,7 +192,7 @@ def _sample(usage: Usage, price: "Price | None", seconds: float) -> CallSample:
 
 
 def plan_cases(runner: CaseRunner, cases: Iterable[tuple[LoadedCase, bool]]) -> RunPlan:
-    """The calls that cases would take; none is made.
+    """Plan the judge and target calls that cases would take, without making any.
 
     Args:
         runner: The runner of the cases.
@@ -205,7 +205,7 @@ def plan_cases(runner: CaseRunner, cases: Iterable[tuple[LoadedCase, bool]]) -> 
 
 
 def plan_run(runner: CaseRunner, cases: Sequence[tuple[LoadedCase, bool]], keeper: "Keeper") -> RunPlan:
-    """Return the plan of all cases, and of those before suites are expected to stop.
+    """Plan the calls of all cases of a run, and of those before suites are expected to stop early.
 
     Raises:
         LlmevalError: As in `plan_cases`.

@@ -95,7 +95,7 @@ def _power(options: Namespace) -> CommandResult:
 
 
 def _plan_data(planned: Planned, suite: LoadedSuite, drops: Sequence[float] | None) -> dict[str, Any]:
-    """Return a plan as data: the drop that is found in 80 of 100 runs, and for others the chance and the cases."""
+    """The power of one metric as JSON data: detectable drop, chances and cases needed."""
     plan, cases, times = planned.plan, len(suite.cases), suite.repeats.times
     data: dict[str, Any] = {"metric": planned.name, "basis": planned.basis, "detectable": None, "drops": []}
     if plan is not None and plan.spread.of_case(times):
@@ -112,7 +112,7 @@ def _usual(allowed: float) -> list[float]:
 
 
 def _planned(options: Namespace, sources: Sources) -> list[Planned]:
-    """Plan the chosen metrics.
+    """Plan the tests of the metrics that ``llmeval power`` is asked about.
 
     Raises:
         LlmevalError: The options give nothing to plan.
@@ -173,14 +173,14 @@ def _lines(planned: Planned, suite: LoadedSuite, drops: Sequence[float] | None) 
 
 
 def _family(planned: Planned) -> str:
-    """Say what the test is adjusted for."""
+    """The words on what the test of a metric is adjusted for: the number of groups and of other gates."""
     groups = f", smallest of {counted(planned.groups, 'group')}" if planned.groups else ""
     gates = f", beside {counted(planned.gates - 1, 'other gate')}" if planned.gates > 1 else ""
     return groups + gates
 
 
 def _detectable(plan: Plan, drop: float | None) -> str:
-    """Say which drop is found."""
+    """The sentence on the smallest drop of a metric that a suite finds."""
     if plan.safe:
         which = "no max_drop that is possible" if drop is None else f"a max_drop of {number(drop)}"
         return f"an equally good run meets {which} in 80 of 100 runs"
@@ -195,7 +195,7 @@ def _detectable(plan: Plan, drop: float | None) -> str:
 
 
 def _within(plan: Plan) -> list[Plan]:
-    """Return the plan; of a gate that weighs many runs, with fewer of them."""
+    """The power plan of a gate; of one that weighs many runs, with fewer of them."""
     return [replace(plan, runs=run) for run in WATCHED_RUNS] if plan.runs else [plan]
 
 
@@ -207,7 +207,7 @@ def _needed(cases: int | None, cluster: float) -> str:
 
 
 def _advice(plan: Plan, cases: int, times: int) -> Iterator[str]:
-    """Yield advice on adding cases or repeats."""
+    """Yield advice whether more cases or more repeats make smaller drops detectable."""
     more = _size_of(plan.detectable(2 * cases, times))
     if plan.spread.within is None:
         yield f"twice the cases: {more}; what repeats bring is not known without --within or a --report of repeats"
@@ -221,7 +221,7 @@ def _advice(plan: Plan, cases: int, times: int) -> Iterator[str]:
 
 
 def _svg(plans: Mapping[str, Plan], cases: int, repeats: int) -> Iterator[str]:
-    """Yield an SVG file: a panel for each metric, with a curve for the suite and for two and four times its cases."""
+    """Yield the SVG file of ``llmeval power``: for each metric, power curves for several numbers of cases."""
     height = _PANEL * max(1, len(plans)) + 6
     yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LEFT + _WIDTH + 100} {height}" role="img">\n'
     yield f"<title>Chance to find a drop</title>\n<style>{_STYLE}</style>\n"
@@ -263,7 +263,7 @@ def _size_of(drop: float | None) -> str:
 
 
 def _simulate(planned: Planned, sources: Sources, options: Namespace) -> tuple[dict[str, Any], list[str]]:
-    """The share of red gates in pairs of runs and in simulated ones, as data and as text."""
+    """The share of red gates in pairs of runs and in simulated pull requests, as data and as text."""
     repeated = RepeatedScores.from_sources(sources, planned)
     if isinstance(repeated, str):
         return {"why": repeated, "rows": []}, [f"{planned.name}: {repeated}"]
@@ -313,7 +313,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _sentence(cases: int, red: Mapping[float, int], times: int) -> str:
-    """The power of the gate, in one sentence."""
+    """The sentence on the power of a gate in simulated pull requests."""
     rates = [f"of {limit(drop)} in {100 * hits / times:.0f}" for drop, hits in red.items() if drop]
     drops = f"a drop {', '.join(rates)} of 100 pull requests is found" if rates else "no drop is possible"
     alarms = f"1 in {times / red[0.0]:.0f}" if red[0.0] else f"at most 1 in {times / _NONE_SEEN:.0f}"

@@ -60,7 +60,7 @@ class ScoreSpread:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A test that is to find drops.
+    """The test of a gate that is to find drops of a metric, with its power.
 
     Attributes:
         spread: Of the differences of cases.
@@ -190,7 +190,7 @@ def measured_spread(
     within: float | None = None,
     repeats: tuple[int, int] = (1, 1),
 ) -> ScoreSpread:
-    """Take the spread from two runs of the same cases.
+    """Measure the spread of a metric's scores from two runs of the same cases.
 
     Args:
         here: One score per case, of the one run.
@@ -206,12 +206,12 @@ def measured_spread(
 
 
 def run_spread(scores: FloatArray, units: "IntArray") -> ScoreSpread:
-    """Bound the spread from a single run: all that its cases have in common with those of the next run lessens it."""
+    """Bound the spread of a metric's scores from a single run."""
     return ScoreSpread(2 * _variance(scores, units))
 
 
 def _variance(values: FloatArray, units: "IntArray") -> float:
-    """Return the variance of a value that cases of one cluster share partly: of the mean, times the number of cases."""
+    """The variance of a metric's case scores, where cases of one cluster share part of it."""
     import numpy as np
 
     sums = np.bincount(units, weights=values - values.mean())
@@ -244,7 +244,7 @@ _LEAST = 2
 
 @dataclass(frozen=True)
 class Planned:
-    """The plan for one metric.
+    """The power plan for one metric of a suite.
 
     Attributes:
         metric: As a gate names it.
@@ -276,7 +276,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """One run of a suite, of one metric.
+    """The scores of one metric in one run of a suite, for power plans.
 
     Attributes:
         name: For people.
@@ -293,7 +293,7 @@ class ScoredRun:
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of scores of a suite.
+    """The runs from which the spread of a suite's scores is known: the approved run, and reports.
 
     Attributes:
         suite: The suite.
@@ -429,7 +429,7 @@ def planned(
     stated: tuple[float | None, float | None] | None,
     gate: ChangeGate | None = None,
 ) -> Planned:
-    """Plan the test of a metric.
+    """Plan the test of one metric of a suite, for ``llmeval power``.
 
     Args:
         sources: Sources of its scores.
@@ -503,7 +503,7 @@ def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreS
 
 
 def _approved(path: Path, suite: LoadedSuite) -> tuple[str, CaseStatistics | None]:
-    """Return the statistics of the approved run, of the first system that has one, and the name of the system."""
+    """The statistics of a suite's approved run, of the first system that has one, with the system's name."""
     for system in ("", *suite.systems):
         key = SuiteKey(str(path), str(path), variant=system)
         with suppress(FileNotFoundError):
@@ -541,7 +541,7 @@ def _recorded(report: str, recorded: SuiteReport, metric: str) -> ScoredRun:
 
 
 def _repeats(details: Mapping[str, Any], metric: str) -> Iterator[float]:
-    """Yield the scores of a case's repeats."""
+    """Yield the scores of the repeats of a case in a report."""
     try:
         yield from (float(score) for score in details["repeats"]["spread"][metric]["scores"] if score is not None)
     except (KeyError, TypeError, ValueError):
@@ -559,7 +559,7 @@ _STEPS = 14
 
 @lru_cache
 def watch_shifts(confidence: float, runs: int) -> FloatArray:
-    """The size of a drop that is found within so many runs, sorted, one number for each history.
+    """The size of drop that is found within so many runs, sorted, one number for each simulated history.
 
     Args:
         confidence: Of the gate.
@@ -582,7 +582,7 @@ def watch_shifts(confidence: float, runs: int) -> FloatArray:
 
 
 def _alarms(noise: FloatArray, shift: FloatArray, confidence: float) -> FloatArray:
-    """The histories that alarm if their last runs are worse by so much."""
+    """A mask of the simulated histories of runs that raise an alarm if their last runs are worse by so much."""
     import numpy as np
 
     alone, needed = normal_quantile((1 + confidence) / 2), 1 / (1 - confidence)

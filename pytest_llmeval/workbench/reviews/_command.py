@@ -56,7 +56,7 @@ def review_page(
     run: str = "",
     folder: Path | None = None,
 ) -> str:
-    """Return the page of a review.
+    """The HTML page on which people label the answers of a review.
 
     Args:
         review: The answers.
@@ -96,7 +96,7 @@ def review_page(
 
 
 def _item(item: ReviewItem, *, modes: bool) -> dict[str, Any]:
-    """Return an answer as the page has it: nothing that it shows tells a system, a judge or a score."""
+    """An answer as the review page has it, without anything that reveals system, judge or score."""
     question, answer, reference = item.prints
     return {
         "line": {
@@ -137,7 +137,7 @@ class _SentLabels(Struct, frozen=True, forbid_unknown_fields=True):
 
 @contextmanager
 def _refusing(*faults: type[Exception]) -> Iterator[None]:
-    """Refuse a request for faults of the file, or of what was sent."""
+    """Refuse a request of the review page if the label file or the sent labels have faults."""
     try:
         yield
     except faults as error:
@@ -145,7 +145,7 @@ def _refusing(*faults: type[Exception]) -> Iterator[None]:
 
 
 class LabelFile:
-    """The labels of a review in a file, beside those of other reviews.
+    """The file of human labels of a review, which may have labels of other reviews.
 
     Args:
         review: What is labelled; a page can only say which of its items it means.
@@ -218,7 +218,7 @@ class LabelFile:
 
 
 class NoteFile(LabelFile):
-    """The labels of a review in one file, and its notes and failure modes in another, to which lines are added.
+    """The label file of a review, with a second file for notes and failure modes.
 
     Args:
         review: What is labelled.
@@ -275,7 +275,7 @@ _LAST_PORT = 65535
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval review``."""
     parser.description = _REVIEW
     parser.add_argument(
         "report",
@@ -357,7 +357,7 @@ def _print_labels(suites: list[SuiteReport], options: Namespace) -> CommandResul
 
 
 def _suites(report: RunReport, name: str | None) -> list[SuiteReport]:
-    """Return the results of one suite, of all its systems.
+    """The results of one suite in a report, of all its systems, for a review.
 
     Raises:
         LlmevalError: The report has none of the name, or several suites.
@@ -408,7 +408,7 @@ _WRONG = 0.25
 
 
 class _Labelled(Struct, frozen=True):
-    """An answer with what people say of it, from 0 to 1 by name."""
+    """An answer of a report with the human labels on it, from 0 to 1 by reviewer."""
 
     item: ReviewItem
     shares: Mapping[str, float]
@@ -423,7 +423,7 @@ class _Labelled(Struct, frozen=True):
 
 
 def labels_said(labels: Sequence[HumanLabel], items: Sequence[ReviewItem], report: Path) -> Iterator[str]:
-    """Yield lines on what labels say of a run; nothing is written.
+    """Yield the lines of ``llmeval review --labels`` on human labels of a run's answers.
 
     Args:
         labels: Of files.
@@ -458,7 +458,7 @@ def _people(labels: Sequence[HumanLabel]) -> Iterator[str]:
 
 
 def _pairs(labelled: Sequence[_Labelled]) -> Iterator[str]:
-    """Yield how far two people agree on the answers that both labelled."""
+    """Yield the lines on how far two reviewers agree on the answers that both labelled."""
     people = dict.fromkeys(name for answer in labelled for name in answer.shares)
     for left, right in combinations(people, 2):
         both = [
@@ -473,7 +473,7 @@ def _pairs(labelled: Sequence[_Labelled]) -> Iterator[str]:
 
 
 def _right(labelled: Sequence[_Labelled]) -> Iterator[str]:
-    """Yield the answers that are right to people, and not to the suite."""
+    """Yield the answers that reviewers call right and the suite failed."""
     for answer in labelled:
         failed = list(dict.fromkeys(name for name, outcome in answer.item.outcomes if outcome in FAILED))
         if answer.is_right and failed:
@@ -483,7 +483,7 @@ def _right(labelled: Sequence[_Labelled]) -> Iterator[str]:
 
 
 def _wrong(labelled: Sequence[_Labelled], report: Path) -> Iterator[str]:
-    """Yield the answers that are wrong to people: the suite misses some, others may become known failures."""
+    """Yield the answers that reviewers call wrong: passed ones, and failed ones that may become known failures."""
     for answer in labelled:
         for name, outcome in answer.item.outcomes if answer.is_wrong else ():
             if outcome == "passed":

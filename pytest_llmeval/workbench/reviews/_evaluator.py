@@ -39,7 +39,7 @@ _UNSAFE = re.compile(r"[<>&{}\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the arguments of ``llmeval evaluator``."""
     parser.description = (
         "Write what will watch for a failure mode: a yes/no judge with the criterion and examples, and "
         "a suite that compares it with people. With --check, the suite has a check in place of the judge; the command "
@@ -60,7 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 class NotedAnswer(Struct, frozen=True):
-    """An answer with what people say of a failure mode.
+    """An answer with the notes of reviewers on a failure mode, from which an evaluator is made.
 
     Attributes:
         item: The answer, as reviews show it.
@@ -87,7 +87,7 @@ def _plain(text: str) -> str:
 
 
 def noted_answers(mode: str, book: ModeBook, suites: Sequence[SuiteReport]) -> list[NotedAnswer]:
-    """Return the answers of a report about which people wrote notes, in an order that does not depend on files.
+    """The answers of a report that reviewers noted, in an order that does not depend on files.
 
     Raises:
         LlmevalError: There is no such mode, or the report has none of the noted answers.
@@ -152,7 +152,7 @@ def _evaluator(options: Namespace) -> CommandResult:
 
 
 def _check_unseen(prompt: Path, noted: Sequence[NotedAnswer]) -> None:
-    """Refuse to test a prompt that has an answer of the test.
+    """Refuse to test a judge prompt that contains an answer of the test split.
 
     Raises:
         LlmevalError: It has one, or it cannot be read.
@@ -176,7 +176,7 @@ def _check_unseen(prompt: Path, noted: Sequence[NotedAnswer]) -> None:
 
 
 def _open_test(mode: str, noted: Sequence[NotedAnswer], book: ModeBook, path: Path, annotator: str) -> None:
-    """Record in the file of notes that the test split is open, before anything of it is written or printed."""
+    """Record in the notes file that the test split is open, before any of it is written or printed."""
     before = sum(isinstance(line, SplitOpened) and book.name_of(line.mode) == mode for line in book.lines)
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     answers = tuple(answer.item.prints.answer for answer in noted if answer.split == "test")
@@ -195,7 +195,7 @@ def _counts(chosen: Sequence[NotedAnswer]) -> str:
 
 
 def judge_prompt(mode: str, text: str, noted: Sequence[NotedAnswer]) -> str:
-    """Return the instructions of the judge: the criterion, and examples, as escaped data, from their split only.
+    """The judge prompt for a failure mode: the criterion, and examples from the answers of their split.
 
     An example that has the text of an answer of another split, or is part of one, is left out.
     """
@@ -232,12 +232,12 @@ def _cut(value: Any) -> Any:
 
 
 def _as_data(value: Any) -> str:
-    """Return JSON in which no text closes a block, breaks a line, or is a placeholder."""
+    """JSON for a judge prompt in which no text closes a block, breaks a line or is a placeholder."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def suite_text(stem: str, prompt: str, chosen: Sequence[NotedAnswer]) -> str:
-    """Return the suite that compares the judge with people."""
+    """The suite file that compares a new judge with the reviewers."""
     cases = [
         {
             "id": _case_id(answer, place),
@@ -258,7 +258,7 @@ def _case_id(answer: NotedAnswer, place: int) -> str:
 
 
 def checked_text(mode: str, stem: str, check: Any, chosen: Sequence[NotedAnswer]) -> str:
-    """Return the suite of a check: answers that have the failure to anybody are to fail (``xfail``), others to pass."""
+    """The suite file of a check for a failure mode: answers that have the failure are to fail (``xfail``)."""
     cases = [
         {
             "id": _case_id(answer, place),
@@ -272,7 +272,7 @@ def checked_text(mode: str, stem: str, check: Any, chosen: Sequence[NotedAnswer]
 
 
 def check_lines(text: str, chosen: Sequence[NotedAnswer]) -> Iterator[str]:
-    """Yield the entry of the suite, and how well a check tells answers with the failure from others.
+    """Yield the lines on a check for a failure mode: its suite entry, and how well it finds the failure.
 
     Raises:
         LlmevalError: The text is no check.

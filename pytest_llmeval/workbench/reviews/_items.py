@@ -51,7 +51,7 @@ _NEAR: Final = 0.25
 
 
 class ReviewItem(Struct, frozen=True):
-    """One answer, which may be that of several cases or systems.
+    """An answer that people review, possibly of several cases or systems.
 
     Attributes:
         prints: Fingerprints of its texts, by which labels name it.
@@ -104,7 +104,7 @@ class ReviewItem(Struct, frozen=True):
 
 
 class Review(Struct, frozen=True):
-    """Answers that people are to label, in the order in which they see them.
+    """The answers that people are to label, in the order in which the review page shows them.
 
     Attributes:
         items: The answers.
@@ -180,7 +180,7 @@ def review_of(
     again: Sequence[HumanLabel] | None = None,
     draw: Draw = "uncertain",
 ) -> Review:
-    """Return the review of a suite.
+    """Choose the answers of a report that people review.
 
     Args:
         suites: Its results, one for each system.
@@ -223,7 +223,7 @@ def review_of(
 
 
 def _changed(items: Iterable[ReviewItem], labels: Iterable[HumanLabel]) -> Iterator[ReviewItem]:
-    """Yield the answers without a label whose cases have labels of earlier answers, with the choice of these."""
+    """Yield unlabelled answers of cases whose earlier answers have labels, with the choice of these."""
     human = HumanLabels(labels)
     for item in items:
         earlier = human.of_other_answers(item.cases, item.prints)
@@ -232,7 +232,7 @@ def _changed(items: Iterable[ReviewItem], labels: Iterable[HumanLabel]) -> Itera
 
 
 def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) -> tuple[list[ReviewItem], int]:
-    """Return each answer once, and how many are left out because the report has only their beginnings.
+    """The distinct answers of a report for a review, and the number of answers that the report has shortened.
 
     Raises:
         LlmevalError: Some cases have no texts or several answers, or no judge has the label.
@@ -271,7 +271,7 @@ def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) ->
 
 
 def _reviewed(suites: Sequence[SuiteReport], evaluator: str | None) -> str | None:
-    """Return the label of the judge that is reviewed; ``None`` where no judge asks about answers."""
+    """The label of the judge that a review checks; ``None`` if no judge scores answers."""
     judgings = (judging for suite in suites for case in suite.cases for judging in case.judgings)
     labels = list(dict.fromkeys(judging.evaluator for judging in judgings if "answer" in judging.question))
     if evaluator is not None and evaluator not in labels:
@@ -296,7 +296,7 @@ def _check_texts(suites: Sequence[SuiteReport]) -> None:
 
 
 def _of_case(case: CaseReport, label: str | None, scale: tuple[float, float]) -> Iterator[ReviewItem]:
-    """Yield the answer to a case, or those of its turns."""
+    """Yield the answer to a case, or those of its turns, as items of a review."""
     prediction = case.answers[0].value
     judgings_of_answers = [
         judging for judging in case.judgings if judging.evaluator == label and "answer" in judging.question
@@ -317,7 +317,7 @@ def _of_case(case: CaseReport, label: str | None, scale: tuple[float, float]) ->
 
 
 def _step_lines(part: Any) -> str:
-    """Return passages, messages or calls with one a line."""
+    """The passages, messages or calls of an answer on the review page, one a line."""
     return "\n".join(map(shown_text, part)) if isinstance(part, list) else shown_text(part)
 
 
@@ -339,21 +339,21 @@ def _item(case: CaseReport, fields: Mapping[str, str], answer: Any, more: Mappin
 
 
 def _readable_text(text: str | None, value: Any) -> str:
-    """Return the text that a judge was shown, or else a value; of a medium, a line about it."""
+    """The text that a judge was shown, or else a value as text; a line about it if it is a medium."""
     if is_media(value):
         return media_line(value)
     return shown_text(described_media(value)) if text is None else text
 
 
 def _expected(expected: Any) -> Any:
-    """The expected answer, without the scores of people."""
+    """The expected answer of a case for the review page, without human scores."""
     if not isinstance(expected, Mapping):
         return expected
     return expected.get("reference") if "human" in expected else expected.get("answer", expected)
 
 
 def _joined(before: ReviewItem | None, item: ReviewItem) -> ReviewItem:
-    """Return an answer that several cases or systems have."""
+    """Merge the review items of an answer that several cases or systems have."""
     if before is None:
         return item
     scores = before.scores if len(before.scores) >= len(item.scores) else item.scores
@@ -365,14 +365,14 @@ def _joined(before: ReviewItem | None, item: ReviewItem) -> ReviewItem:
 
 
 def _scale(scores: Iterable[float | None]) -> tuple[float, float]:
-    """Return the ends of the scale of scores: 0 and 1, or those that occur where some are beyond."""
+    """The ends of the scale of judge scores in a report: 0 and 1, unless scores lie beyond."""
     known = [score for score in scores if score is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
     return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high if high > low else low + 1)
 
 
 def _limits(suite: SuiteReport) -> dict[str, list[float]]:
-    """Return the limits by which cases are near or far, by metric; yes or no is near to none."""
+    """The score limits of a suite by metric, near which labels teach most; yes-or-no metrics have none."""
     limits_by_metric: dict[str, list[float]] = {}
     for gate in suite.gates:
         try:
@@ -388,7 +388,7 @@ def _limits(suite: SuiteReport) -> dict[str, list[float]]:
 
 
 def _near(case: CaseReport, limits: Mapping[str, Sequence[float]]) -> float:
-    """The nearness of a case's scores to limits, from 0 to 1."""
+    """The nearness of a case's scores to limits of the suite, from 0 to 1, for the choice of review answers."""
     known = [(case.metrics.get(name), limit) for name, metric_limits in limits.items() for limit in metric_limits]
     return max([0.0, *(1 - abs(score - limit) / _NEAR for score, limit in known if score is not None)])
 
@@ -398,7 +398,7 @@ _JSON = (".json", ".jsonl", ".ndjson")
 
 
 def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
-    """Return answers as a report has them.
+    """Read the answers to review from a report, a file of traces, or a suite file whose cases have answers.
 
     Args:
         path: A JSON report, a file of traces, or a suite file whose cases have answers.
@@ -436,7 +436,7 @@ def _has_spans(path: Path) -> bool:
 
 
 def _traced(path: Path) -> RunReport:
-    """Return the traces of a file that have an answer, one a case."""
+    """The traces in a file that have an answer, as a report with one case each."""
     source: Any = default_registry().source("traces")
     file = CaseFile(path, str(path))
     source(path=str(path)).read(file)
@@ -445,7 +445,7 @@ def _traced(path: Path) -> RunReport:
 
 
 def _unjudged(name: str, path: Path, variant: str, cases: Iterable[Case]) -> SuiteReport:
-    """Return cases that have an answer as results that nothing has judged."""
+    """Recorded answers of cases as results of a suite that nothing has judged, for a review."""
     answered = [case for case in cases if case.prediction is not MISSING]
     return SuiteReport(
         suite=f"{name}[{variant}]" if variant else name,

@@ -28,11 +28,11 @@ _HEADERS: Final = {
 
 
 class RefusedError(Exception):
-    """A request that the page would not make; its text is the reply."""
+    """A request to the review server that is refused; its text is the reply."""
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Serves a page, what it reads, and what it sends, to anyone who knows the address.
+    """Serves the review page on this machine, to anyone who knows the address.
 
     The token in the address keeps other users of the machine out. Pages of other sites are kept out by the names of
     host and origin too, so that a name that is bound anew to this machine gains nothing.

@@ -19,7 +19,7 @@ BASE: Final = 0.5
 
 
 def inclusion_probabilities(worth: Sequence[float], size: int) -> list[float]:
-    """Return the probability with which each answer is picked: half of it even, half in proportion to its worth.
+    """The probability with which each answer is drawn for review: half even, half in proportion to its worth.
 
     Args:
         worth: What a label of each would teach, at least 0.
@@ -56,7 +56,7 @@ def drawn(
     worth: Sequence[float],
     texts: Sequence[str],
 ) -> tuple[list[int], list[float]]:
-    """Draw answers for a review.
+    """Draw the answers of a review, and return their probabilities.
 
     Args:
         draw: How; of each kind, half of the probability is even over all answers.
@@ -89,7 +89,7 @@ def drawn(
 def picked(
     probabilities: Sequence[float], names: Sequence[str], seed: int, groups: Sequence[int] | None = None
 ) -> list[int]:
-    """Pick answers with these probabilities: systematic sampling of answers in random order (Goodman and Kish 1950).
+    """Pick answers for review with given probabilities: systematic sampling in random order (Goodman and Kish 1950).
 
     Args:
         probabilities: Their sum is the number that is picked.
@@ -110,7 +110,7 @@ def picked(
 
 
 def shuffled(names: Sequence[str], seed: int, purpose: str) -> list[int]:
-    """Return the places of names in a random order, which depends on names, seed and purpose alone."""
+    """The positions of answers in a random order that depends on names, seed and purpose alone."""
     return sorted(range(len(names)), key=lambda place: (_number(seed, purpose, names[place]), names[place]))
 
 
@@ -125,7 +125,7 @@ _SAME: Final = 1e-6
 
 
 def content_groups(texts: Sequence[str], names: Sequence[str], size: int, seed: int) -> list[int]:
-    """Return groups of texts with alike words: each belongs to the nearest of some that are far apart.
+    """Group answers by the words of their texts, so that a review draws from all groups.
 
     The centres are chosen one after the other, each the farthest from all earlier ones (Gonzalez 1985). Groups depend
     on texts, names and seed alone, not on the order.
@@ -160,13 +160,13 @@ def content_groups(texts: Sequence[str], names: Sequence[str], size: int, seed: 
 
 
 def _distances(vectors: FloatArray, centre: int) -> FloatArray:
-    """Return the distances from a centre, rounded: the order in which machines add decides nothing."""
+    """The distances of answers' word vectors from a centre, rounded so that they are equal on all machines."""
     distances: FloatArray = (1 - vectors @ vectors[centre]).round(6)
     return distances
 
 
 def _word_vectors(texts: Sequence[str]) -> FloatArray:
-    """Return the words of each text as a vector of length 1, or 0 without words."""
+    """The words of each answer as a vector of length 1, or 0 without words."""
     import numpy as np
 
     words_of = get_tokenizer("auto").f1

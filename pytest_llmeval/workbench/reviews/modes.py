@@ -28,7 +28,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 class _BookLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="event"):
-    """A line of a file.
+    """A line of a file of notes on failure modes.
 
     Attributes:
         by: Who says so: a person; of a proposal, the judge.
@@ -40,7 +40,7 @@ class _BookLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 
 class ModeNote(_BookLine, frozen=True, omit_defaults=True, tag="note"):
-    """What one person says of one answer.
+    """The note of one reviewer on one answer, with its failure modes.
 
     A later note of the same person about the same answer of the same draw replaces it.
 
@@ -86,7 +86,7 @@ class ModeNote(_BookLine, frozen=True, omit_defaults=True, tag="note"):
 
 
 class ModeCreated(_BookLine, frozen=True, omit_defaults=True, tag="create"):
-    """A failure mode that a person made.
+    """A failure mode that a reviewer created.
 
     Attributes:
         mode: Its name. Lines may name a mode by any name that it has had.
@@ -98,21 +98,21 @@ class ModeCreated(_BookLine, frozen=True, omit_defaults=True, tag="create"):
 
 
 class ModeRenamed(_BookLine, frozen=True, tag="rename"):
-    """A mode that is called differently from now on; one that has the name of another mode is merged with it."""
+    """A failure mode with a new name; a mode that gets the name of another is merged with it."""
 
     mode: str
     name: str
 
 
 class ModesMerged(_BookLine, frozen=True, tag="merge"):
-    """A mode that became part of another one."""
+    """A failure mode that became part of another one."""
 
     mode: str
     into: str
 
 
 class ModeSplit(_BookLine, frozen=True, tag="split"):
-    """A part of a mode that became a mode of its own: what people said before of these answers is of that one.
+    """A part of a failure mode that became a mode of its own, with the earlier notes on its answers.
 
     Attributes:
         mode: The mode.
@@ -126,7 +126,7 @@ class ModeSplit(_BookLine, frozen=True, tag="split"):
 
 
 class ModeProposed(_BookLine, frozen=True, omit_defaults=True, tag="propose"):
-    """A group of notes that a judge proposed as a mode; it counts for nothing until a person creates it.
+    """A failure mode that a judge proposed from notes; it counts only once a person creates it.
 
     Attributes:
         mode: The proposed name.
@@ -140,7 +140,7 @@ class ModeProposed(_BookLine, frozen=True, omit_defaults=True, tag="propose"):
 
 
 class SplitOpened(_BookLine, frozen=True, tag="open"):
-    """The test split of the answers with and without a mode was opened: an evaluator of the mode was tested by it.
+    """A record that the test split of a failure mode's answers was opened to test an evaluator.
 
     Attributes:
         mode: The mode.
@@ -155,12 +155,12 @@ ModeLine: TypeAlias = ModeNote | ModeCreated | ModeRenamed | ModesMerged | ModeS
 
 
 def mode_line(line: ModeLine) -> str:
-    """Return the line of a file; equal ones give equal lines."""
+    """The text of a line in a file of notes; equal lines have equal texts."""
     return f"{json.dumps(to_builtins(line), ensure_ascii=False)}\n"
 
 
 class ModeBook:
-    """What files of notes say, under the names that the modes have now.
+    """The notes and failure modes of files of notes, under the current names of the modes.
 
     Args:
         lines: In any order; repeated ones count once.
@@ -270,7 +270,7 @@ class ModeBook:
 
 
 def read_modes(paths: Iterable[Path]) -> ModeBook:
-    """Read files of notes.
+    """Read files of notes on failure modes.
 
     Raises:
         SuiteError: Some cannot be read, or a line is none of such a file; all faults are listed.
@@ -316,7 +316,7 @@ def add_lines(path: Path, lines: Iterable[ModeLine]) -> None:
 
 
 def read_line(row: Any) -> ModeLine:
-    """Return a line of a file.
+    """Parse a line of a file of notes on failure modes.
 
     Raises:
         ValueError: It is none.
