@@ -61,7 +61,7 @@ def json_in(text: str) -> Any:
 
 
 def as_text(value: Any) -> str | None:
-    """Return a JSON scalar as text: a string unchanged, a number or boolean as its JSON text.
+    """A JSON scalar of an answer or expectation as text: a string unchanged, a number or boolean as its JSON text.
 
     Returns:
         The text; ``None`` for null, a list, an object, a value that JSON cannot say, or one that was not given.
@@ -74,7 +74,7 @@ def as_text(value: Any) -> str | None:
 
 
 def as_references(value: Any) -> list[str] | None:
-    """Return the acceptable answers of a case's ground truth.
+    """The acceptable answers that a case's ground truth names.
 
     Args:
         value: A scalar (one reference), a list of scalars (several), or null.

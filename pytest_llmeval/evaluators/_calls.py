@@ -362,7 +362,7 @@ def _call(item: Any, index: int) -> ToolCall:
 
 
 def read_transcript(text: str) -> dict[str, Any]:
-    """Return the parts of what a coding agent printed: ``answer``, and if it prints JSON, ``tool_calls`` and ``usage``.
+    """The parts of a coding agent's printed output: ``answer``, and if it prints JSON, ``tool_calls`` and ``usage``.
 
     Objects with ``result``, ``usage`` and ``total_cost_usd``, messages with ``tool_use``, and items of the types
     ``agent_message`` and ``command_execution`` are understood, one a line or all as one; else the answer is the text.

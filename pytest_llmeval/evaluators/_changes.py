@@ -79,7 +79,7 @@ def _replaced_at(value: Any, steps: Sequence[str | int], new: Any) -> Any:
 
 
 def _with_answer(prediction: Mapping[str, Any], new: Any) -> dict[str, Any]:
-    """Return a prediction with another answer, which in a conversation is also the last message of the assistant."""
+    """A prediction with another answer, which in a conversation is also the last message of the assistant."""
     changed = {**prediction, "answer": new}
     messages = prediction.get("messages")
     if isinstance(messages, list):

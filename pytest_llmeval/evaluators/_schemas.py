@@ -53,7 +53,7 @@ def _is_unique(items: Sequence[Any]) -> bool:
 
 @cache
 def _limited_kind(kind: type["Validator"]) -> Any:
-    """Return a kind of validators that have a time limit, as their patterns do, and whose ``uniqueItems`` is linear.
+    """A kind of JSON Schema validator with a time limit, also on patterns, and with linear ``uniqueItems``.
 
     Its keywords are those of jsonschema, run with other globals: its documented way to replace a keyword
     would leave out what ``unevaluatedProperties``, and schemas that name their dialect again, search for.

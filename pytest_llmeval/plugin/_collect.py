@@ -143,7 +143,7 @@ def _has_own_target(variant: pytest.Function) -> bool:
 
 
 def _line(suite: LoadedSuite, case: Case) -> int:
-    """Return the line of a case in the suite file; 1 for a case of a data file."""
+    """The line of a case in the suite file, for its pytest item; 1 for a case of a data file."""
     file = suite.files.get(case.id)
     if file is None:
         return max(case.line, 1)
@@ -152,7 +152,7 @@ def _line(suite: LoadedSuite, case: Case) -> int:
 
 
 def _variant_of(item: pytest.Item) -> str:
-    """Return the id of an item's parameters, which name a variant of the target."""
+    """The id of a pytest item's parameters, which name a variant of the target."""
     callspec = getattr(item, "callspec", None)
     return callspec.id if callspec is not None else ""
 

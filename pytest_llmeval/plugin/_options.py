@@ -175,7 +175,7 @@ def with_missing_flag(error: pytest.UsageError, config: pytest.Config) -> pytest
 
 
 def nothing_to_run(config: pytest.Config) -> str:
-    """The reason why pytest found no suite."""
+    """The reason why pytest found no suite file to run."""
     from pytest_llmeval.suites import no_suite
 
     places = [*dict.fromkeys(argument.partition("::")[0] for argument in config.args)]

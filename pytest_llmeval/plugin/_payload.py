@@ -516,7 +516,7 @@ def _fixture_of(item: pytest.Item) -> str:
 
 
 def case_of(item: pytest.Item) -> LoadedCase | None:
-    """Return the case of an item: of a suite, or of a Python test over one, whose other parameters name a variant."""
+    """The case of a pytest item: of a suite, or of a Python test over one, whose other parameters name a variant."""
     own = getattr(item, "loaded", None)
     if isinstance(own, LoadedCase):
         return own

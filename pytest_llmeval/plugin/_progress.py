@@ -179,7 +179,7 @@ def _console_width() -> int:
 
 
 def described(snapshot: Snapshot, elapsed_s: float) -> str:
-    """The progress line about a run.
+    """The line that shows the progress of a run.
 
     Args:
         snapshot: What it does.
@@ -282,7 +282,7 @@ _ITEMS = "items"
 
 
 def ordered(suite: LoadedSuite, config: pytest.Config, *, unasked: bool) -> LoadedSuite:
-    """Return a suite as a run orders its cases.
+    """A suite with its cases in the order in which a run takes them.
 
     All cases run, in the order of the file, where scores are to be approved and where judges are not asked. So do
     those of a shard, which does not know the results of the others.
@@ -300,7 +300,7 @@ def ordered(suite: LoadedSuite, config: pytest.Config, *, unasked: bool) -> Load
 
 
 def seed_of_order(config: pytest.Config) -> str | None:
-    """Return the commit that is checked out, as the main process knows it."""
+    """The seed of the order of a run's cases: the commit that is checked out, as the main process knows it."""
     if _SEEDS not in config.stash:
         is_worker = hasattr(config, "workerinput")
         config.stash[_SEEDS] = WorkerTerms.of_process(config).seed if is_worker else head_commit(config.rootpath)

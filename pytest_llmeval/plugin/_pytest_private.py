@@ -53,7 +53,7 @@ def fixture_info(function: pytest.Function) -> FixtureInfo:
 
 
 def is_ours(defined: "pytest.FixtureDef[Any]") -> bool:
-    """Whether a fixture is one of this plugin."""
+    """Whether a fixture that a test uses is one of this plugin."""
     return defined.func.__module__.startswith("pytest_llmeval.")
 
 
@@ -78,7 +78,7 @@ def is_parameter(defined: "pytest.FixtureDef[Any]") -> bool:
 
 
 def loop_scope(function: pytest.Function) -> str | None:
-    """Return the scope of the loop in which pytest-asyncio runs a test, which it tells nobody; ``None`` for others."""
+    """The scope of the event loop in which pytest-asyncio runs a test, which it tells nobody; ``None`` for others."""
     return getattr(function, "_loop_scope", None) if type(function).__module__.startswith("pytest_asyncio") else None
 
 
@@ -185,24 +185,24 @@ def know_passing(categories: Iterable[str]) -> None:
 
 
 def terminal_width(reporter: "pytest.TerminalReporter") -> int:
-    """Return the width that pytest assumes, which only the writer behind the reporter knows."""
+    """The width of the terminal that pytest assumes, which only the writer behind the reporter knows."""
     return reporter._tw.fullwidth  # noqa: SLF001
 
 
 def terminal_columns(config: pytest.Config) -> int:
-    """Return the width of the terminal; xdist workers receive it from the main process."""
+    """The width of the terminal; xdist workers receive it from the main process."""
     terms = WorkerTerms.of_process(config)
     reporter = None if hasattr(config, "workerinput") else config.pluginmanager.get_plugin("terminalreporter")
     return terms.columns if reporter is None else terminal_width(reporter)
 
 
 def terminal_file(reporter: "pytest.TerminalReporter") -> TextIO:
-    """Return the file of the terminal: progress is written while test output is captured."""
+    """The file of the terminal: progress is written while test output is captured."""
     return reporter._tw._file  # noqa: SLF001
 
 
 def worker_process(node: Any) -> int | None:
-    """Return the process id of a worker of xdist on this machine: execnet knows it, and has no public name for it."""
+    """The process id of an xdist worker on this machine: execnet knows it, and has no public name for it."""
     return int(node.gateway._rinfo().pid) if node.gateway.spec.popen else None  # noqa: SLF001
 
 
@@ -237,7 +237,7 @@ def write_log(config: pytest.Config) -> None:
 
 
 def write_order(config: pytest.Config, order: str) -> None:
-    """Write a line that CI is to obey."""
+    """Write a line to the terminal that CI is to obey, such as a GitHub annotation."""
     log = config.get_terminal_writer()._file  # noqa: SLF001
     if isinstance(log, LogWriter):
         log.write_order(order)

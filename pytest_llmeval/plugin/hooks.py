@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the options."""
+    """Add this plugin's options and settings to pytest."""
     add_options(parser, pluginmanager)
 
 
@@ -54,7 +54,7 @@ class RegistrationHook:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the registration hook."""
+    """Add the hook by which conftests and plugins register evaluators."""
     pluginmanager.add_hookspecs(RegistrationHook)
 
 
@@ -122,7 +122,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Name settings without effect in this run."""
+    """Name settings of this plugin without effect in the header of a pytest run."""
     idle = ", ".join(idle_settings(config))
     return f"llmeval: off; {idle} in addopts: no effect without --llmeval" if idle else None
 

@@ -90,7 +90,7 @@ def describe_origin(
 
 
 def _import_folders(root: Path) -> list[str]:
-    """Return the folders of the project on Python's path, for the shard file: a merge imports from the same."""
+    """The folders of the project on Python's path, for the shard file: a merge imports from the same."""
     folders = (Path(entry) for entry in sys.path if entry)
     own = [folder for folder in folders if folder.is_relative_to(root) and not folder.is_relative_to(sys.prefix)]
     return list(dict.fromkeys(display_path(folder, root) for folder in own))
@@ -111,7 +111,7 @@ def print_suite(suite: LoadedSuite, root: Path, plugins: Iterable[str], shard: S
 def print_in_shards(
     suite: LoadedSuite, root: Path, plugins: Iterable[str], shards: Iterable[Shard | None]
 ) -> dict[Shard | None, SuitePrint]:
-    """Return the fingerprints of a suite by shard; see `print_suite`."""
+    """The fingerprints of a suite by shard; see `print_suite`."""
     path = display_path(suite.path, root)
     bare = SuitePrint(
         path=path,
@@ -136,7 +136,7 @@ def _case_content(case: Case) -> list[object]:
 
 
 def _code(suite: LoadedSuite) -> dict[str, str]:
-    """Return the modules of users that define the suite's evaluators, with their fingerprints.
+    """The user's modules that define a suite's evaluators, with their fingerprints for the shard file.
 
     Conftests, of which several may have one name, are among the plugins.
     """

@@ -68,7 +68,7 @@ _SKIP, _XFAIL = "skip", "xfail"
 
 
 class Execution(Struct, frozen=True):
-    """The result of running a case.
+    """The result of running a case: its record, unmet limits, error and judge verdicts.
 
     Attributes:
         case: The case, with its prediction where there is one.
@@ -122,7 +122,7 @@ def execute(
     explains_all: bool = True,
     started: float | None = None,
 ) -> Execution:
-    """Score one answer to a case.
+    """Score one answer to a case of a suite.
 
     Args:
         suite: The case's suite.
@@ -413,7 +413,7 @@ def _abstained(suite: LoadedSuite, observations: Mapping[str, Observation]) -> M
 def _abstained_repeats(
     suite: LoadedSuite, repeats: Sequence[Mapping[str, Observation]], reduced: Mapping[str, Observation]
 ) -> Mapping[str, Abstained]:
-    """Return the metrics to which some repeats give nothing to score, with the score in which these count as the worst.
+    """The metrics to which some repeats of a case give nothing to score, with the score that counts these as worst.
 
     Args:
         suite: Of the case.
@@ -432,7 +432,7 @@ def _abstained_repeats(
 
 
 def _below_gates(suite: LoadedSuite, scores: Mapping[str, float | None]) -> dict[str, str]:
-    """Return the metrics by which a case pulls a gate down, each with score and gate; the worst first.
+    """The metrics by which a case pulls a gate down, each with score and gate; the worst first.
 
     The score of the case is on the wrong side of the gate's limit or, for a gate on a drop, short of the best value.
     How far is measured in shares of the metric's range; metrics without one come last.
@@ -542,7 +542,7 @@ def measure_returned(
 
 
 def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) -> Execution:
-    """Return the execution of a case for which there is no prediction, because of an error.
+    """The execution of a case that has no prediction because of an error.
 
     Args:
         case: The case.
@@ -571,7 +571,7 @@ def is_xfail(case: Case) -> bool:
 
 
 def as_approved(record: CaseRecord, approved: Collection[str]) -> CaseRecord:
-    """Return a record whose failure is known if the case misses only limits and checks that were approved as unmet.
+    """The record of a case, whose failure is known if the case misses only limits and checks approved as unmet.
 
     A case that could not be scored failed in another way.
     """
@@ -610,7 +610,7 @@ def _read(value: Any) -> Any:
 
 
 def json_like(prediction: Any) -> Any:
-    """Return the JSON form of a prediction, so that a recorded one and a fresh one are scored alike.
+    """The JSON form of a prediction, so that a recorded one and a fresh one are scored alike.
 
     Raises:
         PredictionError: It is no value, such as a function, or cannot be read.
@@ -619,7 +619,7 @@ def json_like(prediction: Any) -> Any:
 
 
 def repeated_answers(records: Sequence[CaseRecord]) -> tuple[Mapping[str, Sequence[str]], list[AnswerShown]]:
-    """Return the lines about the answer of a case's repeats that failed most often, and each different answer.
+    """The different answers of a case's repeats, and the lines on the answer that failed most often.
 
     Answers that failed come first, the most frequent of them before the others.
     """
@@ -637,7 +637,7 @@ def repeated_answers(records: Sequence[CaseRecord]) -> tuple[Mapping[str, Sequen
 
 
 def different_answers(values: Iterable[Any]) -> list[AnswerShown]:
-    """Return the different approved answers of a case with their counts, as the report of a run has them."""
+    """The different approved answers of a case with their counts, as the report of a run has them."""
     seen: dict[str, AnswerShown] = {}
     for value in values:
         known = seen.get(key := _answer_key(value))

@@ -139,7 +139,7 @@ def _floor_notes(judged: JudgedSuite, reported: SuiteReport) -> Iterator[str]:
 
 
 def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
-    """The report on a judged suite."""
+    """The report on one judged suite of a run: its gates, scores, cases and changes."""
     suite, key, records, result = judged.suite, judged.key, judged.records, judged.result
     cascades = _cascades(suite, records)
     stop = judged.collected.stop
@@ -268,7 +268,7 @@ def _confidence(suite: LoadedSuite) -> float:
 
 
 def compared_metrics(suite: LoadedSuite, result: Result) -> list[str]:
-    """Return the metrics that comparisons are about: of gates and limits, and those that evaluators are to report.
+    """The metrics that comparisons of a suite are about: of gates and limits, and those that evaluators report.
 
     An evaluator that names none is represented by its first metric; the pass rate counts if a case can fail.
     """
@@ -352,7 +352,7 @@ def _cases(
 
 
 def with_past(report: RunReport, root: Path) -> RunReport:
-    """Return the report of a run with the history of its suites.
+    """The report of a run with the history of its suites.
 
     Args:
         report: The report.
@@ -471,7 +471,7 @@ def _failures(judged: Judged) -> Iterator[str]:
 
 
 def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the branch and the number of the pull request that a run is about; empty where they are not known.
+    """The branch and the pull request number that a run is about; empty where they are not known.
 
     In a job of GitHub or GitLab, the environment names both: what is checked out there has no branch.
 
@@ -494,6 +494,6 @@ def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
 
 
 def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:
-    """Return the history of a suite, or of a variant of it, by its name with the variant in brackets."""
+    """The history of a suite, or of a variant of it, by its name with the variant in brackets."""
     named = [timeline for timeline in timelines if suite.endswith(timeline.variant)]
     return max(named, key=lambda timeline: len(timeline.variant), default=None)

@@ -74,7 +74,7 @@ def begin_run(root: Path, limits: MediaLimits | None = None) -> None:
 
 
 class LoadedCase(Struct, frozen=True):
-    """A case together with its suite.
+    """A case together with the suite that was loaded with it.
 
     Attributes:
         suite: The suite.
@@ -100,7 +100,7 @@ class EarlyCalls(NamedTuple):
 
 
 class Job(Struct, frozen=True):
-    """One repeat of one case.
+    """One repeat of one case that a target is to answer.
 
     Attributes:
         loaded: The case.
@@ -338,7 +338,7 @@ def why_unanswered(suite: LoadedSuite) -> str:
 
 
 class SuiteTargets(Struct):
-    """The targets of a process.
+    """The targets of suites that a process has loaded.
 
     Attributes:
         background: Closes connections and processes in the end.

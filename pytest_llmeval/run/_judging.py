@@ -50,7 +50,7 @@ JUDGES_OFF = "judges are off"
 
 
 def judge(collected: Collected, scope: RunScope) -> Judged:
-    """Judge every suite of a run.
+    """Judge every suite of a run: its gates and its approved scores.
 
     A suite that cannot be judged, because its file or one of its evaluators fails, has its own failed verdict and does
     not affect other suites.
@@ -251,7 +251,7 @@ def measure(collected: CollectedSuite) -> MeasuredSuite:
 
 
 def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSuite, list[_Claims]]:
-    """Return a suite with its verdicts, and the evidence on gates against a baseline, which are judged together."""
+    """A suite with its verdicts, and the evidence on its gates against a baseline, which are judged together."""
     measured = measure(collected)
     suite, terms = collected.suite, scope.terms
     off, waiting = _unasked(collected, terms.judge)
@@ -440,7 +440,7 @@ def left_to_others(scope: RunScope) -> int:
 
 
 def _unasked(collected: CollectedSuite, judge: "JudgeMode") -> tuple[frozenset[str], Mapping[str, int]]:
-    """Return the metrics, as declared, for which a run did not ask judges.
+    """The declared metrics of a suite for which a run did not ask judges.
 
     Returns:
         Those that stay without verdicts, and those that wait for pending ones, with the number of cases that do. What

@@ -430,7 +430,7 @@ async def traced(job: Job, ask: Next) -> Answers:
 
 @dataclass(frozen=True)
 class AskTarget:
-    """The end of the chain: calls the target.
+    """The end of the chain that answers a case: calls the target.
 
     Attributes:
         limit: On calls in flight.

@@ -29,7 +29,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class _Slice:
-    """Statistics of some cases, by evaluator.
+    """The statistics of some cases in a partial result, by evaluator.
 
     Attributes:
         cases: How many.

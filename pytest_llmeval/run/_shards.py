@@ -383,7 +383,7 @@ class _End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class ShardFile:
-    """A shard file that has been read.
+    """A shard file that has been read, for a merge.
 
     Attributes:
         path: The file.

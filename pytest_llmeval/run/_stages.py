@@ -143,7 +143,7 @@ class CollectedSuite(Struct, frozen=True):
 
 
 class MeasuredSuite(Struct, frozen=True, dict=True):
-    """A collected suite with its metrics.
+    """A collected suite of a run with its metrics.
 
     Attributes:
         collected: The suite and its records.

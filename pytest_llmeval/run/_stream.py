@@ -306,7 +306,7 @@ class _Jsonl:
 
 
 class _Parquet:
-    """The case results of a stream as Parquet, one row per case."""
+    """The case results of a stream as Parquet; `metrics` is a map, since metric families grow with cases' labels."""
 
     def __init__(self, path: Path) -> None:
         with needing("a file of results in Parquet", "parquet"):

@@ -179,7 +179,7 @@ def quoted(text: str) -> str:
 
 
 class CheckFinding(NamedTuple):
-    """The result of a check of one case.
+    """The result of a check of one case, with the text that reports show.
 
     Attributes:
         met: Whether it is met; ``None`` where it could not be made.
@@ -484,7 +484,7 @@ def leaves_of(node: CheckNode) -> Iterator[CheckLeaf]:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of a suite or a case.
+    """A check of a suite or a case, as read from its entry.
 
     Attributes:
         key: Its kind, such as ``not_contains``.

@@ -102,7 +102,7 @@ _AS_THEY_ARE: Final = frozenset(_SUPERSCRIPTS + "⁺⁻" + _FRACTIONS + _SPACES)
 
 
 def numbers_in(text: str) -> list[tuple[str, float]]:
-    """Return each number of a text as it is written, with its value: full-width digits, fractions, words of scale.
+    """The numbers of an answer as written, each with its value: full-width digits, fractions, words of scale.
 
     Commas may group thousands, and so may spaces that do not break; ``1.250,50`` has points and a comma. A raised
     number is a power of 10, else the mark of a footnote if it is 1. Digits that belong to a name, as in ``GPT-4`` or

@@ -411,7 +411,7 @@ _MOST_PARAMETERS = 2
 
 
 def kind_of_function(function: Callable[..., Any] | CheckKind, name: str = "") -> CheckKind:
-    """Return the kind of check that a user's function is; a kind as it is.
+    """The kind of check that a user's function becomes; a kind is returned unchanged.
 
     Args:
         function: ``answer -> met``, or ``answer, argument -> met``; ``met`` is true or false, or a pair of that and a

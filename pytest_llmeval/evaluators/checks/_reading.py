@@ -98,7 +98,7 @@ class Unlocated:
 
 
 class _Refused(Exception):  # noqa: N818 (no error: it ends the reading of one entry, whose fault is kept)
-    """An entry of a check has a fault."""
+    """An entry of a check in a suite file or call has a fault."""
 
 
 @dataclass
@@ -310,7 +310,7 @@ def _digest(schema: Any) -> str:
 
 
 def _replaced(entry: Any, path: Path, value: str) -> Any:
-    """A check entry with another value at a path."""
+    """A check entry with another value at a path, such as a file's name with a digest of its content."""
     if not path:
         return value
     inside = _replaced(entry[path[0]], path[1:], value)
@@ -320,7 +320,7 @@ def _replaced(entry: Any, path: Path, value: str) -> Any:
 
 
 def _written(key: str, argument: Any) -> str:
-    """Return a check as messages show it: as in the suite file, on one line."""
+    """A check as messages show it: as in the suite file, on one line."""
     if argument is None or argument is True:
         return key
     text = argument if isinstance(argument, str) else json.dumps(argument, ensure_ascii=False)

@@ -380,7 +380,7 @@ def _rate(rate: float, labels: float, confidence: float, independent: float) -> 
 def _balanced(
     values: tuple[float, ...], labels: tuple[float, ...], confidence: float, independent: float
 ) -> tuple[float, float]:
-    """Return the interval of the mean of two rates by one of each (Zou and Donner 2008).
+    """The interval of a judge's balanced accuracy, the mean of two rates, by one of each (Zou and Donner 2008).
 
     Those are exact mid-p intervals. Wilson's have no room beyond 1: of two rates of 0.98, they would hold the mean in
     0.88 of the reviews with 20 labels of each kind.

@@ -23,7 +23,7 @@ SCALES: Final[Mapping[LabelScale, Sequence[str | int]]] = {"yesno": ("no", "yes"
 
 
 class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The label that one person gives one answer.
+    """The label that one person gives one answer in a review.
 
     Attributes:
         question: Fingerprint of the question, as of `answer_print`.
@@ -310,7 +310,7 @@ def _missing_weight(sums: Sums) -> FloatArray:
 
 
 def corrected_mean(sums: Sums, total: str, excess: str) -> FloatArray:
-    """Return the power-tuned prediction-powered mean (PPI++: Angelopoulos, Duchi and Zrnic 2023).
+    """The mean judge score corrected by human labels, power-tuned (PPI++: Angelopoulos, Duchi and Zrnic 2023).
 
     It is a share of the mean of the judge over all cases, plus the mean of what people add to that share over those
     that they labelled, each with its weight (Hájek 1971): labels may be chosen with unequal probabilities, if these are

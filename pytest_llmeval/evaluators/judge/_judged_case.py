@@ -76,7 +76,7 @@ class CaseTexts:
 
 
 def _subject(value: Any, key: str) -> str | None:
-    """Return the question or claim of an input: a text, the text under `key`, or else the input as JSON.
+    """The question or claim that a judge is shown: a case's input, its text under `key`, or else the input as JSON.
 
     It carries all media of the input.
     """

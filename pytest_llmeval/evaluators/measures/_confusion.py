@@ -124,24 +124,24 @@ def ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 def precision(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> FloatArray:
-    """Return hits / predicted; 0 where there is gold but nothing predicted, NaN where there is neither."""
+    """The precision of a label, hits / predicted; 0 where only gold has the label, NaN where neither side has it."""
     import numpy as np
 
     return np.where((predicted == 0) & (gold != 0), 0.0, ratio(hits, predicted))
 
 
 def recall(hits: FloatArray, gold: FloatArray) -> FloatArray:
-    """Return hits / gold; NaN where there is no gold."""
+    """The recall of a label, hits / gold; NaN where there is no gold."""
     return ratio(hits, gold)
 
 
 def f1(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> FloatArray:
-    """Return 2 hits / (predicted + gold), the harmonic mean of precision and recall; NaN where both are 0."""
+    """The F1 of a label, 2 hits / (predicted + gold): harmonic mean of precision and recall; NaN where both are 0."""
     return ratio(2 * hits, predicted + gold)
 
 
 def per_label(margins: Margins, labels: Iterable[str]) -> dict[str, FloatArray]:
-    """Return ``precision[x]``, ``recall[x]``, ``f1[x]`` and ``support[x]`` of each label x.
+    """The metrics ``precision[x]``, ``recall[x]``, ``f1[x]`` and ``support[x]`` of each label x.
 
     Support is how often x is gold. A label that does not occur has support 0 and no other value.
     """
@@ -165,7 +165,7 @@ def per_label(margins: Margins, labels: Iterable[str]) -> dict[str, FloatArray]:
 
 
 def matthews(margins: Margins) -> FloatArray:
-    """Return the correlation coefficient of Matthews for any number of labels, in [-1, 1] (Gorodkin 2004).
+    """Matthews' correlation coefficient of gold and predicted labels, any number of them, in [-1, 1] (Gorodkin 2004).
 
     As in scikit-learn it is 0 where gold or predictions hold one label only; NaN where nothing is counted.
     """
@@ -196,7 +196,7 @@ def unit_moments(values: Sequence[float]) -> dict[str, float]:
 
 
 def spread_of(count: FloatArray, total: FloatArray, squares: FloatArray) -> FloatArray:
-    """The spread of scores, ``count * squares - total ** 2``, for correlations; 0 where only rounding differs."""
+    """The spread of scores for correlation and alpha, ``count * squares - total ** 2``, set to 0 very near 0."""
     import numpy as np
 
     spread = count * squares - total * total
@@ -204,7 +204,7 @@ def spread_of(count: FloatArray, total: FloatArray, squares: FloatArray) -> Floa
 
 
 def krippendorff_alpha(sums: Sums) -> FloatArray:
-    """Return ``1 - observed / expected`` disagreement with squared differences, for interval data; at most 1.
+    """Krippendorff's alpha of scores as interval data, ``1 - observed / expected`` disagreement; at most 1.
 
     With n scores in all, the observed disagreement is the mean over scores of the squared difference to the other
     scores of the same unit, and the expected one that of all pairs of scores (Krippendorff 2011). NaN where all scores
@@ -222,7 +222,7 @@ def agreement_alpha(units: Iterable[Sequence[float]]) -> float:
 
 
 def weighted_kappa(cells: Mapping[tuple[float, float], FloatArray], length: int) -> FloatArray:
-    """Return Cohen's kappa with squared differences of levels as weights, in [-1, 1] (Cohen 1968).
+    """Cohen's kappa of judge and people with squared differences of levels as weights, in [-1, 1] (Cohen 1968).
 
     Args:
         cells: ``(level of the people, level of the judge)`` to a column of counts.
@@ -329,7 +329,7 @@ def share_basis(sums: Sums) -> Basis:
 def _lang_reiczigel(
     values: tuple[float, float, float], sizes: tuple[float, float, float], confidence: float, independent: float
 ) -> tuple[float, float]:
-    """Return the interval of a share that a judge of uncertain rates found."""
+    """The interval of a share of right answers that a judge of uncertain rates found."""
     z = normal_quantile((1 + confidence) / 2)
     cases, positive, negative = (size * independent for size in sizes)
     seen = (cases * values[0] + z**2 / 2) / (cases + z**2)

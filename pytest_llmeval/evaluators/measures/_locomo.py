@@ -30,7 +30,7 @@ def refuses(prediction: str) -> float:
 
 
 def locomo_f1(prediction: str, reference: str, category: str = "") -> float:
-    """Return LoCoMo's F1 of an answer, in [0, 1].
+    """The F1 of an answer by LoCoMo's scorer, in [0, 1].
 
     Words are stems, without punctuation, case and ``a``, ``an``, ``the``, ``and``. In category 1, both sides are split
     at commas: the mean over the parts of the reference of the best F1 of any part of the answer. In category 3, the

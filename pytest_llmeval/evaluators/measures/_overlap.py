@@ -97,12 +97,12 @@ def shared_ngrams(left: Sequence[int], right: Sequence[int], size: int, longest:
 
 
 def exact_match(prediction: str, reference: str) -> float:
-    """Return 1.0 if both texts are the same but for case and outer white space, else 0.0."""
+    """The exact match of an answer and a reference: 1.0 if they differ only in case and outer white space, else 0.0."""
     return float(prediction.strip().lower() == reference.strip().lower())
 
 
 def token_f1(prediction: Sequence[str], reference: Sequence[str]) -> float:
-    """Return F1 of the two multisets of tokens.
+    """The token F1 of an answer against a reference, by their multisets of tokens.
 
     With *c* tokens in common, P = c / len(prediction), R = c / len(reference), F1 = 2PR / (P + R). In [0, 1]; 0
     where a side has no token. It is SQuAD's answer score (Rajpurkar et al. 2016) without dropping articles.
@@ -131,7 +131,7 @@ def bleu_scores(
     *,
     effective_order: bool = False,
 ) -> list[float]:
-    """Return BLEU of one sentence against one reference.
+    """The BLEU scores of one answer against one reference.
 
     BLEU-N = BP · exp(Σ log(p_n) / N) with clipped n-gram precisions p_n and brevity penalty
     BP = min(1, exp(1 - len(reference) / len(prediction))); a p_n of 0 / k becomes 0.1 / k. In [0, 1]; 0 where no
@@ -171,7 +171,7 @@ ROUGE: Final = ("rouge1", "rouge2", "rougeL")
 
 
 def rouge_scores(prediction: Sequence[str], reference: Sequence[str], names: Sequence[str] = ROUGE) -> list[float]:
-    """Return F-measures of the n-grams, or of the longest common subsequence, that two token lists share.
+    """The ROUGE F-measures of an answer against a reference: n-grams, or the longest common subsequence.
 
     With *c* shared units, P = c / units of the prediction, R = c / units of the reference, F = 2PR / (P + R).
     In [0, 1]; 0 where nothing is shared. Definitions: Lin 2004, "ROUGE: A Package for Automatic Evaluation of

@@ -430,7 +430,7 @@ def add_tokenizer(name: str, function: Split) -> None:
 
 
 def get_tokenizer(name: str) -> Tokenizer:
-    """Return a tokenizer by name.
+    """The tokenizer of text metrics with a name.
 
     The names are ``auto``, ``words``, ``characters``, ``whitespace`` and the registered ones.
 
@@ -445,7 +445,7 @@ def get_tokenizer(name: str) -> Tokenizer:
 
 @lru_cache(maxsize=1 << 16)
 def porter_stem(word: str) -> str:
-    """Return the stem that rouge-score uses: Porter's (1980, with NLTK's extensions) above 3 characters."""
+    """The stem of a word that rouge-score uses: Porter's (1980, with NLTK's extensions) above 3 characters."""
     return stem(word) if len(word) > _STEMMED_ABOVE else word
 
 
@@ -483,7 +483,7 @@ class _RougeTable(dict[str, tuple[str, ...]]):
 
 @cache
 def rouge_table() -> _RougeTable:
-    """Return the table of chunks, which tokenises with rouge-score what it does not have."""
+    """The table of chunks for ROUGE, which tokenizes with rouge-score what it does not have."""
     from rouge_score.tokenize import tokenize
 
     return _RougeTable(tokenize)
@@ -589,7 +589,7 @@ def _is_end(text: str, start: int, end: re.Match[str]) -> bool:
 
 
 def cited_by(sentence: str) -> list[int]:
-    """Return the numbers of the passages that a sentence cites, each once, in order.
+    """The numbers of the passages that a sentence of an answer cites, each once, in order.
 
     Citations are ``[1]``, ``[^1]``, ``[1, 3]``, ``[1 and 3]``, ``[2-4]``, ``【1】`` and ``［1］``. One that begins the
     sentence, and so its line, is the label of an entry in a list of sources, and cites nothing.
