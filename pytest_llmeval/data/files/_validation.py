@@ -44,7 +44,7 @@ class NotPlainError(Exception):
 
 
 def plain(kind: Any, data: Any) -> Any:
-    """JSON data of a user's file or a run as an object of a declared type, strictly validated without pydantic.
+    """Data of a suite, such as a check's options, as an object of a declared type, strictly validated without pydantic.
 
     Args:
         kind: A type, such as a dataclass.
@@ -60,7 +60,7 @@ def plain(kind: Any, data: Any) -> Any:
 
 
 def by_types(kind: Any, data: Any) -> Any:
-    """JSON data of a user's file or a run as an object of a declared type without validators and constraints.
+    """Data of a suite, such as a check's options, as an object of a declared type without validators and constraints.
 
     Raises:
         NotPlainError: The data may not fit, or the type has settings of its own.
