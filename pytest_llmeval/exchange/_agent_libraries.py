@@ -307,7 +307,7 @@ def texts_of(content: Any) -> Iterator[str]:
 
 
 def _pieces(content: Any) -> Iterator[Any]:
-    """Yield texts and the forms of media of a message's content, without calls of tools and their results."""
+    """Yield the texts and media in a message's content, without tool calls and their results."""
     for part in [content] if isinstance(content, str) else items_of(content):
         if isinstance(part, str):
             yield part
@@ -342,7 +342,7 @@ def _text_and_media(content: Any) -> Any:
 
 
 def _result_of(content: Any) -> Any:
-    """The result of a tool: its text, a list with media, or JSON of anything else."""
+    """The content of a tool message: text, a list with media, or JSON of anything else."""
     text = _text_and_media(content)
     if text or content is None or isinstance(content, str):
         return text

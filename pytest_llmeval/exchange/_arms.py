@@ -62,7 +62,7 @@ def shown_by_arms(
 
 
 def arms_of(judged: Sequence[JudgedSuite], reference: str) -> Iterator[tuple[JudgedSuite, JudgedSuite]]:
-    """Yield each arm of suites with the one that it is compared with.
+    """Yield each arm of an evaluation with the arm that it is compared with.
 
     Systems are arms only if they are called so: models or prompts side by side are compared with none of them.
 
@@ -77,7 +77,7 @@ def arms_of(judged: Sequence[JudgedSuite], reference: str) -> Iterator[tuple[Jud
 
 
 def reference_among(systems: Sequence[str], declared: str) -> str | None:
-    """Return the system that others are compared with; ``None`` if they are no arms.
+    """The system that the other arms are compared with; ``None`` if the systems are no arms.
 
     Args:
         systems: Their names.
@@ -187,7 +187,7 @@ def power_lines(judged: Sequence[JudgedSuite], metrics: Sequence[str], size: flo
 
 
 def _deciding_gate(suite: LoadedSuite, default: ChangeGate) -> ChangeGate:
-    """Return the gate of a suite that decides on a metric as the default one does, or that if it has none."""
+    """The gate of a suite with the metric and reference of the default gate; the default one if there is none."""
     for gate in suite.gates:
         if isinstance(gate, type(default)) and (gate.metric, gate.against) == (default.metric, default.against):
             return gate
@@ -195,7 +195,7 @@ def _deciding_gate(suite: LoadedSuite, default: ChangeGate) -> ChangeGate:
 
 
 def _power(pairing: RunPairing, gate: ChangeGate, size: float, records: Sequence[Sequence[CaseRecord]]) -> str:
-    """The size of the runs that would find a difference in the metric of a gate: a drop, or a gain."""
+    """The size of the runs that would find a difference of two arms in the metric of a gate."""
     metric = gate.metric
     examined = gate.examine(pairing).examined
     evidence = examined[0].evidence if examined and not examined[0].fault else None
@@ -227,7 +227,7 @@ def _repeats_to_find(
     metric: str,
     pairing: RunPairing,
 ) -> int | None:
-    """The factor of repeats that finds a difference; ``None`` if none does, or their spread is unknown."""
+    """The factor of repeats that finds a difference of arms; ``None`` if none does, or spread is unknown."""
     noises = [_noise(record, metric) for record in records]
     variance = evidence.deviation**2 * evidence.estimate.units
     if None in noises or not variance:

@@ -90,7 +90,7 @@ class Assumptions(Struct, frozen=True):
 def assumptions(
     rows: Sequence[ResultRow], baseline: Sequence[ResultRow], declared: Iterable[str], ranges: Iterable[str]
 ) -> Assumptions:
-    """The assumptions about metrics that rows do not state.
+    """The assumptions about a runner's metrics that its result rows do not state.
 
     Args:
         rows: Of one suite.

@@ -13,7 +13,7 @@ _LISTED: Final = 5
 
 
 class Situation(Struct, frozen=True):
-    """What is known of results and their baseline before they are judged, and which options were given.
+    """The facts about results, their baseline and the options of ``llmeval gate``, before results are judged.
 
     Attributes:
         files: The files of results.

@@ -104,7 +104,7 @@ def _of_dataset(path: Path, display_path: str, options: ImportOptions) -> Import
 
 
 def read_eval(path: Path, display_path: str) -> dict[str, Any]:
-    """Return a log in the packed form, a zip file with a header and a file for each sample, as a log in JSON has it.
+    """Read a zipped log of inspect_ai, with a header and a file for each sample, as its log in JSON.
 
     Raises:
         SuiteError: It cannot be read, or is too large.

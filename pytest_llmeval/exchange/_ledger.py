@@ -588,7 +588,7 @@ _STEP = re.compile(r"\.([^.\[\]`]+)|\[(\d+)\]")
 
 
 def misfit(error: msgspec.ValidationError, data: Any) -> str:
-    """The mismatch between data and a type of msgspec: its place, the value there, and the expected form.
+    """The mismatch between another tool's data and a declared type: its place, the value and the expected form.
 
     >>> try:
     ...     msgspec.convert({"labels": ["a", 5]}, msgspec.defstruct("Grader", [("labels", list[str])]))

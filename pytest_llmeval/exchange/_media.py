@@ -82,7 +82,7 @@ class MediumPart(NamedTuple):
 
 
 def medium_part(value: Any) -> MediumPart | None:
-    """Return the part of a message that is no text; ``None`` for texts and data.
+    """The medium that a part of another tool's message is; ``None`` for texts and data.
 
     >>> medium_part({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}})
     MediumPart(address='https://example.org/a.png', type='', kind='image_url', encoded=False)
@@ -123,7 +123,7 @@ def _is_encoded(fields: Mapping[str, Any]) -> bool:
 
 
 class ImportedMedia:
-    """The media of one suite. Contents become files beside it, named after their digests; addresses stay addresses.
+    """The media of an imported suite: contents become files named after digests, addresses stay.
 
     Args:
         suite: Gets the files.
@@ -223,7 +223,7 @@ class ImportedMedia:
 
 
 def medium_of(part: MediumPart) -> Media:
-    """Return the medium of a part: a content, or an address; where nothing says of what type it is, a usual one.
+    """The medium of a message's part: a content or an address; a type that the source does not state is a usual one.
 
     Raises:
         LeftOutError: The part has neither, or the content is not what it is said to be.
@@ -247,7 +247,7 @@ def medium_of(part: MediumPart) -> Media:
 
 
 def file_value(medium: Media, folder: str) -> dict[str, str]:
-    """Return a medium as suite files name it: its address, or a file named after its digest.
+    """An imported medium as suite files name it: its address, or a file named after its digest.
 
     Args:
         medium: The medium.
@@ -282,7 +282,7 @@ def _base64(text: str) -> bytes:
 
 
 def content_parts(content: Any) -> Iterator[str | MediumPart]:
-    """Yield texts and media of the content of a message, in order; parts of other kinds are left out."""
+    """Yield texts and media of an imported message's content, in order; other parts are left out."""
     for part in content if isinstance(content, list) else [content]:
         medium = medium_part(part)
         if medium is not None:
@@ -292,7 +292,7 @@ def content_parts(content: Any) -> Iterator[str | MediumPart]:
 
 
 def has_media(prompt: Any) -> bool:
-    """Whether a prompt, messages or their JSON text, shows media."""
+    """Whether an imported prompt, messages or their JSON text, shows media."""
     messages = prompt
     if isinstance(prompt, str):
         with suppress(ValueError, RecursionError):

@@ -26,7 +26,7 @@ class RefusedPatternError(LeftOutError):
 
 
 def python_pattern(pattern: str, *, unicode: bool = False, flags: str = "") -> tuple[str, str]:
-    r"""Return a regular expression of JavaScript for Python, and the differences, if any.
+    r"""Translate a regular expression of JavaScript to Python, and state the differences, if any.
 
     Args:
         pattern: Without slashes and flags.
@@ -61,7 +61,7 @@ _GLOB_PARTS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/\\n]*", "?": "[^/\
 
 
 def glob_pattern(path: str) -> str:
-    """Return a path with ``*``, ``**`` and ``?`` as a regular expression of Python for one line.
+    """Translate a path with ``*``, ``**`` and ``?`` to a regular expression of Python for one line.
 
     Raises:
         LeftOutError: It is no such path.
@@ -72,7 +72,7 @@ def glob_pattern(path: str) -> str:
 
 
 def pattern_of_times(pattern: str, times: int) -> str:
-    """Return a regular expression of Python for texts in which a pattern is found so many times.
+    """A regular expression of Python for texts in which an imported pattern is found so many times.
 
     Raises:
         LeftOutError: The pattern has references.
@@ -416,7 +416,7 @@ its character."""
 
 
 def _written(code: int, special: str = r"\[]^-&~|") -> str:
-    """Return a character as it stands in a pattern of Python: inside brackets, if ``special`` does not differ."""
+    """A character as a translated pattern has it: inside brackets, if ``special`` does not differ."""
     character = chr(code)
     if character.isprintable():
         return f"\\{character}" if character in special else character

@@ -503,7 +503,7 @@ def _known(data: Any) -> str | None:
 
 
 def _rows_of_report(path: Path, display_path: str) -> ResultRows:
-    """Return the rows of a JSON report of ``--llmeval-report``: of repeats, a case has its value over all of them.
+    """The rows of results in a JSON report of ``--llmeval-report``; a case has its value over all repeats.
 
     Raises:
         SuiteError: It cannot be read, or has no case.

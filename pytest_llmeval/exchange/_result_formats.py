@@ -116,7 +116,7 @@ _LONGEST_REASON: Final = 300
 
 
 def reason_text(value: Any) -> str:
-    """Return a reason, a text or an object with a message, as one line; of a traceback, what was raised.
+    """The reason of an error in a runner's results, as one line; of a traceback, the exception.
 
     Empty if there is none.
     """

@@ -58,7 +58,7 @@ def _case(name: str, rows: Sequence[ResultRow]) -> Case:
 
 
 def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    """Return rows in which a metric with the name of one that every suite has, or of a statistic, is a reported one."""
+    """Result rows in which a metric named like one of every suite, or like a statistic, is a reported one."""
     return [
         structs.replace(row, metric=f"reported.{row.metric}")
         if row.metric in (PASS_RATE, *SUITE_METRICS) or split_statistic(row.metric)[0] != "value"
@@ -164,7 +164,7 @@ class GivenResults(ResultsSource):
 
 
 def key_of(name: str, system: str, root: Path) -> SuiteKey:
-    """Return the key of the results of a system; its path is in the folder of approved scores and history."""
+    """The key of a system's results; its path is in the folder of approved scores and history."""
     readable = _NO_FILE_NAME.sub("-", name).strip("-.")
     if readable != name:
         readable = f"{readable}-{sha256(name.encode()).hexdigest()[:_DIGITS]}".lstrip("-")
@@ -215,7 +215,7 @@ def suite_of_results(
 
 
 def approved_rows(name: str, systems: Sequence[str], root: Path) -> list[ResultRow]:
-    """Return the approved results of a suite as rows; of one that cannot be read, none: its comparison says why."""
+    """The approved results of a suite as rows; none if they cannot be read, which their comparison reports."""
     rows: list[ResultRow] = []
     for system in systems if len(systems) > 1 else [""]:
         key = key_of(name, system, root)
@@ -232,7 +232,7 @@ def approved_rows(name: str, systems: Sequence[str], root: Path) -> list[ResultR
 
 
 def with_missing_metrics(rows: Sequence[ResultRow], expected: Iterable[ResultRow]) -> list[ResultRow]:
-    """Return rows with an error for each metric that a case has no row of, although it is expected to have a score.
+    """Result rows with an error for each metric that a case should have a score of and has no row of.
 
     A case without any row is not among them: it did not run. Nor are repeats without any row, which are counted.
     """
@@ -303,7 +303,7 @@ def _settled(record: CaseRecord, case: Case, least: int, *, skipped: bool) -> Ca
 
 
 def with_texts(report: SuiteReport, rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) -> SuiteReport:
-    """Return the report of a suite whose cases have question, expected answer and answer, as far as rows have them.
+    """Add the question, expected answer and answer of result rows to the cases in a suite's report.
 
     Only cases that a gate names, or that are worse than in the baseline, have them: all else stays short.
     """
@@ -331,7 +331,7 @@ def _with_texts(case: CaseReport, row: ResultRow | None) -> CaseReport:
 
 
 def as_scored(report: SuiteReport) -> SuiteReport:
-    """Return the report of a suite without limits, whose cases are scored: nothing says that they passed."""
+    """The report of a suite of results without limits: its cases are scored, as nothing says that they passed."""
     cases = [structs.replace(case, outcome="scored") if case.outcome == "passed" else case for case in report.cases]
     names = {"passed": "scored"}
     counts = {names.get(name, name): count for name, count in report.counts.items() if count or name != "passed"}

@@ -116,7 +116,7 @@ def _number(text: str) -> int | float | None:
 
 
 def of_json_text(value: Any) -> Iterator[VerdictDifference]:
-    """Yield the differences of a JSON value where the tool compares Python values: texts, and booleans as numbers."""
+    """Yield the verdict differences of a check on JSON where the other tool compares Python values."""
     yield VerdictDifference(
         "an answer that is text is read as JSON", Direction.LOOSER, as_example(json.dumps(value, ensure_ascii=False))
     )
@@ -256,7 +256,7 @@ def plain_text(value: Any) -> str:
 
 
 def _number_text(value: float) -> str:
-    """Return a number as JavaScript writes it: the shortest digits, with ``e`` from 1e21 on and below 1e-6.
+    """A number in another tool's template as JavaScript writes it, with ``e`` from 1e21 on and below 1e-6.
 
     Example:
         >>> _number_text(1e21), _number_text(1e-07), _number_text(5.0)
@@ -285,14 +285,14 @@ def check_fault(entry: Any) -> str | None:
 
 
 def json_schema(schema: Any) -> Any:
-    """Return a JSON Schema that says which draft it is: without ``$schema``, other tools read draft 7."""
+    """An imported JSON Schema with its draft: without ``$schema``, other tools read draft 7."""
     if isinstance(schema, Mapping) and "$schema" not in schema:
         return {"$schema": _DRAFT_7, **schema}
     return schema
 
 
 def code_stub(name: str, place: str, code: str, usage: str) -> str:
-    """Return Python to begin with in place of code that is not imported: a registered check, the code as comments.
+    """Python to begin with in place of code that an import leaves out: a registered check with the code as comments.
 
     Args:
         name: Of the check.

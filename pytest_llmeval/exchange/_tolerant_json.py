@@ -16,7 +16,7 @@ TOLERANT: Final = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_f
 
 
 def parse_tolerantly(text: str) -> Any:
-    """Return JSON data without what no report can hold: numbers that are not finite, and halves of surrogate pairs.
+    """Parse JSON of another tool, without non-finite numbers and halves of surrogate pairs.
 
     Raises:
         ValueError: It is no JSON.
@@ -26,7 +26,7 @@ def parse_tolerantly(text: str) -> Any:
 
 
 def without_half_pairs(value: Any, text: str) -> Any:
-    """Return JSON data that was read from a text, without halves of surrogate pairs."""
+    """Data of another tool's JSON text without halves of surrogate pairs."""
     return _whole(value) if r"\ud" in text.lower() else value
 
 

@@ -123,7 +123,7 @@ class GateOptions(Struct, frozen=True):
 
 
 class GateVerdict(Struct, frozen=True):
-    """The verdict on results.
+    """The verdict on a runner's results.
 
     Attributes:
         word: What is known.
@@ -406,7 +406,7 @@ def _again(rows: Sequence[ResultRow]) -> str:
 
 
 def _errored_in(part: _ResultsPart) -> Iterator[str]:
-    """Yield the cases that errored in what the gates of a suite read; in any metric, if it has none."""
+    """Yield the cases of results that errored in what the suite's gates read; in any metric, if it has none."""
     read = set(part.suite.judged_metrics)
     for system, records in part.records.items():
         for record in records:
@@ -495,7 +495,7 @@ def _completed(
 
 
 def _on_outcomes(gate: Any, metrics: Sequence[str]) -> Any:
-    """Return a gate on the pass rate as one on the outcomes that the tool wrote: nothing else says what passed.
+    """A gate on the pass rate as one on the outcomes that the tool wrote: nothing else says what passed.
 
     Raises:
         LlmevalError: The tool wrote none.
@@ -518,7 +518,7 @@ def _is_change(gate: Any) -> bool:
 
 
 def _with_texts_of(finished: Reported, parts: Sequence[_ResultsPart], options: GateOptions) -> Reported:
-    """Return a finished run whose report has the texts of cases, and no verdicts on snapshots that nobody asked for.
+    """A finished run of results with case texts in its report, without snapshot verdicts that nobody asked for.
 
     An approved baseline and a file are one path: gates decide in both.
     """

@@ -17,7 +17,7 @@ _ALWAYS: Final = {"any_of": [{"empty": True}, {"not_empty": True}]}
 
 
 class RefusedThereError(LeftOutError):
-    """promptfoo raises an error in place of a verdict, so the whole case fails with any threshold."""
+    """promptfoo raises an error for an assertion, so the whole case fails with any threshold."""
 
 
 @dataclass

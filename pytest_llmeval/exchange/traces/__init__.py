@@ -76,7 +76,7 @@ class TracesSource(FileSource):
 
 
 def judged_trace(case: Case) -> tuple[str, str] | None:
-    """Return the first trace of a case and its first span, if these are ids of OpenTelemetry."""
+    """The first trace in a case's prediction and its root span; ``None`` if they have no ids of OpenTelemetry."""
     trace = case.prediction.get("trace") if isinstance(case.prediction, Mapping) else None
     if not isinstance(trace, Mapping):
         return None

@@ -100,7 +100,7 @@ def _make(folder: Path) -> None:
 
 
 def _replace(path: Path, before: str, after: str) -> None:
-    """Replace a suite file, unless it cannot be loaded then."""
+    """Replace a suite file by one with a new case, unless it cannot be loaded then."""
     write_text(path, [after])
     try:
         open_suite(path)
@@ -196,7 +196,7 @@ def _written(spans: Sequence[TraceSpan], hidden: Collection[str]) -> str:
 
 
 def _appended(path: Path, text: str, case: Mapping[str, Any]) -> str:
-    """Return the text of a suite file with one more case; everything else stays as it is written.
+    """The text of a suite file with one more case; everything else stays as it is written.
 
     Raises:
         LlmevalError: The file has no list of cases that can be continued.

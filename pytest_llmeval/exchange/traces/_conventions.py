@@ -40,7 +40,7 @@ _VERCEL: Final[dict[str, SpanKind]] = {
 
 
 def kind_of(span: TraceSpan) -> SpanKind:
-    """The kind of work that a span records."""
+    """The kind of work that a span records, such as a model's or a tool's."""
     attributes = span.attributes
     if operation := _OPERATIONS.get(first_text(attributes, "gen_ai.operation.name")):
         return operation
@@ -155,7 +155,7 @@ def _events(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
 
 
 def tool_call_of(span: TraceSpan) -> dict[str, Any] | None:
-    """Return the call that a span of a tool is, with ``result``, and with ``status`` if it failed."""
+    """The tool call that a span records, with ``result``, and with ``status`` if it failed."""
     attributes = span.attributes
     names = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "tool_name")
     name = first_text(attributes, *names)
@@ -196,13 +196,13 @@ class _DeclaredTool(Struct):
 
 
 def output_tools_of(span: TraceSpan) -> set[str]:
-    """Return the names of the tools by whose call a model gives its answer, as pydantic-ai declares them."""
+    """The names of the tools by whose call a model gives its answer, as pydantic-ai declares them in a span."""
     declared = as_mapping(parsed_text(span.attributes.get("model_request_parameters")))
     return {tool.name for tool in fit_items(_DeclaredTool, declared.get("output_tools"))}
 
 
 def documents_of(span: TraceSpan) -> list[str]:
-    """Return the passages that a span of retrieval found, in order."""
+    """The passages that a retrieval span found, in order."""
     documents = _nested(span.attributes, "retrieval").get("documents")
     documents = documents if documents is not None else parsed_text(span.attributes.get("gen_ai.retrieval.documents"))
     passages = []

@@ -128,7 +128,7 @@ def _error_type(reason: str) -> str:
 
 
 def _moment(report: "RunReport") -> int:
-    """The end of the run, in nanoseconds since 1970."""
+    """The end of a reported run in nanoseconds since 1970, as the time of the scores that are sent."""
     return int((datetime.fromisoformat(report.run.started_at).timestamp() + report.run.duration_s) * 1e9)
 
 
@@ -185,7 +185,7 @@ def _send_annotations(scores: Sequence[_CaseScore], report: "RunReport", resourc
 
 
 def _send_run(report: "RunReport", resource: "Resource") -> bool:
-    """Send a span for the run, with an event for each gate."""
+    """Send a span for the whole run to the collector, with an event for each gate."""
     from opentelemetry.trace import StatusCode
 
     tracer, memory = _tracer(resource)
@@ -250,7 +250,7 @@ async def answer_traced(job: "Job", ask: "Next") -> "Answers":
 
 
 def _with_spans(case: Case, call: "TracedCall") -> Case:
-    """Return an answered case with the spans of its call; an object of the user's that is a record stays itself."""
+    """Add the spans of a call to an answered case; an object of the user's that is a record stays itself."""
     joined = call.joined(case.prediction)
     if joined is case.prediction:
         return case
@@ -334,7 +334,7 @@ _PROCESSOR: Final = _Processor()
 
 
 def _own_tracer() -> "Tracer":
-    """Return a tracer of the application's own provider; where it has none, it gets one that sends nothing."""
+    """The tracer of the application's own provider; if it has none, it gets a provider that sends nothing."""
     with needing("a target with 'traces: true'", "otel"):
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider

@@ -201,7 +201,7 @@ class TraceSpan(Struct):
 
 
 class SpanFile(Struct):
-    """The content of a file of traces.
+    """The spans in a file of traces.
 
     Attributes:
         spans: By trace id, in the order of the file; a span that is there twice is kept once.
