@@ -24,6 +24,6 @@ _TASKS = (
 
 
 def register(registry: "Registry") -> None:
-    """Register what every task adds; no module of a task is imported for that, but its package."""
+    """Register the evaluators, sources, commands and mutators of every task; only the task's package is imported."""
     for name in _TASKS:
         import_module(f"{__name__}.{name}").register(registry)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluators, the sources of tasks of tau-bench and of requests to route, and targets in a workspace."""
+    """Register evaluators of agents, sources of tau-bench and routing tasks, and targets in a workspace."""
     registry.register(f"{__name__}._conversation:Conversation", name="conversation")
     registry.register(f"{__name__}._conversation:UserDrift", name="user_drift")
     registry.register(f"{__name__}._routing:Routing", name="routing")

@@ -382,7 +382,7 @@ def _route(expected: Any) -> Route | str:
 
 
 def _of_skill(call: ToolCall) -> ToolCall:
-    """Return the call of a skill by its own name: agents call one tool, ``Skill``, with the name as an argument."""
+    """The call of a skill under its own name: agents call one tool, ``Skill``, with the name as an argument."""
     names = [(call.arguments or {}).get(key) for key in ("skill", "command", "name")] if call.name == "Skill" else []
     name = next((value for value in names if isinstance(value, str)), None)
     return call if name is None else call._replace(name=name.removeprefix("/"))

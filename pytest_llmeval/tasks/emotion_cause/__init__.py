@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluator, the source of its files, the command and the mutators."""
+    """Register the evaluator of emotion-cause pairs, its source, command and mutators."""
     registry.register(f"{__name__}._evaluator:EmotionCause", name="emotion_cause")
     registry.register_source(f"{__name__}._source:EcacSource", name="ecac")
     registry.register_source(f"{__name__}._source:EmotionCauseSource", name="emotion_cause")

@@ -197,7 +197,7 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, 
 
 
 def read_gold_texts(raw: Any, texts: Sequence[str] | None, subtask: Subtask) -> Sequence[Pair] | None:
-    """Return gold pairs of two texts each; ``None`` for others, or with a fault, which are read one by one."""
+    """Gold emotion-cause pairs of two texts each; ``None`` for other forms or faults, which are read singly."""
     pairs = []
     for pair in raw:
         if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not str or type(pair[1]) is not str:  # noqa: PLR2004 (a pair is two)
@@ -343,7 +343,7 @@ def _flags(keep: Any, length: int, name: Any, faults: list[SubmissionFault]) -> 
 
 
 def internal_rows(value: Any) -> dict[int, Any] | None:
-    """Return conversation to its part of an internal list of pairs, in any form of prediction; ``None`` for others."""
+    """Each conversation's part of an internal list of emotion-cause pairs; ``None`` for other predictions."""
     key = next((key for key in (*CANDIDATES, PAIRS) if isinstance(value, Mapping) and key in value), None)
     rows = value[key] if key is not None else _as_rows(value)
     numbers = [internal_number(row) for row in rows] if isinstance(rows, (list, tuple)) else [None]

@@ -364,12 +364,12 @@ def _texts(conversation: PairConversation, known: PairConversation | None) -> li
 
 
 def official_text(pairs: Mapping[int, Sequence[Pair]]) -> str:
-    """Return the text of a submission, with a line for each conversation."""
+    """The text of an emotion-cause submission, with a line for each conversation."""
     return _lines({ID: number, PAIRS: [format_pair(pair) for pair in own_pairs]} for number, own_pairs in pairs.items())
 
 
 def internal_text(pairs: Mapping[int, Sequence[Pair]], *, with_spans: bool = False) -> str:
-    """Return the text of an internal list, with a line for each pair.
+    """The text of an internal list of emotion-cause pairs, with a line for each pair.
 
     Args:
         pairs: By conversation.

@@ -284,7 +284,7 @@ _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
 
 
 def tokens(text: str) -> list[str]:
-    """Return the tokens of an utterance: what stands between white space, as in the official script.
+    """The tokens of an utterance between white space, as in the official emotion-cause script.
 
     Only in a text without white space, of a script without spaces, each of its characters is a token, and each mark.
 

@@ -200,7 +200,7 @@ _EPSILON = 1e-8
 
 @cache
 def score_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the names of a family's micro scores, of its weighted ones, and of those weighted over four emotions."""
+    """The metric names of a family of emotion-cause scores: micro, weighted, and weighted over four emotions."""
     stem = "weighted" if name == "pair" else f"weighted_{name}"
     forms = (f"{name}_{{}}", f"{stem}_{{}}", f"{stem}_{{}}_4class")
     micro, weighted, four = (tuple(form.format(part) for part in PARTS) for form in forms)
@@ -208,7 +208,7 @@ def score_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str,
 
 
 def pair_scores(sums: Mapping[str, FloatArray], columns: Columns, name: str) -> dict[str, FloatArray]:
-    """Return the scores of a family, each a column like those of `sums`, by the formulas of the official script.
+    """The emotion-cause scores of a family, as columns like those of `sums`, by the official script's formulas.
 
     Args:
         sums: Summed counts.
@@ -231,7 +231,7 @@ def pair_scores(sums: Mapping[str, FloatArray], columns: Columns, name: str) -> 
 
 
 def step_scores(sums: Mapping[str, FloatArray], columns: Columns, name: str) -> dict[str, FloatArray]:
-    """Return the scores of `FILTERED` or `ALL`, by the formulas of the project MECPE-Enhanced.
+    """The emotion-cause scores of `FILTERED` or `ALL` candidates, by the formulas of MECPE-Enhanced.
 
     Micro scores are of all pairs, neutral ones among them. Weights are hits and misses of each emotion. An emotion
     without gold and prediction has F1 0. Names and ranges are as in `pair_scores`.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluator."""
+    """Register ``fields``, the evaluator of extracted structures."""
     registry.register(f"{__name__}._fields:FieldsEvaluator", name="fields")
 
 

@@ -139,7 +139,7 @@ Comparator: TypeAlias = Annotated[
 
 
 def options_digest(options: Any) -> str:
-    """Return the part of a signature that represents options too long to be written out; empty without any.
+    """The part of a metric's signature that represents long options by a digest; empty without any.
 
     >>> tolerant = ComparatorOptions(number=NumberOptions(tolerance=1.0))
     >>> options_digest({"total": "number"}) == options_digest({"total": tolerant})

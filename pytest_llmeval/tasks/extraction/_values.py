@@ -72,7 +72,7 @@ _DECIMAL = Context(prec=60)
 
 
 def exact_key(value: Any) -> Hashable:
-    """Return a normal form in which JSON values are equal if they are the same value; ``true`` is not 1.
+    """A normal form in which extracted JSON values are equal if they are the same value; ``true`` is not 1.
 
     Example:
         >>> exact_key([1, {"a": "x"}]) == exact_key([1.0, {"a": "x"}]), exact_key(True) == exact_key(1)

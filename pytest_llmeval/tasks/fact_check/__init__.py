@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluator, the source of claims, the command and the mutators."""
+    """Register the evaluator of fact checks, the source of claims, the command and the mutators."""
     registry.register(f"{__name__}._evaluator:FactCheck", name="fact_check")
     registry.register_source(f"{__name__}._source:FactCheckSource", name="fact_check")
     registry.register_command(

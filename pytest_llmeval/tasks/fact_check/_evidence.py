@@ -159,7 +159,7 @@ def citations_by_kind(text: str, listed: Sequence[EvidenceSource]) -> Iterator[s
 
 
 def claim_words(claim: str, tokenizer: Tokenizer) -> frozenset[str]:
-    """Return the words of a claim that identify no source: capitalised ones and East Asian ones.
+    """The capitalised and East Asian words of a claim, which identify no cited source.
 
     The names of those to whom the claim is attributed are not among them.
     """

@@ -83,7 +83,7 @@ def readings(address: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def canonical_address(text: str) -> str | None:
-    """Return host, path and query of an address, the same for all its spellings; ``None`` for other texts.
+    """Host, path and query of a cited web address, the same for all its spellings; ``None`` for other texts.
 
     Scheme, ``www.``, default port, user, fragment, a slash at the end, the order of parameters and those that only
     track readers do not matter; a host in any script equals its form in ASCII. A fragment that a page routes by
@@ -118,7 +118,7 @@ def canonical_address(text: str) -> str | None:
 
 
 def site_name(canonical: str) -> str:
-    """Return the name of the site of a canonical address, without what it ends in.
+    """The site's name in a canonical web address, without its ending, by which citations name a source.
 
     >>> site_name("news.bbc.co.uk/world")
     'bbc'

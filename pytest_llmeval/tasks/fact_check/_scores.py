@@ -42,7 +42,7 @@ def mean(sums: Sums, name: str) -> FloatArray:
 
 
 def verdict_scores(sums: Sums, verdicts: Sequence[str], *, every: bool = False) -> dict[str, FloatArray]:
-    """Return accuracy, macro F1 over `verdicts`, accuracy by gold verdict, and the cells of the confusion matrix.
+    """Accuracy of fact-check verdicts, macro F1 over `verdicts`, accuracy by gold verdict, and confusion cells.
 
     A verdict that is neither gold nor predicted takes no part in the macro average, or counts as 0 with `every`.
     All cells of a gold verdict are
@@ -82,7 +82,7 @@ def _macro_f1(margins: Margins, keys: Sequence[str], length: int) -> FloatArray:
 
 
 def evidence_scores(sums: Sums, verdicts: Sequence[str]) -> dict[str, FloatArray]:
-    """Return precision, recall and F1 of evidence: means over claims, F1 by gold verdict and its mean, and pooled ones.
+    """Precision, recall and F1 of cited evidence: means over claims, F1 by gold verdict, and pooled ones.
 
     The pooled scores (``evidence_micro_...``) come from all citations and all sources: precision is matched citations
     by citations, recall matched sources by sources, F1 their harmonic mean.
@@ -339,7 +339,7 @@ def _chosen(suites: Sequence[Mapping[str, Any]], name: str | None, file: str) ->
 
 
 def results_of(suite: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metrics and results of a suite of a JSON report, under the names of metrics here.
+    """The metrics and results of a fact-check suite in a JSON report, under the names of metrics here.
 
     Explanation scores are in points; a score that does not exist is null.
     """
@@ -355,7 +355,7 @@ def results_of(suite: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def original_metrics(suite: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metrics of a suite of a JSON report under the keys of the original script, from 0 to 1."""
+    """The metrics of a fact-check suite in a JSON report under the original script's keys, from 0 to 1."""
     values = {name: value["value"] for name, value in suite["metrics"].items()}
     results = [_result(case) for case in suite["cases"]]
     scored = [result for result in results if result["verdict_correct"] is not None]

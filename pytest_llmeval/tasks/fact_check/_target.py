@@ -303,7 +303,7 @@ ANSWER_SCHEMA: Final = object_schema(
 
 
 def fact_check_messages(claim: str, *, enable_search: bool | None = None) -> tuple[Message, ...]:
-    r"""Return the messages that ask for a fact check; no claim can leave its place.
+    r"""The messages that ask a model for a fact check; a claim cannot break out of its delimiters.
 
     Args:
         claim: The claim.

@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluators."""
+    """Register ``claims`` and ``checklist``, the evaluators of claims and of instructions."""
     registry.register(f"{__name__}._evaluators:Checklist", name="checklist")
     registry.register(f"{__name__}._evaluators:Claims", name="claims")

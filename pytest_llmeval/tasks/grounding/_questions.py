@@ -155,14 +155,14 @@ def ask_for_support(claims: Sequence[str], passages: Passages, language: str) ->
 
 
 def ask_for_claim_relevance(question: str, claims: Sequence[str], language: str) -> Question:
-    """Return the question which claims bear on what was asked: ``{relevant, reason}`` for each, in order."""
+    """Return the judge's question about each claim's relevance to the user's question, in order."""
     numbers = tuple(range(1, len(claims) + 1))
     texts = {"question": question, **_numbered("claim", claims)}
     return Question(_relevance("claim_relevance", "claim", numbers), texts, language)
 
 
 def ask_for_passage_relevance(question: str, passages: Passages, language: str) -> Question:
-    """Return the question which passages bear on what was asked: ``{relevant, reason}`` for each, in order."""
+    """Return the judge's question about each passage's relevance to the user's question, in order."""
     texts = {"question": question, **{f"passage_{number}": text for number, text in passages.items()}}
     return Question(_relevance("passage_relevance", "passage", tuple(passages)), texts, language)
 
@@ -170,7 +170,7 @@ def ask_for_passage_relevance(question: str, passages: Passages, language: str) 
 def ask_for_citations(
     sentences: Sequence[str], citations: Sequence[tuple[int, int]], passages: Passages, language: str
 ) -> Question:
-    """Return the question which citations hold: ``{supported, reason}`` for each, in order.
+    """Return the judge's question whether each cited passage supports its sentence, in order.
 
     Args:
         sentences: All of the answer.

@@ -111,7 +111,7 @@ def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:
 
 
 def _question(value: Any) -> str | None:
-    """Return the question of an input: a text, the text under ``question``, or what there is besides the passages."""
+    """The user's question in a case's input: a text, the text under ``question``, or all but the passages."""
     if isinstance(value, Mapping) and as_text(value.get("question")) is None:
         value = {name: part for name, part in value.items() if name != _CONTEXTS and part is not None} or None
     elif isinstance(value, Mapping):
@@ -370,7 +370,7 @@ _OF_CLAIMS: Final[Mapping[Step, tuple[str, str]]] = {
 
 
 def claim_details(findings: Findings) -> dict[str, Any]:
-    """Return ``claims``, ``expected_claims``, ``contexts``, ``citations`` with their verdicts, and lines: ``wrong``."""
+    """The details of a claims case: claims, expected claims, passages and citations with verdicts, and lines."""
     details = {
         "claims": _claims(findings, "answer"),
         "expected_claims": _claims(findings, "reference"),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the command."""
+    """Register the command ``llmeval mcp``."""
     registry.register_command(
         "mcp",
         f"{__name__}._commands:add_arguments",

@@ -182,7 +182,7 @@ def approved_parts(path: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def parts_by_name(data: Any, path: Path) -> dict[str, Mapping[str, Any]]:
-    """Return the tools of a server, and its instructions, by name; raises `LlmevalError` if there are none."""
+    """The tools and instructions of an MCP server by name; raises `LlmevalError` if there are none."""
     tools = data.get("tools") if isinstance(data, Mapping) else None
     if not isinstance(tools, list) or not all(isinstance(tool, Mapping) and "name" in tool for tool in tools):
         raise LlmevalError(f"{path}: tools are missing, expected a file of llmeval mcp snapshot")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the sources of the benchmarks, and the mutators."""
+    """Register the sources of the memory benchmarks LoCoMo and LongMemEval, and the mutators of their answers."""
     registry.register_source(f"{__name__}._sources:LocomoSource", name="locomo")
     registry.register_source(f"{__name__}._sources:LongMemEvalSource", name="longmemeval")
     registry.register_mutator(f"{__name__}._qa:MUTATORS")

@@ -399,7 +399,7 @@ def _spread(scores: Sequence[float | None], rows: Sequence[int], length: int) ->
 def _scores(
     cases: Sequence[Case], names: Sequence[str], options: Mapping[str, Any], missing: dict[str, str]
 ) -> dict[str, list[float | None]]:
-    """Return the scores of each case by metric; METEOR without WordNet has none, and `missing` gets the reason."""
+    """The scores of memory answers by metric; METEOR without WordNet has none, and `missing` gets the reason."""
     columns: dict[str, list[float | None]] = {}
     families = {"text": _TEXT, "semantic": _SEMANTIC}
     known = {name: [option.name for option in fields(default_registry().get(name))] for name in families}
@@ -485,7 +485,7 @@ def to_table(systems: Mapping[str, Mapping[str, Any]], metric: str = "judge_scor
 
 
 def _cell(metrics: Mapping[str, Any], metric: str, kind: str | None, digits: int) -> str:
-    """Return the score of a question type, or over all; a judge score with the number of its verdicts if some lack."""
+    """A cell of the memory results table: a score, with the number of its verdicts if some lack one."""
     by_type = metrics["by_type"]
     value = (metrics["overall"] if kind is None else by_type.get(kind, {})).get(metric)
     if value is None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluators of annotations, their components and segments, the source of JSON v3, and the mutators."""
+    """Register the evaluators of story annotations and segments, the source of JSON v3, and the mutators."""
     registry.register(f"{__name__}._composite:Narrative", name="narrative")
     registry.register(f"{__name__}._components:ActionLayer", name="narrative.action_layer")
     registry.register(f"{__name__}._components:Characters", name="narrative.characters")

@@ -317,7 +317,7 @@ def _has(event: Event, name: str) -> bool:
 
 
 def overlap_ratio(a: Span, b: Span) -> float:
-    """Return the length of the intersection of two spans over that of their union (Jaccard 1912).
+    """The overlap of two text spans: length of the intersection over that of the union (Jaccard 1912).
 
     Returns:
         In [0, 1]; 1.0 for equal spans. A span that covers no character (empty or reversed) overlaps no other.

@@ -80,7 +80,7 @@ _LONGEST_LIST = 3
 
 
 def listed(items: Sequence[str], separator: str = ", ") -> str:
-    """Return the first few items as text, with the number of the others.
+    """The first few items for a line on a story annotation, with the number of the others.
 
     >>> listed(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
@@ -92,7 +92,7 @@ _SEPARATOR = re.compile("[;；,，、/／]")
 
 
 def name_key(name: str) -> str:
-    """Return the form in which names are compared: NFKC, case folded, trimmed, white space joined.
+    """The form in which character names are compared: NFKC, case folded, trimmed, white space joined.
 
     >>> name_key("  Ｍｅｎｇ　 Jiang ")
     'meng jiang'
@@ -286,7 +286,7 @@ def json_fault(text: str) -> str | None:
 
 
 def parse_document(value: Any) -> Mapping[str, Any] | None:
-    """Return an object, or the one that a text is or has in a fence or in prose; ``None`` for anything else."""
+    """The story annotation that a prediction is, or has in a fence or in prose; ``None`` for anything else."""
     data = read_reply(value, _rank).value if isinstance(value, str) else value
     return data if isinstance(data, Mapping) else None
 

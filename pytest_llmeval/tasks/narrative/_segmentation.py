@@ -353,7 +353,7 @@ class Segmentation(Evaluator):
 
 
 def describe_boundaries(tolerance: int, version: str) -> list[Metric]:
-    """Return the metrics of `summarize_boundaries`, then Pk and WindowDiff."""
+    """The metrics of segment boundaries in `summarize_boundaries`, then Pk and WindowDiff."""
     matching = f"n_t:{tolerance}|matching:optimal|v:{version}"
     windowed = f"window:half-mean-segment|segeval:compatible|v:{version}"
     return [
@@ -364,13 +364,13 @@ def describe_boundaries(tolerance: int, version: str) -> list[Metric]:
 
 
 def boundary_counts(match: BoundaryMatch) -> dict[str, float]:
-    """Return the counts of matched boundaries, for `summarize_boundaries`."""
+    """The counts of matched segment boundaries, for `summarize_boundaries`."""
     numbers = (match.exact, match.near, match.insertions, match.deletions)
     return dict(zip(_COUNTS, numbers, strict=True)) | {"near_misses.weight": match.weight, "boundaries.n": 1}
 
 
 def summarize_boundaries(sums: Sums) -> dict[str, FloatArray]:
-    """Return the pooled ``boundary_score``, and the sums of the counts; NaN where no case had any to match."""
+    """The pooled ``boundary_score`` of segmentations, and summed counts; NaN without any boundary."""
     import numpy as np
 
     exact, near, insertions, deletions = (sums[name] for name in _COUNTS)

@@ -41,7 +41,7 @@ def annotation_problems(document: Document) -> list[Fault]:
 
 
 def _entry(steps: Steps, data: Mapping[str, Any]) -> str:
-    """Return the id of the event, or the name of the character, that a fault is in, for the front of its message."""
+    """The event or character that a fault of a story annotation is in, for the front of its message."""
     entry = data[steps[0]][steps[1]] if len(steps) > 1 and steps[0] in _NAMED else None
     if not isinstance(entry, Mapping):
         return ""
@@ -165,7 +165,7 @@ def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault])
 
 
 def _more_labels(document: Document, labels: Mapping[str, str], faults: list[Fault]) -> dict[str, str]:
-    """Return the labels that the option names; ignoring those without a value; other values than text are faults."""
+    """The case labels that the source's option takes from a story annotation; values other than text are faults."""
     texts = {}
     for label, path in labels.items():
         steps = tuple(path.split("."))

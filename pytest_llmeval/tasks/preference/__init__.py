@@ -9,5 +9,5 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluator."""
+    """Register ``pairwise``, the evaluator that compares answers with those of opponents."""
     registry.register(f"{__name__}._pairwise:Pairwise", name="pairwise")

@@ -556,7 +556,7 @@ def _errors(hessian: FloatArray) -> FloatArray:
 def pairs_of_systems(
     results: Mapping[str, Result], label: str
 ) -> list[tuple[CaseRecord, dict[tuple[str, str], tuple[float, float, float]]]]:
-    """Return the cases in which systems were compared with each other, with wins, ties and losses of each two.
+    """The cases in which several systems were compared pairwise, with wins, ties and losses of each two.
 
     A pair that both were asked about is there once, as the first of them saw it.
 

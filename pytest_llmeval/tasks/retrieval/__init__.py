@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluators, the sources of queries and of TREC, the command and the mutators."""
+    """Register the evaluators of search results, the sources of queries and TREC files, command and mutators."""
     registry.register(f"{__name__}._evaluator:Retrieval", name="retrieval")
     registry.register(f"{__name__}._documents:DocumentIds", name="document_ids")
     registry.register_source(f"{__name__}._source:CaseRetrievalSource", name="case_retrieval")

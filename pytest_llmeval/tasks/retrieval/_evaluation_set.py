@@ -103,7 +103,7 @@ def _values(value: Any) -> tuple[str, ...]:
 
 
 def _numeric(term: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a term with a number and true or false: the original subtracts months and compares flags unchanged."""
+    """A prison term of a corpus row as a number and flags, since the original subtracts months and compares flags."""
     months, flags = TERM.read(dict(term))
     exact = int(months) if months is not None and months == int(months) else months
     known = dict(zip(("imprisonment", *TERM.flags), (exact, *flags), strict=True))
@@ -292,7 +292,7 @@ def _find_positives(corpus: Corpus, by_charge: Mapping[Charge, list[_Candidate]]
 
 
 def set_line(query: Judgement, positives: Iterable[Judgement]) -> dict[str, Any]:
-    """Return a line of an evaluation set, as the source ``case_retrieval`` reads it."""
+    """A line of a drawn evaluation set, as the source ``case_retrieval`` reads it."""
     return {
         "query_id": query.name,
         "query": query.to_json(),

@@ -374,7 +374,7 @@ PLAIN = "plain_"
 def set_counts(
     task: str, ranks: tuple[int, ...], cutoffs: tuple[int, ...], positives: int | None
 ) -> Mapping[str, float]:
-    """Return the counts of a query for a task; the result is shared, and must not be changed.
+    """A query's counts of relevant results for a task; the result is shared and must not be changed.
 
     Args:
         task: Name of the relevance rule.
@@ -402,7 +402,7 @@ def set_counts(
 def size_counts(
     retrieved: int, cutoffs: tuple[int, ...], positives: int | None, *, attributes: bool
 ) -> Mapping[str, float]:
-    """Return the counts of a query for all tasks; the result is shared, and must not be changed.
+    """A query's counts of results and positives for all tasks; the result is shared and must not be changed.
 
     Args:
         retrieved: Length of the list of results.
@@ -422,7 +422,7 @@ def size_counts(
 
 
 def unknown_counts(task: str, retrieved: int, cutoffs: tuple[int, ...], positives: int | None) -> Mapping[str, float]:
-    """Return the counts of a query whose results cannot be judged for a task: `set_scores` leaves it out there.
+    """A query's counts for a retrieval task whose rule cannot judge its results; `set_scores` leaves it out there.
 
     Args:
         task: Name of the relevance rule.
@@ -523,7 +523,7 @@ def _ideal(gains: tuple[float, ...]) -> float:
 
 
 def set_scores(sums: Mapping[str, FloatArray], task: str, k: int, *, gold: bool) -> dict[str, FloatArray]:
-    """Return the measures of `SET_MEASURES` under their names, such as ``gold_recall@5``.
+    """The retrieval measures of `SET_MEASURES` under their names, such as ``gold_recall@5``.
 
     Args:
         sums: Summed counts.

@@ -405,7 +405,7 @@ class CaseRetrievalSource(FileSource):
 
 
 def _replies_in_order(path: Path, display_path: str) -> list[tuple[int, Any]] | None:
-    """Return line and results of each reply; ``None`` for a file with ids, or without any reply that can be read."""
+    """Line and results of each reply in a file without ids; ``None`` with ids or without readable replies."""
     try:
         if path.suffix.lower() == ".json":
             data = load_json(path, display_path, depth=1).data

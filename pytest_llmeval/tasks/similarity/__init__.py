@@ -9,6 +9,6 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluators."""
+    """Register ``image_similarity`` and ``semantic``, the evaluators of likeness to an expected image or text."""
     registry.register(f"{__name__}._images:ImageSimilarity", name="image_similarity")
     registry.register(f"{__name__}._semantic:Semantic", name="semantic")

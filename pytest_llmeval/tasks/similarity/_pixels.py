@@ -62,7 +62,7 @@ def _check_area(width: int, height: int, line: str) -> None:
 
 
 def structural_similarity(first: "Pixels", second: "Pixels") -> float:
-    """Return SSIM (Wang et al. 2004) of two pictures of one size, from -1 to 1; 1 if they are equal.
+    """SSIM (Wang et al. 2004) of two pictures of one size, from -1 to 1; 1 if they are equal.
 
     The window is a Gaussian with sigma 1.5, cut at 11 x 11 pixels. The value is the mean over red, green and blue, and
     over the windows that lie within the picture.
@@ -86,7 +86,7 @@ def structural_similarity(first: "Pixels", second: "Pixels") -> float:
 
 
 def hash_similarity(first: "Pixels", second: "Pixels") -> float:
-    """Return the share of equal bits of two perceptual hashes, from 0 to 1; the pictures may have different sizes."""
+    """The share of equal bits of two pictures' perceptual hashes, from 0 to 1; sizes may differ."""
     return float((_perceptual_hash(first) == _perceptual_hash(second)).mean())
 
 

@@ -35,7 +35,7 @@ _UNLIMITED = 1_000_000
 
 
 def word_model(name: str, layers: int | None, device: str | None) -> "WordModel":
-    """Return the model of BERTScore with that name or folder.
+    """The model of BERTScore with a name or folder, loaded once.
 
     Raises:
         MissingExtraError: Package bert-score is not installed.
@@ -48,7 +48,7 @@ def word_model(name: str, layers: int | None, device: str | None) -> "WordModel"
 
 
 def sentence_model(name: str, device: str | None) -> Any:
-    """Return the ``SentenceTransformer`` with that name or folder.
+    """The ``SentenceTransformer`` with a name or folder, loaded once.
 
     Raises:
         MissingExtraError: Package sentence-transformers is not installed.

@@ -107,7 +107,7 @@ class NarrativeTaxonomy:
 def narrative_taxonomy(
     relationships: str | None = None, sentiments: str | None = None, actions: str | None = None
 ) -> NarrativeTaxonomy:
-    """Return the labels of story annotations.
+    """Read the taxonomies of story annotations: relationships, sentiments and actions.
 
     Fields that a file does not list are not checked: no contexts listed means that every context is valid.
 
@@ -154,7 +154,7 @@ def _names(labels: Iterable[Label]) -> dict[str, str]:
 
 
 def _polarity(sentiment: Sentiment) -> str | None:
-    """Return the polarity of a sentiment, or else that of the shipped one with any of its names."""
+    """The polarity of a taxonomy's sentiment, or else that of the shipped sentiment with any of its names."""
     if sentiment.polarity is not None:
         return sentiment.polarity
     shipped = read_sentiments(taxonomy_path("sentiments"))
@@ -250,7 +250,7 @@ _Log = list[dict[str, Any]]
 
 
 def normalize_labels(story: Story, taxonomy: NarrativeTaxonomy) -> tuple[Story, _Log]:
-    """Return a story with the labels that the taxonomies have, and the changes.
+    """A story annotation with its labels in the taxonomies' spelling, and the changes.
 
     Unknown labels stay unchanged. Changes are listed as ``{event, field, value, label}``.
     """
@@ -259,7 +259,7 @@ def normalize_labels(story: Story, taxonomy: NarrativeTaxonomy) -> tuple[Story, 
 
 
 def find_label(labels: LabelSet, text: str) -> str | None:
-    """Return the label that a text means; ``None`` if it is unknown, or if its parts mean different labels.
+    """The taxonomy's label that a text means; ``None`` if it is unknown or its parts mean different labels.
 
     >>> kin = LabelSet({"Family & Kinship": "Family & Kinship", "亲属关系": "Family & Kinship"})
     >>> find_label(kin, "FAMILY & kinship"), find_label(kin, "家庭(Family & Kinship)"), find_label(kin, "friend")
@@ -359,7 +359,7 @@ _LONGEST = 60
 
 
 def drifted_spans(story: Story, text: str) -> list[dict[str, Any]]:
-    """Return the spans whose text differs from the story's text there.
+    """The spans of a story annotation whose quoted text differs from the story's text there.
 
     White space around and within texts does not matter, and neither does a span without text or a story without text.
 
@@ -394,7 +394,7 @@ def warn_of_drift(place: str, gold: Story, text: str) -> None:
 
 
 def repair_spans(story: Story, text: str) -> tuple[Story, list[dict[str, Any]]]:
-    """Return a story whose drifted spans lie at the nearest occurrence of their text, and the moves.
+    """A story annotation with drifted spans moved to the nearest occurrence of their text, and the moves.
 
     A span whose text does not occur stays. Of two occurrences equally far the first is taken.
     """

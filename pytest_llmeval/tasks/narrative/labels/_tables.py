@@ -187,7 +187,7 @@ def _free_text(header: Sequence[str], names: Collection[str]) -> int | None:
 
 
 def column_name(text: str) -> str | None:
-    """Return the common name of a column, ``None`` if it means nothing here: ``Level 2 Tag`` is ``level2``.
+    """The common name of a label table's column, ``None`` for other columns: ``Level 2 Tag`` is ``level2``.
 
     Remarks in brackets do not matter: so is ``Level 2 Tag [required]``.
     """
@@ -348,7 +348,7 @@ def actions_of(rows: list[LabelRow], faults: FaultLog) -> Actions:
 
 
 def label_fault(label: str, seen: set[str]) -> str | None:
-    """Return the fault of the next label of a list; `seen` has those before it, and gets this one."""
+    """The fault of a taxonomy's next label; `seen` has the labels before it, and gets this one."""
     if not label or label != label.strip():
         return f"found {describe(label)}, expected a label without surrounding spaces"
     if label in seen:
