@@ -57,7 +57,7 @@ ApprovalRules: TypeAlias = Annotated[
 
 
 class PolicyVerdict(NamedTuple):
-    """The broken rules of an agent's tool policies in one case.
+    """The broken and the undecidable rules of an agent's tool policies in one case.
 
     Attributes:
         unmet: Rules that are broken, with the turn and the reason.

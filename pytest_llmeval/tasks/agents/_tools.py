@@ -310,7 +310,7 @@ def common_subsequence(expected: Sequence[str], called: Sequence[str]) -> int:
 
 
 def _scalars(arguments: Mapping[str, Any]) -> frozenset[Any]:
-    """The text, numbers and booleans among a tool call's arguments."""
+    """The texts and numbers among a tool call's arguments."""
     return frozenset([argument for argument in arguments.values() if type(argument) in SCALARS])
 
 

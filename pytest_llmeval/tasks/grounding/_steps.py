@@ -128,7 +128,7 @@ def _answer(prediction: Any) -> tuple[str, str | None]:
 
 
 def _reference(expected: Any) -> tuple[str | None, str | None]:
-    """The expected answer that claims are taken from, or the reason why there is not exactly one."""
+    """The expected answer that claims are taken from, if any, and the fault of several or of another form."""
     references = as_references(expected)
     if references is None:
         return None, f"found {describe_found(expected)} as expected, expected text"

@@ -307,7 +307,7 @@ def _as_written(value: Scalar | None) -> Scalar | None:
 
 
 def _by_either(name: str) -> list[Callable[[list[Event], list[Event]], Pairs]]:
-    """Two stages of event alignment on a field: by its value, then by its value as it was written."""
+    """Two stages of event alignment on a field: by its value, then by the value as text."""
     return [_by_scalar(name, lambda value: value), _by_scalar(name, _as_written)]
 
 

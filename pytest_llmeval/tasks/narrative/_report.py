@@ -49,7 +49,7 @@ def aggregate_results(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _row(result: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """The scores of one story on one level of the narrative results."""
+    """The scores of one story as a flat row of the narrative report."""
     events = (result.get("summary") or {}).get("event_accuracy")
     scores = {"file": result.get("file", f"#{number}"), "overall_score": result.get("overall_score")}
     return scores | dict(result.get("component_scores") or {}) | {"event_accuracy": events}

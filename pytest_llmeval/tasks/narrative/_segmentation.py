@@ -245,7 +245,7 @@ def _disagreements(
 
 
 def _count(boundaries: Sequence[int], low: int, high: int) -> int:
-    """The number of segment boundaries from a lower sentence index up to an upper one."""
+    """The number of segment boundaries in a window of sentences, whose end is not included."""
     return bisect_left(boundaries, high) - bisect_left(boundaries, low)
 
 

@@ -136,7 +136,7 @@ def _by_name(files: Iterable[Path], suffixes: tuple[str, ...], line: int, faults
 
 
 def _without_gold(path: Path, name: str, gold: Iterable[str]) -> Fault:
-    """The fault of a story's prediction file that no ground truth has the name of."""
+    """The fault of a prediction file for a story that has no ground truth."""
     message = f"found a prediction for {name!r}, expected ground truth with this name{suggest(name, gold)}"
     return Fault(shown_path(path), 0, 0, "", message)
 

@@ -452,7 +452,7 @@ def _polarity(row: LabelRow, faults: FaultLog) -> Polarity | None:
 
 
 def _level(row: LabelRow, faults: FaultLog) -> float | None:
-    """The intensity level of a label table's row; text that is no number is a fault."""
+    """The level of a sentiment (how well-disposed it is) in a label table's row; other text is a fault."""
     text = row.cells.get("level", "")
     try:
         level = float(text) if text else None
