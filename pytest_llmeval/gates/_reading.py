@@ -36,6 +36,7 @@ def read_gate(
             gate: Gate | None = _gate_of_text(entry, metrics, reference)
         else:
             gate = _gate_of_value(entry, metrics, check)
+        return None if gate is None else gate.clustered(cluster_by)
     except GateFault as error:
         for key, fault in error.faults:
             report(key, fault, error.at_key)
@@ -43,7 +44,6 @@ def read_gate(
     except ValueError as error:  # a number is out of range, or keys exclude each other
         report("", str(error), False)
         return None
-    return None if gate is None else gate.clustered(cluster_by)
 
 
 def _gate_of_text(text: str, metrics: MetricIndex, reference: str) -> Gate:

@@ -61,6 +61,9 @@ _OF_TESTS: Final = "PYTEST_CURRENT_TEST"
 _STEADY: Final = frozenset({"runxfail", "setuponly", "setupplan", "setupshow", "usepdb"})
 """Options that pytest reads for each test, so that all suites use them: a look at who reads them would take longer."""
 
+STATEFUL: Final = "state that changes"
+"""A use of a module whose state a suite has changed: its users may depend on each other."""
+
 _READLINK: Final = os.readlink
 _RUNNER, _PACKAGE, _LIBRARY, _PYTHON, _KEEPER = (object() for _ in range(5))
 _CONFIG: Final = "_pytest.config"
@@ -100,7 +103,7 @@ class UseRecord:
         self._written: dict[str, set[str]] = {}
         self._set: dict[str, set[str]] = {}
         self.foreign: set[tuple[str, object]] = set()
-        self._paths: set[str] = set()
+        self._paths = set(sys.path)  # how Python was started differs between a process and its workers
         self._running: set[str] = set()
         self._ahead: set[str] = set()
         self._states: dict[str, object] = {}
@@ -115,6 +118,8 @@ class UseRecord:
 
     def close(self) -> set[Use]:
         """Add the modules that are loaded now, and return everything that was used."""
+        if self._running:  # the last suite of a process: which one that is differs with the number of workers
+            self._note_changes()
         aside = {self.name(str(path)) for path in self.aside}
         loaded = {("loaded", f"file {name}") for name, _ in self._own_modules() if name not in aside}
         spawns = {("", "unknown multiprocessing starts programs") for name in _SPAWNS if name in sys.modules}
@@ -132,20 +137,26 @@ class UseRecord:
         return sorted([(name, module) for name, module in own if name is not None], key=lambda named: named[0])
 
     def enter(self, runner: str) -> None:
-        """Note whose code runs from now on; who ran before has set what is different now in modules.
+        """Note whose code runs from now on.
 
         Args:
             runner: ``suite NAME``, or ``file NAME`` of a test that is no case.
         """
         if runner in self._running - self._ahead:
             return
+        self._note_changes()
+        self._ahead.discard(runner)
+        self._running = {runner, *self._ahead}
+
+    def _note_changes(self) -> None:
+        """Record the modules whose state differs since the last call: their users may see what others left there."""
         before = self._states
         self._states = self._module_states()
         changed = {user for user, state in self._states.items() if before.get(user, _UNPATCHED) != state}
         unknown = changed - {*before} if not self._running else set()  # conftests and test modules, which pytest loads
-        self.uses |= {(user, setter) for user in changed - unknown for setter in self._running or unknown}
-        self._ahead.discard(runner)
-        self._running = {runner, *self._ahead}
+        self.uses |= {(user, setter) for user in changed - unknown for setter in unknown}
+        if self._running:
+            self.uses |= {(user, STATEFUL) for user in changed}
 
     def begin_ahead(self, runner: str) -> None:
         """Note that code of a suite runs beside that of others."""

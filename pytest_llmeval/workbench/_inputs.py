@@ -20,7 +20,7 @@ from pytest_llmeval.baselines import digests_of, evaluator_prints, fingerprint, 
 from pytest_llmeval.core import MISSING, is_of_users
 from pytest_llmeval.data import IN_MODULE, input_files, searching_within
 from pytest_llmeval.run import file_of_suite
-from pytest_llmeval.services import WATCHED, Use, is_own, is_secret_variable
+from pytest_llmeval.services import STATEFUL, WATCHED, Use, is_own, is_secret_variable
 from pytest_llmeval.suites import KEYS, LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._sources import Closure, SourceTree
 
@@ -183,7 +183,8 @@ class ProjectInputs:
         known = own | {use for user, uses in by_user.items() if user for use in uses}
         of_all = by_user.pop("", set()) | {use for use in loaded - known if not use.endswith(f"/{_CONFTEST}")}
         of_all -= {WATCHED[1], f"file {_CONFTEST}"}
-        by_suite = {}
+        by_suite: dict[SuiteKey, set[str]] = {}
+        users: dict[SuiteKey, set[str]] = {}
         for key, suite in suites.items():
             mine, before = {*of_all, *by_user[key.user]}, -1
             while before < len(mine):
@@ -191,8 +192,9 @@ class ProjectInputs:
                 code = {self._file_use(file) for file in self._closure(suite, mine, folders[key]).files}
                 for user in code | {use for use in mine if use.startswith(("module ", "suite "))}:
                     mine |= by_user.get(user, set())
-            by_suite[key] = mine
-        return by_suite
+            by_suite[key], users[key] = mine, code | mine
+        _share_states(by_suite, users, {user for user, uses in by_user.items() if STATEFUL in uses})
+        return {key: mine - {STATEFUL} for key, mine in by_suite.items()}
 
     def _file_use(self, path: Path) -> str:
         return f"file {self.tree.display(path)}"
@@ -413,6 +415,28 @@ class ProjectInputs:
         named = [folder / lock for folder in folders for lock in _LOCKS]
         required = [path for folder in folders for path in sorted(folder.glob("*requirements*.txt"))]
         return {self._place(path): self._digest(path) for path in (*named, *required) if path.is_file()}
+
+
+def _share_states(
+    by_suite: Mapping[SuiteKey, set[str]], users: Mapping[SuiteKey, set[str]], stateful: Iterable[str]
+) -> None:
+    """Give suites the uses of all that share a module whose state changes: which of them ran before varies.
+
+    Args:
+        by_suite: The uses of each suite, which grow.
+        users: The code and the modules of each suite, which grow with them.
+        stateful: Modules whose state a suite has changed.
+    """
+    grows = True
+    while grows:
+        grows = False
+        for module in stateful:
+            sharing = [key for key in by_suite if module in users[key]]
+            joint = {use for key in sharing for use in by_suite[key]}
+            for key in sharing:
+                grows = grows or not joint <= by_suite[key]
+                by_suite[key] |= joint
+                users[key] |= joint
 
 
 def _is_hidden(variable: str, suite: LoadedSuite) -> bool:

@@ -26,7 +26,7 @@ ON_DEMAND: Mapping[str, str | Callable[[ModuleType], object]] = {
     "baselines._files:_remembered_files": OF_NAMES,
     "core._errors:code_of": lambda module: module.FAULT_CODES,
     "data._model_text:_closing_tag": lambda module: module._closing_tag("think"),
-    "evaluators._answers:compiled": OF_USERS,
+    "evaluators._patterns:compile": OF_USERS,
     "evaluators.checks._contents:_pii_patterns": lambda module: module._pii_patterns(),
     "evaluators.checks._contents:_refusal_phrases": lambda module: module._refusal_phrases()[0],
     "evaluators.checks._contents:_matched_number": OF_NAMES,

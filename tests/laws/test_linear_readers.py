@@ -31,7 +31,7 @@ STEEPEST = 2.6
 READS = {
     *("_text", "answer", "block", "body", "cell", "chunk", "cited", "claim", "content", "data", "figure", "head"),
     *("justification", "line", "literal", "message", "number", "numerals", "output", "prediction", "prompt"),
-    *("quotation", "quote", "raw", "reply"),
+    *("quotation", "quote", "raw", "reply", "commands"),
     *("sentence", "span_text", "template", "text", "utterance", "value", "word", "written"),
 }
 """Names of a first parameter that is a text from outside."""
@@ -45,10 +45,10 @@ NAMES = {
     *("key", "kind", "label", "language", "left", "location", "lower"),
     *("mark", "method", "metric", "mode", "model", "module", "name", "names", "needed_by", "nodeid", "noun"),
     *("old", "on", "option", "order", "out", "outcome", "owner", "package", "page", "part", "path", "pattern", "place"),
-    *("plugin", "point", "process", "provider", "question", "reason", "reference", "report", "run", "sample"),
-    *("scorer", "section", "separators", "sign", "signature", "snapshot_location", "snapshot_name", "spec"),
+    *("plugin", "point", "process", "provider", "question", "reason", "reference", "report", "run", "runner", "sample"),
+    *("scorer", "section", "separators", "sign", "signature", "snapshot_location", "snapshot_name", "source", "spec"),
     *("statement", "stem", "subject", "suite", "suite_file", "system", "tag", "task", "title", "tool", "truth"),
-    *("unit", "uri", "url", "variant", "what", "whose", "why", "worker", "workflow"),
+    *("unit", "uri", "url", "variable", "variant", "what", "whose", "why", "worker", "workflow"),
 }
 """Names of a first parameter that is a name, a part of a declared text, or a text of the package itself."""
 

@@ -223,8 +223,8 @@ def test_failed_lines_have_a_reason_and_stay_pending(judged: Judged) -> None:
     assert "3 verdicts stored, 1 failed, 1 line about requests that were not made here" in read.out
     assert "1 request failed" in read.out
     assert "status 400" in read.out
-    assert re.search(r"results.jsonl:6:1 .*found no JSON object", read.err)
-    assert re.search(r"results.jsonl:8:1 .*found no JSON object", read.err)
+    assert re.search(r"results.jsonl:6:1 .*a JSON object is missing", read.err)
+    assert re.search(r"results.jsonl:8:1 .*a JSON object is missing", read.err)
     assert re.search(r"results.jsonl:9:1 .*custom_id or key is missing", read.err)
     assert re.search(r"absent.jsonl .*cannot be read: No such file", read.err)
     assert len(lines_of(requests_of(judged))) == 1

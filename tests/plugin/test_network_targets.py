@@ -116,7 +116,7 @@ def test_a_batch_that_fails_costs_its_cases_only(project: "Project", server: Sea
     told = reasons(ran)
     assert told["boom"] == told["a"] == f"{name} answered 500 Internal Server Error: '\"boom\"' (2 attempts)"
     assert str(told["html"]).startswith(f"{name}: found invalid JSON (")
-    assert told["null"] == f"{name}: found null as results[1], expected a prediction"
+    assert told["null"] == f"{name}: found null at results[1], expected a prediction"
     assert str(told["drop"]).startswith(f"{name} failed: ServerDisconnectedError: ")
 
 

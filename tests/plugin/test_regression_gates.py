@@ -278,5 +278,7 @@ def test_a_fall_past_its_limit_has_one_sentence_in_terminal_comment_and_page(
     comment = comment_text(read_report(project.path / "report.json"))
     assert f"- {sentence}\n" in comment.replace("\\", "")
     entry, _ = head_of((project.path / "r.html").read_text(encoding="utf-8"))["entries"]  # of this run, and approved
-    (beginning,) = (f"s: {gate['past']}" for gate in entry["gates"])  # the gate itself has the statistics
+    (beginning,) = (
+        f"s: past its limit, not significant: {gate['past']}" for gate in entry["gates"]
+    )  # the gate itself has the statistics
     assert sentence.startswith(f"{beginning}, a drop of ")

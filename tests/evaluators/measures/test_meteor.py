@@ -143,7 +143,7 @@ def test_without_meteor_no_wordnet_is_needed() -> None:
 
 
 def test_a_folder_without_wordnet_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match=r"no WordNet file data\.noun in"):
+    with pytest.raises(MissingDataError, match=r"the WordNet file data\.noun of METEOR is missing in"):
         meteor_score(["a"], ["a"], str(tmp_path))
 
 

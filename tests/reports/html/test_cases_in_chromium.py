@@ -49,7 +49,7 @@ def test_comparison_opens_on_the_suite_that_broke_and_draws_nothing_that_did_not
     browser.find(".tabs a[href*=comparison]").click()
     browser.settle()
     assert browser.texts(".suites option:checked") == ["refunds"]
-    assert "Regressed or worse (8)" in browser.texts("h2")
+    assert "Regressed or worse (12)" in browser.texts("h2")
     browser.open(page, "view=comparison")
     assert browser.texts("main p") == ["run.json against base.json: unchanged in all 2 cases"]
     assert browser.texts("main svg") == []
