@@ -192,7 +192,11 @@ class ProjectInputs:
                 code = {self._file_use(file) for file in self._closure(suite, mine, folders[key]).files}
                 for user in code | {use for use in mine if use.startswith(("module ", "suite "))}:
                     mine |= by_user.get(user, set())
-            by_suite[key], users[key] = mine, code | mine
+            modules = {
+                use for use in mine if use.startswith("module ")
+            }  # a file may be used by what its code has written
+            code = {self._file_use(file) for file in self._closure(suite, modules, folders[key]).files}
+            by_suite[key], users[key] = mine, code | modules
         _share_states(by_suite, users, {user for user, uses in by_user.items() if STATEFUL in uses})
         return {key: mine - {STATEFUL} for key, mine in by_suite.items()}
 
@@ -436,7 +440,7 @@ def _share_states(
             for key in sharing:
                 grows = grows or not joint <= by_suite[key]
                 by_suite[key] |= joint
-                users[key] |= joint
+                users[key] |= {use for use in joint if use.startswith("module ")}
 
 
 def _is_hidden(variable: str, suite: LoadedSuite) -> bool:
