@@ -124,6 +124,7 @@ GIVEN: Mapping[str, Callable[[], Any]] = {
     "fault_of": lambda: str.strip,
     "faults": lambda: FaultLog("file"),
     "folder": lambda: MediaFolder(Path("absent")),
+    "top": lambda: Path("absent"),
     "gold": lambda: "b",
     "ground_truth": lambda: "b",
     "ids": lambda: ["a", "b"],
