@@ -2,8 +2,10 @@
 
 import gc
 import os
+import pkgutil
 import signal
 from collections.abc import Generator, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +106,22 @@ def pytest_runtest_teardown() -> Iterator[None]:
     """Refuse what a test leaves in the environment: the commands of all later tests would start ten times as slowly."""
     yield
     assert changed_at_start() == {}
+
+
+@pytest.fixture(scope="session")
+def whole_package() -> None:
+    """Import all modules: pytester forgets those that a test imports first, and their classes would exist twice."""
+    import pytest_llmeval
+
+    for module in pkgutil.walk_packages(pytest_llmeval.__path__, "pytest_llmeval."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+
+
+@pytest.fixture
+def pytester(whole_package: None, pytester: pytest.Pytester) -> pytest.Pytester:  # noqa: ARG001
+    """Give tests pytest's own fixture, which forgets no module of ours."""
+    return pytester
 
 
 @pytest.fixture

@@ -184,7 +184,6 @@ class ProjectInputs:
         of_all = by_user.pop("", set()) | {use for use in loaded - known if not use.endswith(f"/{_CONFTEST}")}
         of_all -= {WATCHED[1], f"file {_CONFTEST}"}
         by_suite: dict[SuiteKey, set[str]] = {}
-        users: dict[SuiteKey, set[str]] = {}
         for key, suite in suites.items():
             mine, before = {*of_all, *by_user[key.user]}, -1
             while before < len(mine):
@@ -192,13 +191,40 @@ class ProjectInputs:
                 code = {self._file_use(file) for file in self._closure(suite, mine, folders[key]).files}
                 for user in code | {use for use in mine if use.startswith(("module ", "suite "))}:
                     mine |= by_user.get(user, set())
-            modules = {
-                use for use in mine if use.startswith("module ")
-            }  # a file may be used by what its code has written
-            code = {self._file_use(file) for file in self._closure(suite, modules, folders[key]).files}
-            by_suite[key], users[key] = mine, code | modules
-        _share_states(by_suite, users, {user for user, uses in by_user.items() if STATEFUL in uses})
+            by_suite[key] = mine
+        if stateful := {user for user, uses in by_user.items() if STATEFUL in uses}:
+            self._share_states(suites, by_suite, folders, stateful)
         return {key: mine - {STATEFUL} for key, mine in by_suite.items()}
+
+    def _share_states(
+        self,
+        suites: Mapping[SuiteKey, LoadedSuite],
+        by_suite: Mapping[SuiteKey, set[str]],
+        folders: Mapping[SuiteKey, Sequence[Path]],
+        stateful: Collection[str],
+    ) -> None:
+        """Give suites the uses of all that share a module whose state changes: which of them ran before varies.
+
+        Args:
+            suites: The suites.
+            by_suite: The uses of each suite, which grow.
+            folders: The folders from which the code of each suite may import.
+            stateful: Modules whose state a suite has changed.
+        """
+        users: dict[SuiteKey, set[str]] = {}
+        for key, suite in suites.items():  # not by files that were used: one that is read names the code that wrote it
+            modules = {use for use in by_suite[key] if use.startswith("module ")}
+            users[key] = modules | {self._file_use(file) for file in self._closure(suite, modules, folders[key]).files}
+        grows = True
+        while grows:
+            grows = False
+            for module in stateful:
+                sharing = [key for key in by_suite if module in users[key]]
+                joint = {use for key in sharing for use in by_suite[key]}
+                for key in sharing:
+                    grows = grows or not joint <= by_suite[key]
+                    by_suite[key].update(joint)
+                    users[key].update(use for use in joint if use.startswith("module "))
 
     def _file_use(self, path: Path) -> str:
         return f"file {self.tree.display(path)}"
@@ -419,28 +445,6 @@ class ProjectInputs:
         named = [folder / lock for folder in folders for lock in _LOCKS]
         required = [path for folder in folders for path in sorted(folder.glob("*requirements*.txt"))]
         return {self._place(path): self._digest(path) for path in (*named, *required) if path.is_file()}
-
-
-def _share_states(
-    by_suite: Mapping[SuiteKey, set[str]], users: Mapping[SuiteKey, set[str]], stateful: Iterable[str]
-) -> None:
-    """Give suites the uses of all that share a module whose state changes: which of them ran before varies.
-
-    Args:
-        by_suite: The uses of each suite, which grow.
-        users: The code and the modules of each suite, which grow with them.
-        stateful: Modules whose state a suite has changed.
-    """
-    grows = True
-    while grows:
-        grows = False
-        for module in stateful:
-            sharing = [key for key in by_suite if module in users[key]]
-            joint = {use for key in sharing for use in by_suite[key]}
-            for key in sharing:
-                grows = grows or not joint <= by_suite[key]
-                by_suite[key] |= joint
-                users[key] |= {use for use in joint if use.startswith("module ")}
 
 
 def _is_hidden(variable: str, suite: LoadedSuite) -> bool:

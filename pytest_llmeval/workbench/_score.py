@@ -188,27 +188,26 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "tuple[RunR
         say([*notes(path, faults), *faults], error=True)
         run.faults[file] = list(map(str, faults))
     systems = {SuiteKey(str(path), file, variant=name): suite.for_variant(name) for name in suite.systems or [""]}
-    pending = (_ask_judges if suite.judged else _measure)(options, systems, run, checkout, recordings)
-    return run, pending
+    if suite.judged:
+        return run, _ask_judges(options, systems, run, checkout, recordings)
+    _measure(options, systems, run, recordings)
+    return run, ""
 
 
 def _measure(
     options: Namespace,
     systems: "Mapping[SuiteKey, LoadedSuite]",
     run: "RunRecord",
-    checkout: "Checkout",
     recordings: "Recordings | None",
-) -> str:
+) -> None:
     """Score the cases of a suite without judges, possibly on an executor."""
     from pytest_llmeval.reports import shows_passed_cases
 
-    del checkout
     explains = shows_passed_cases(options.report, options.verbose)
     with open_executor(options.executor) as executor:
         for key, system in systems.items():
             for part in run_predicted(system, key, executor, recordings, explains_all=explains):
                 run.add_part(part)
-    return ""
 
 
 def _ask_judges(
