@@ -118,7 +118,8 @@ def stub() -> str:
         for name in default_registry().checks
         if name != "judge"
     ]
-    text = re.sub(r"^def (\w+)\(.*?-> \w+: \.\.\.$", _documented, "\n".join(lines), flags=re.MULTILINE | re.DOTALL)
+    function = re.compile(r"^def (\w+)\(.*?\) -> [^\n]+: \.\.\.$", re.MULTILINE | re.DOTALL)
+    text = function.sub(_documented, "\n".join(lines))
     listed = ", ".join(f'"{name}"' for name in sorted(set(re.findall(r"^def (\w+)", text, re.MULTILINE))))
     return f"{text}\n\n__all__ = [{listed}]\n"  # or else type checkers do not take them as names of the package
 

@@ -4,20 +4,28 @@
 
 `measure` turns a case into named counts, `summarize` turns sums of counts into metrics. Nothing else aggregates.
 
-    core        cases, observations, the evaluator contract, results, errors, wording
-    data        files and general case formats
-    numbers     sums to metrics, intervals, resampling, repeats, two runs against each other
-    services    event loop, HTTP, retries, processes, secrets
-    gates       limits, changes against a baseline or another system
-    judges      questions to judges, clients, stored verdicts, limits
-    targets     predictions from Python functions, HTTP services and commands
-    reports     one module per format of reports, and the table of them; explanations of failing cases
-    evaluators  general evaluators and their arithmetic
-    suites      the suite file, its keys, the registry
-    baselines   approved scores, baselines, history
-    run         one case from job to result, and the judging of a finished run, without pytest
-    cli         options, and the command ``llmeval``
-    plugin      pytest: options, hooks, items, fixtures
+    core        the nouns: cases and media, the parts and turns of a case that evaluators read, observations and sums,
+                the evaluator contract, results, verdicts, tables as data; typed JSON, errors, wording of messages
+    data        readers and writers of files: text, YAML, JSON, CSV with the position of each value, validation;
+                sources of cases and their rows, data frames, recorded answers by id; label sets
+    numbers     arithmetic on counts: sums to metrics, thresholds of cases, intervals, resamples, repeats, usage, cost;
+                pairs of runs: comparisons, significance tests of a drop and their evidence, many runs in a row
+    services    event loop in the background, HTTP exchanges, programs, git, retries, secrets in text, media for
+                providers; the record of files, modules and variables that code uses
+    gates       rules on metrics: limits and changes against a baseline or another system; keys, text forms, verdicts
+    judges      questions, modes and replies; panels and cascades; clients of providers; the stores of verdicts that
+                processes share, recordings, deferred batches; limits on calls, prices, budgets
+    targets     predictions from Python functions, HTTP services and commands; worlds; recorded predictions
+    reports     one module per format of reports, the form that all of them read, tables, failing cases as text
+    evaluators  general evaluators and their arithmetic: text, classification, checks, functions; judges as evaluators,
+                with their metrics and human labels; tool calls and JSON in answers
+    suites      the suite file: keys, cases, systems with prompts, settings, samples, stopping, schema; Python suites as
+                entries of a file; the registry of all that can be added
+    baselines   approved scores and runs: score files, identity of runs, anchors, tolerances, known failures, history
+    run         one case from job to record without pytest: the chain that answers, conversations, early calls,
+                opponents; scoring and suites in Python, streams; shards; the stages of a run's end and its report
+    cli         the table of options, and the command ``llmeval``
+    plugin      pytest: options, hooks, items, fixtures, progress, the session
 
 Beside this kernel, joined by the public registration:
 

@@ -197,20 +197,38 @@ def check(function: CaseFunction, name: str | None = None) -> CheckKind:
         EvaluatorError: It has no name of its own, and none is given.
     """
 
-def listed(entries: Any) -> Iterable[Any]: ...
-def by_name_in_file(keys: Mapping[str, Any]) -> ByName:
+def listed(entries: Any) -> Iterable[Any]:
     """The entries of a Python suite's key that may have a single one."""
 
-def checks_by_name(entries: Iterable[Any]) -> tuple[list[Any], Mapping[str, CheckKind]]: ...
-def get_checks(*entries: Any) -> Checks:
+def by_name_in_file(keys: Mapping[str, Any]) -> ByName:
+    """Keys of a suite declared in Python, with names in place of objects.
+
+    Raises:
+        LlmevalError: A value is none that the key can have, an object has no name, or two have the same one.
+    """
+
+def checks_by_name(entries: Iterable[Any]) -> tuple[list[Any], Mapping[str, CheckKind]]:
     """Checks of a Python suite with names in place of functions, and the checks of these functions by name.
 
     Raises:
         LlmevalError: A function has no name, or two have the same one.
     """
 
-def label_evaluator(value: Any) -> tuple[str, Any]: ...
-def not_(check: Check) -> Entry:
+def get_checks(*entries: Any) -> Checks:
+    """Return the evaluator of checks.
+
+    Args:
+        entries: Checks as a suite file writes them, such as ``{"contains": "Paris"}``, or functions of a case.
+
+    Raises:
+        EvaluatorError: An entry has faults; all of them are listed.
+
+    Example:
+        >>> get_checks({"contains": "Paris"}, {"max_words": 2}).evaluate("It is Paris.", None)["check_rate"]
+        0.5
+    """
+
+def label_evaluator(value: Any) -> tuple[str, Any]:
     """The label and evaluator of an entry, or of an evaluator with settings; the label may be empty.
 
     Args:
@@ -219,6 +237,9 @@ def not_(check: Check) -> Entry:
     Raises:
         EvaluatorError: The entry is wrong, a setting is read by suites only, or the function of an entry is not called.
     """
+
+def not_(check: Check) -> Entry:
+    """Return a check that holds where another one does not."""
 
 def all_of(*of: Check) -> Entry:
     """Return a check that holds where all of some checks do."""
