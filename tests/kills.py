@@ -23,7 +23,7 @@ from running import WITHOUT_UNUSED, Started, wait_for_group
 from servers import PATIENCE
 
 CASES = 40
-RUNS = ("target", "plain", "world", "approval", "judge", "cascade")
+RUNS = ("target", "plain", "world", "approval", "judge", "cascade", "panel")
 """Ways to run that are killed by each signal, in one process and with two workers.
 
 SIGTERM goes to the main process alone, as CI and ``docker stop`` send it; SIGINT to all processes, as a terminal does;
@@ -92,7 +92,7 @@ async def judge(request):
     note_after_return(word)
     if request.model == "small":
         return '{"reasoning": "r", "score": %s}' % (0.5 if word[-1] in "02468" else 1.0)
-    return '{"reasoning": "r", "score": 1.0}' if request.model == "large" else "yes"
+    return '{"reasoning": "r", "score": 1.0}' if request.model in ("large", "middle") else "yes"
 """
 
 CONFTEST = """\
@@ -135,12 +135,14 @@ def write_project(folder: Path, what: str) -> None:
     judged = [{"id": word, "input": word, "expected": "yes", "prediction": word} for word in WORDS]
     asked = {"target": "app:answer", "evaluators": [{"text": {"metrics": ["exact_match"]}}], "cases": answered}
     cascade = {"first": "fixture:small", "then": "fixture:large", "when": {"score_between": [0.3, 0.8]}}
+    jurors = ["fixture:small", "fixture:large", "fixture:middle"]
     suites: dict[str, dict[str, Any]] = {
         "plain": {**asked, "target": "app:plain"},
         "world": {**asked, "target": {"python": "app:answer_in", "world": "app:world"}},
         "approval": {**asked, "snapshot": True},
         "judge": {"evaluators": [{"judge": {"mode": "default_binary"}}], "cases": judged},
         "cascade": {"judge": cascade, "evaluators": [{"judge": {"mode": "continuous"}}], "cases": judged},
+        "panel": {"judges": jurors, "evaluators": [{"judge": {"mode": "continuous"}}], "cases": judged},
     }
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     (folder / "app.py").write_text(APP, encoding="utf-8")
@@ -242,7 +244,7 @@ def end(run: Started) -> int:
 def _run(folder: Path, given: Kill) -> Counter[str]:
     write_project(folder, given.what)
     run = start_run(folder, given)
-    counts_answers = given.what not in ("judge", "cascade")
+    counts_answers = given.what not in ("judge", "cascade", "panel")
 
     def enough() -> bool:
         notes = Notes.of(folder)
