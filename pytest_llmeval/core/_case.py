@@ -126,7 +126,7 @@ class Parts:
     usage: str | None = None
 
     def find(self, part: str, prediction: Any) -> Any:
-        """Return a part of a prediction, or `MISSING`.
+        """The value of a part of a prediction, or `MISSING`.
 
         Raises:
             PredictionError: The expression cannot be evaluated on this prediction.
@@ -139,7 +139,7 @@ class Parts:
         return prediction if part == "answer" else MISSING
 
     def read(self, part: str, prediction: Any) -> Any:
-        """Return a part of a prediction.
+        """The value of a part of a prediction; an absent part is an error.
 
         Raises:
             PredictionError: It is not there; the message says what is.
@@ -315,7 +315,7 @@ def search(path: str, value: Any) -> Any:
 
 
 def expression_fault(path: str) -> tuple[int, str] | None:
-    """Return the fault of a JMESPath in a suite file.
+    """The fault of a JMESPath that a suite file names for a part of a prediction.
 
     Returns:
         The offset of the fault and the message; ``None`` if the expression can be read.
@@ -347,7 +347,7 @@ def _compiled(path: str) -> "ParsedResult":
 
 
 def describe_prediction(prediction: Any) -> str:
-    """Describe a prediction in a message that it lacks a part: the keys that it has, or its type."""
+    """The description of a prediction in a message that it lacks a part: its keys, or its type."""
     if is_media(prediction):
         return f"the prediction is {media_line(prediction)}"
     if isinstance(prediction, Mapping):
@@ -369,7 +369,7 @@ MODE_MARK = "; "
 
 
 def groups_of_case(labels: Mapping[str, str], label: str) -> Sequence[str]:
-    """Return the groups of a case by a label: one, or one for each of its failure modes.
+    """The groups of a case by a label: one, or one for each of its failure modes.
 
     >>> groups_of_case({"topic": "a; b", "modes": "rude; late"}, "topic")
     ['a; b']
@@ -395,7 +395,7 @@ class HeldObject(Struct, frozen=True):
 
     @property
     def known(self) -> Mapping[str, Any]:
-        """The forms that data had as the type of the object when it was written."""
+        """The forms that JSON data had as the type of the user's object when the object was written."""
         return {} if self.written is None else self.written.read_as
 
     def reading(self, data: Any, form: Any) -> Any:
@@ -482,18 +482,18 @@ class Case(Generic[Input_co, Expected_co]):
         return Parts() if self.origin is None else self.origin.parts
 
     def answered(self, prediction: Any) -> "Case[Input_co, Expected_co]":
-        """Return this case with a prediction."""
+        """This case with a prediction."""
         return self if prediction is self.prediction else replace(self, prediction=prediction)
 
     def in_forms(self) -> "Case[Input_co, Expected_co]":
-        """Return this case with JSON forms for objects of the user's, which it keeps beside them."""
+        """This case with JSON forms for objects of the user's, which it keeps beside them."""
         values: dict[str, Any] = {name: getattr(self, name) for name in _OBJECTS}
         forms: dict[str, Any] = {name: value if value is MISSING else form_of(value) for name, value in values.items()}
         changed = {name: HeldObject(form, values[name]) for name, form in forms.items() if form is not values[name]}
         return replace(self, **forms, objects={**self.objects, **changed}) if changed else self
 
     def as_given(self) -> "Case[Input_co, Expected_co]":
-        """Return this case as its user's code gets it: with the objects that were given."""
+        """This case as its user's code gets it: with the objects that were given."""
         held = {name: value for name in _OBJECTS if (value := self.object_of(name)) is not getattr(self, name)}
         return replace(self, **held, objects={}) if held else self
 
@@ -508,7 +508,7 @@ class Case(Generic[Input_co, Expected_co]):
         return with_media(form)
 
     def with_equal_forms(self) -> "Case[Input_co, Expected_co]":
-        """Return this case with one form for expectation and prediction if they are equal as objects.
+        """This case with one form for expectation and prediction if they are equal as objects.
 
         An expectation that is JSON data is read as the type of a prediction that is an object.
         """
@@ -610,6 +610,6 @@ def shown_prints(fields: Mapping[str, str], value: Any, answer: Any) -> ShownPri
 
 
 def input_digest(value: Any) -> str:
-    """Return a digest of a case's input, by which a recording knows that it still belongs to the case."""
+    """A digest of a case's input, by which a recording knows that it still belongs to the case."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:16]

@@ -131,7 +131,7 @@ def is_typed(value: object) -> bool:
 
 
 def normalized(value: Any, *, nan_is_absent: bool = False) -> Any:
-    """Return a value of the user's code or data frame as JSON data, or refuse it.
+    """The JSON data that a value of the user's code or data frame is; other values are refused.
 
     Scalars, arrays, series and indices (NumPy, pandas, and what else has ``tolist`` or ``to_list``), tuples and other
     sequences, mappings, enums, dates, times, UUIDs, `Decimal`, and objects of dataclasses and pydantic models
@@ -150,7 +150,7 @@ def normalized(value: Any, *, nan_is_absent: bool = False) -> Any:
 
 
 def form_of(value: Any, *, nan_is_absent: bool = False, only_set: bool = False) -> Any:
-    """Return the JSON form of any value: as `normalized`, with sorted lists for sets, and else `Opaque` texts.
+    """The JSON form of any value: as `normalized`, with sorted lists for sets, and else `Opaque` texts.
 
     This one form stands in reports, recordings and cache keys, and is what evaluators that ship compare.
 
@@ -308,7 +308,7 @@ class _FormWriter(msgspec.Struct, frozen=True):
     keeps_decimals: bool = False
 
     def form(self, value: Any, place: str) -> Any:
-        """Return the form of a value.
+        """The JSON form of a value.
 
         Raises:
             ValueError: It has none, and is refused.
@@ -344,14 +344,14 @@ class _FormWriter(msgspec.Struct, frozen=True):
         return value if all(held.get(key) is item for key, item in value.items()) else held
 
     def _key(self, key: Any, place: str) -> str:
-        """Return the key of a mapping as text, as JSON has it."""
+        """The key of a mapping as text, as JSON has it."""
         if type(key) is str:
             return key
         builtin = _exact_number(key) if isinstance(key, Decimal) else self.form(key, place)
         return builtin if isinstance(builtin, str) else json.dumps(builtin)
 
     def _converted(self, value: Any, place: str) -> Any:
-        """Return the form of a value that is no JSON data."""
+        """The JSON form of a value that is no JSON data."""
         kind = type(value)
         if kind.__name__ in _ABSENT:
             return None

@@ -57,7 +57,7 @@ _TURN = " of the conversation"
 
 
 def in_turn(error: Exception, turn: int) -> Exception:
-    """Return an error of a target or evaluator that says in which turn of a conversation it happened.
+    """The error of a target or evaluator with the turn of the conversation in which it happened.
 
     That of a target stays what it is, and gets a note.
     """
@@ -209,7 +209,7 @@ def needing(needed_by: str, extra: str) -> Iterator[None]:
 
 
 def price_hint() -> str:
-    """Say what brings published prices, for the end of a message about an unknown one; nothing where they are there."""
+    """The hint on how to get published prices, for a message about an unknown one; empty where they are there."""
     if find_spec("genai_prices") is not None:
         return ""
     return f"; published prices need the extra 'prices': {_install('prices')}"

@@ -56,7 +56,7 @@ class Metric(Struct, frozen=True):
         )
 
     def over(self, cases: int) -> "Metric":
-        """Return the metric with the range of its value over so many cases."""
+        """The metric with the range of its value over so many cases."""
         return self if self.per_case is None else replace(self, high=self.per_case * cases)
 
     @property
@@ -187,7 +187,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics that these options give; a family of metrics as ``Metric("f1[label]")``."""
+        """The metrics that these options give; a family of metrics as ``Metric("f1[label]")``."""
 
     @abstractmethod
     def measure(self, case: Case) -> Observation:
@@ -213,7 +213,7 @@ class Evaluator(ABC):
         """
 
     def absent(self, why: str) -> Observation:
-        """Return the observation of a case that cannot be measured because nobody was asked; default: all undefined."""
+        """The observation of a case that cannot be measured because nobody was asked; default: all undefined."""
         return Observation({}, undefined={metric.name: why for metric in self.describe()})
 
     def reduce(self, observations: Sequence[Observation]) -> Observation:
@@ -221,7 +221,7 @@ class Evaluator(ABC):
         return mean_of_repeats(observations)
 
     def resolve(self) -> "Evaluator":
-        """Return the evaluator that these options make; by default this one."""
+        """The evaluator that these options make; by default this one."""
         return self
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
@@ -234,7 +234,7 @@ class Evaluator(ABC):
         return {}
 
     def tables(self) -> "Sequence[ReportTable]":
-        """Return the tables that reports draw of the results, as data."""
+        """The tables that reports draw of the results, as data."""
         return ()
 
     def check(self, case: Case) -> Iterable[str]:
@@ -255,11 +255,11 @@ class Evaluator(ABC):
         return detail_lines(observation.details)
 
     def error_buckets(self) -> "Sequence[ErrorBucket]":
-        """Return the error buckets of the evaluator, for the error analysis."""
+        """The error buckets of the evaluator, for the error analysis."""
         return ()
 
     def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
-        """Score one pair.
+        """Score one pair of answer and expectation.
 
         Args:
             prediction: What was answered: JSON data, or an object of a dataclass or pydantic model.
@@ -275,7 +275,7 @@ class Evaluator(ABC):
         return {**observation.details, **malformed, **self.scores(observation)}
 
     def pair(self, prediction: Any, ground_truth: Any, text: Any = None) -> Case:
-        """Return a case of one pair, as `measure` gets it.
+        """A case of one pair of answer and expectation, as `measure` gets it.
 
         Raises:
             ValueError: A value is no JSON data, nor anything that has a form of it.
@@ -284,7 +284,7 @@ class Evaluator(ABC):
         return Case("", normalized(text), normalized(ground_truth), answer)
 
     def scores(self, observation: Observation) -> dict[str, float | None]:
-        """Return the metrics of one observation; ``None`` where undefined."""
+        """The metrics of one observation; ``None`` where undefined."""
         import numpy as np
 
         counts = {name: np.array([count], dtype=float) for name, count in observation.counts.items()}
@@ -306,11 +306,11 @@ class ComparingEvaluator(Evaluator):
     @property
     @abstractmethod
     def opponents(self) -> Sequence[str]:
-        """The names of these systems, or `APPROVED`."""
+        """The names of the systems with which it compares, or `APPROVED`."""
 
     @abstractmethod
     def among(self, systems: Sequence[str]) -> "ComparingEvaluator":
-        """Return the evaluator as a suite with these systems has it.
+        """The evaluator as a suite with these systems has it.
 
         Raises:
             EvaluatorError: It compares with a system that the suite does not have.
@@ -358,19 +358,19 @@ class WrappedEvaluator(RecordedCounts):
 
     @property
     def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
-        """As the evaluator that measures."""
+        """Whether undefined cases are pooled, as the evaluator that measures has it."""
         return self.evaluator.pools_undefined
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics of the evaluator that measures."""
+        """The metrics of the evaluator that measures."""
         return self.evaluator.describe()
 
     def error_buckets(self) -> "Sequence[ErrorBucket]":
-        """Return those of the evaluator that measures."""
+        """The error buckets of the evaluator that measures."""
         return self.evaluator.error_buckets()
 
     def tables(self) -> "Sequence[ReportTable]":
-        """Return those of the evaluator that measures."""
+        """The tables of the evaluator that measures."""
         return self.evaluator.tables()
 
 

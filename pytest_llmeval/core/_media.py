@@ -54,7 +54,7 @@ class _Shelf:
         self.size = 0
 
     def begin(self, run: MediaRun | None) -> None:
-        """Begin a run."""
+        """Begin a run, which counts its media from none."""
         self.run = run
         if run is not None:
             self.store, self.limits = run.open_store(), run.limits or self.limits
@@ -78,7 +78,7 @@ class _Shelf:
         known.keep(self.store)
 
     def find(self, form: MediaForm) -> "Media":
-        """Return the medium of a form.
+        """The medium of a JSON form.
 
         Raises:
             MediaError: Its content is not here.
@@ -156,7 +156,7 @@ class Media:
 
     @classmethod
     def from_path(cls, path: str | Path, type: str | None = None) -> Self:  # noqa: A002 (as above)
-        """Return the medium in a file.
+        """The medium in a file.
 
         Args:
             path: The file; relative to the current folder.
@@ -181,7 +181,7 @@ class Media:
 
     @classmethod
     def of_named(cls, data: bytes, name: str, type: str | None = None) -> Self:  # noqa: A002 (as above)
-        """Return the medium of a content that has a name.
+        """The medium of a content that has a name.
 
         Args:
             data: The content.
@@ -204,7 +204,7 @@ class Media:
 
     @classmethod
     def from_audio(cls, samples: Any, rate: int) -> Self:
-        """Return a sound as WAV with 16 bits.
+        """A sound as WAV with 16 bits.
 
         Args:
             samples: A NumPy array of whole numbers of 16 bits, or of numbers from -1 to 1; channels are its columns.
@@ -227,7 +227,7 @@ class Media:
 
     @classmethod
     def of_form(cls, form: MediaForm, path: Path | None = None) -> Self:
-        """Return the medium of a form; without a path it is an address."""
+        """The medium of a JSON form; without a path it is an address."""
         medium = cls._in_file(path)
         medium.type, medium.url = form["media"], form.get("url", "")
         medium.sha256, medium.size = form.get("sha256", ""), form.get("bytes", 0)
@@ -242,7 +242,7 @@ class Media:
 
     @property
     def form(self) -> dict[str, Any]:
-        """Its JSON form."""
+        """The JSON form of the medium."""
         if self.url:
             return {"media": self.type, "url": self.url}
         form: dict[str, Any] = {"media": self.type, "sha256": self.sha256, "bytes": self.size}
@@ -250,7 +250,7 @@ class Media:
 
     @property
     def data(self) -> bytes:
-        """The content.
+        """The bytes of the medium.
 
         Raises:
             MediaError: It is an address, or its file is gone or has changed.
@@ -272,7 +272,7 @@ class Media:
 
     @property
     def path(self) -> Path | None:
-        """Its file; ``None`` for an address, and for what is only in memory."""
+        """The file of the medium; ``None`` for an address, and for what is only in memory."""
         return self._path
 
     @property

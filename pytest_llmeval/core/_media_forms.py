@@ -81,10 +81,10 @@ class MediaStore(Protocol):
     """A store for contents of media that have no file of their own, such as the folder of a run."""
 
     def keep(self, digest: str, data: bytes) -> Path | None:
-        """Return the file of a content, which is written if it is not there; ``None`` if it cannot be written."""
+        """The file of a medium's content, which is written if it is not there; ``None`` if it cannot be written."""
 
     def find(self, digest: str) -> Path | None:
-        """Return the file of a content that was kept; ``None`` if it is not there."""
+        """The file of a medium's content that was kept; ``None`` if it is not there."""
 
 
 class MediaLimits(Struct, frozen=True):
@@ -141,7 +141,7 @@ def media_run() -> MediaRun | None:
 
 
 def media_line(form: MediaForm) -> str:
-    """Describe an image, sound or document on a line for people: type, dimensions, size and digest."""
+    """A line of text about an image, sound or document for people: type, dimensions, size and digest."""
     if "url" in form:
         return f"{form['media']} at {form['url']}"
     dimensions = [f"{form['width']} x {form['height']}"] if "width" in form else []

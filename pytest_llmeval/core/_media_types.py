@@ -165,7 +165,7 @@ def has_dimensions(kind: str) -> bool:
 
 
 def dimensions(kind: str, data: bytes) -> tuple[int, int] | None:
-    """Return width and height of an image in pixels; ``None`` if the content is damaged."""
+    """Width and height of an image in pixels; ``None`` if the content is damaged."""
     try:
         width, height = _DIMENSIONS[kind](data)
     except (struct.error, IndexError, ValueError):

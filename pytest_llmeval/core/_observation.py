@@ -45,7 +45,7 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
     abstained: tuple[str, ...] = ()
 
     def fault(self) -> str | None:
-        """Say why this cannot be added up, or written as JSON; ``None`` if it can."""
+        """The reason why the observation cannot be added up, or written as JSON; ``None`` if it can."""
         parts = (self.counts, self.details, self.undefined, self.errored)
         mappings = all(type(part) is dict or isinstance(part, Mapping) for part in parts)  # abstract types ask slowly
         if not (mappings and (self.malformed is None or isinstance(self.malformed, str))):
@@ -67,7 +67,7 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
         return None
 
     def plain(self) -> "Observation":
-        """Return the observation as every process reads it: its data copied, and of JSON's own types only."""
+        """The observation as every process reads it: its data copied, and of JSON's own types only."""
         # float() unwraps the number types of numpy, which JSON does not know.
         counts = {name: count if type(count) is int else float(count) for name, count in self.counts.items()}
         details = plain(self.details) if self.details else {}
@@ -76,7 +76,7 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data; empty parts are left out."""
+        """The observation as JSON data; empty parts are left out."""
         data: dict[str, Any] = msgspec.to_builtins(self.plain())
         return data
 
@@ -116,7 +116,7 @@ class Totals(Mapping[str, float]):
 
     @classmethod
     def add_up(cls, observations: Iterable[Observation]) -> "Totals":
-        """Add up observations."""
+        """The exact sum of observations."""
         parts: defaultdict[str, list[float]] = defaultdict(list)
         for observation in observations:
             for name, count in observation.counts.items():
@@ -146,7 +146,7 @@ class Totals(Mapping[str, float]):
         return f"Totals({dict(self)!r})"
 
     def to_json(self) -> dict[str, list[float]]:
-        """Return the exact sums as JSON data."""
+        """The exact sums as JSON data."""
         return {name: list(parts) for name, parts in self._parts.items()}
 
     @classmethod
@@ -155,7 +155,7 @@ class Totals(Mapping[str, float]):
         return cls(data)
 
     def sums(self) -> "Sums":
-        """Return the totals as columns of length one, ready for `Evaluator.summarize`."""
+        """The totals as columns of length one, ready for `Evaluator.summarize`."""
         import numpy as np
 
         return Sums({name: np.array([value]) for name, value in self.items()}, length=1)

@@ -90,7 +90,7 @@ def _digest(data: Any) -> str:
 
 
 def form_as(data: Any, value: Any, known: Mapping[str, Any] = {}) -> Any:
-    """Return the JSON form that data has as an object of the type of a value.
+    """The JSON form that data has as an object of the type of a value.
 
     So ``{"fee": "1.50"}`` equals ``Route(fee=Decimal("1.5"))``, as it does for the tool that wrote it. Data that the
     type refuses, or would read only a part of, is returned as it is.

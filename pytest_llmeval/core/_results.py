@@ -61,7 +61,7 @@ class TargetUsage(NamedTuple):
 
     @property
     def says_nothing(self) -> bool:
-        """Whether nothing is known of it."""
+        """Whether neither tokens nor cost of the prediction are known."""
         return self.input_tokens is None and self.output_tokens is None and self.cost_usd is None
 
 
@@ -195,12 +195,12 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def carried(self) -> str:
-        """The commit of the approved run that it is from; empty if the case ran."""
+        """The commit of the approved run that the record is from; empty if the case ran."""
         return self.selection.since if self.selection is not None and self.selection.carried else ""
 
     @property
     def ran(self) -> bool:
-        """Whether anything was measured or tried."""
+        """Whether anything of the case was measured or tried."""
         return bool(self.observations or self.errors)
 
 
@@ -400,7 +400,7 @@ class Result:
         return data_frame({name: [row.get(name) for row in rows] for name in columns}, library)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return a row for each case, metric and repeat; a case without scores has one for each metric.
+        """Rows of the result, one for each case, metric and repeat; one for each metric of a case without scores.
 
         Returns:
             Keys ``case``, ``outcome``, ``system``, ``repeat`` (counted from 1; 0 for the value over all repeats),
@@ -434,7 +434,7 @@ class Result:
         return "\n".join(self.lines())
 
     def lines(self) -> Iterator[str]:
-        """Yield what `print` shows: counts of cases, the table of metrics, the first cases that did not pass."""
+        """Yield what `print` shows of the result: counts of cases, the table of metrics, cases that did not pass."""
         outcomes = Counter(record.outcome for record in self.records)
         counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items())
         total = f"{counted(len(self.cases), 'case')}{f': {counts}' if counts else ''}"
@@ -520,7 +520,7 @@ def _wide_columns(result: Result, *, repeated: bool) -> dict[str, list[Any]]:
 
 
 def metric_cells(metrics: Mapping[str, MetricValue], interval_name: str) -> list[tuple[str, ...]]:
-    """Return the table of metrics with intervals, means and counts as texts: its header, and a row for each.
+    """The table of metrics with intervals, means and counts as texts: its header, and a row for each.
 
     Counts of cases without a score have a column only if there are any.
     """
@@ -586,16 +586,16 @@ class MetricIndex(Struct, frozen=True, dict=True):
         return cls(evaluators, {label: _declared_metrics(label, evaluator) for label, evaluator in evaluators.items()})
 
     def extended(self, evaluators: "Mapping[str, Evaluator] | MetricIndex") -> "MetricIndex":
-        """Return an index of more evaluators."""
+        """The index with more evaluators."""
         more = MetricIndex.from_evaluators(evaluators)
         return MetricIndex({**self.evaluators, **more.evaluators}, {**self.declared, **more.declared})
 
     def full_name(self, label: str, name: str) -> str:
-        """Return the name in the suite of what an evaluator calls `name`."""
+        """The name in the suite of what an evaluator calls `name`."""
         return _metric_prefix(label, self.evaluators[label]) + name
 
     def find(self, name: str) -> OwnedMetric | None:
-        """Return the metric of a name; of a member of a family, such as ``f1[joy]``, the declaration of the family."""
+        """The metric of a name; of a member of a family, such as ``f1[joy]``, the declaration of the family."""
         if exact := self._by_name.get(name):
             return exact
         if not name.endswith("]"):
@@ -608,7 +608,7 @@ class MetricIndex(Struct, frozen=True, dict=True):
         return owned is not None and not owned.metric.higher_is_better
 
     def ranges(self, names: Iterable[str]) -> dict[str, tuple[float, float]]:
-        """Return the smallest and the largest value of metrics that have both, for any cases."""
+        """The smallest and the largest value of metrics that have both, for any cases."""
         metrics = {name: owned.metric for name in names if (owned := self.find(name)) is not None}
         return {
             name: (metric.low, metric.high)

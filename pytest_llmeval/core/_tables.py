@@ -131,12 +131,12 @@ class MetricTable(Struct, frozen=True):
                 )
 
     def metric_names(self) -> list[str]:
-        """Return the metrics that it names; families as declared."""
+        """The metrics that the table names; families as declared."""
         return [cell for _, cells in self.rows for cell in cells if isinstance(cell, str)]
 
     @property
     def has_counts(self) -> bool:
-        """Whether it shows counts, not only metrics made of them."""
+        """Whether the table shows counts, not only metrics made of them."""
         return any(isinstance(cell, Count) for _, cells in self.rows for cell in cells)
 
 
@@ -165,12 +165,12 @@ class LabelTable(Struct, frozen=True):
                 raise ValueError(f"table {self.title!r}: found the column {header!r} in counts, {expected}")
 
     def metric_names(self) -> list[str]:
-        """Return the metrics that it names; families as declared."""
+        """The metrics that the table names; families as declared."""
         return list(self.columns.values())
 
     @property
     def has_counts(self) -> bool:
-        """Whether it shows counts, not only metrics made of them."""
+        """Whether the table shows counts, not only metrics made of them."""
         return False
 
 
@@ -202,7 +202,7 @@ class ConfusionMatrix(Struct, frozen=True):
             raise ValueError(f"table {self.title!r}: found {self.metrics!r}, {expected}")
 
     def count(self, true: Label | None, predicted: Label | None) -> str:
-        """Return the name of a count, for observations; ``None`` represents no label."""
+        """The name of a cell's count, for observations; ``None`` represents no label."""
         return cell_name(label_key(true) or NO_LABEL, label_key(predicted) or NO_LABEL, self.counts)
 
     def metric_names(self) -> list[str]:
@@ -227,12 +227,12 @@ class CaseTable(Struct, frozen=True):
     columns: Mapping[str, str | Count | Detail]
 
     def metric_names(self) -> list[str]:
-        """Return the metrics that it names; families as declared."""
+        """The metrics that the table names; families as declared."""
         return [cell for cell in self.columns.values() if isinstance(cell, str)]
 
     @property
     def has_counts(self) -> bool:
-        """Whether it shows counts, not only metrics made of them."""
+        """Whether the table shows counts, not only metrics made of them."""
         return any(isinstance(cell, Count) for cell in self.columns.values())
 
 

@@ -99,7 +99,7 @@ class MetricChange(Struct, frozen=True, omit_defaults=True):
     notes: Sequence[str] = ()
 
     def name_of(self, metric: str) -> str:
-        """Return the name of the value that was compared, such as ``mean(f1)``."""
+        """The name of the value that was compared, such as ``mean(f1)``."""
         return metric if self.statistic == "value" else f"mean({metric})"
 
 

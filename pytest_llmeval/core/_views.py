@@ -44,7 +44,7 @@ _OF_MESSAGE = ("contexts", "tool_calls")
 
 
 def turns_of(case: Case, parts: Parts) -> list[Case]:
-    """Return a case for each turn of a conversation: a message of the user, and what follows up to the next one.
+    """A case for each turn of a conversation: a message of the user, and what follows up to the next one.
 
     Its input is the message of the user, its prediction has the parts of the answer: the assistant's last message.
 
@@ -197,7 +197,7 @@ class Reading(Struct, frozen=True, dict=True):
         return [*(view.prediction for view in views), *lacking]
 
     def view(self, case: Case) -> Case:
-        """Return the case with the part as its prediction, and what is expected of the part as expected.
+        """The case with the part as its prediction, and what is expected of the part as expected.
 
         Raises:
             PredictionError: The prediction lacks the part; the message says what it has.
@@ -221,7 +221,7 @@ class Reading(Struct, frozen=True, dict=True):
         return replace(case, prediction=content, expected=expected, origin=origin)
 
     def expecting(self, case: Case) -> list[Case]:
-        """Return the case with what is expected of the part, once per turn; its prediction is left as it is."""
+        """The case with what is expected of the part, once per turn; its prediction is left as it is."""
         turns = expected_turns(case.expected) if self.turn is not None else None
         expected = self._of_turns._expectation if case.conversation else self._expectation  # noqa: SLF001 (its own class)
         if turns is None:
@@ -244,7 +244,7 @@ class Reading(Struct, frozen=True, dict=True):
 
     @cached_property
     def _name(self) -> str | None:
-        """Name of the part; ``None`` where `on` is a JMESPath."""
+        """Name of the part of predictions that is read; ``None`` where `on` is a JMESPath."""
         name = self.on or self.reads.part
         return name if name == WHOLE or name in PARTS else None
 
@@ -310,11 +310,11 @@ class Neighbours:
 
     @cached_property
     def rng(self) -> random.Random:
-        """Random numbers by the seed; most mutators need none."""
+        """Random numbers for a mutator by the seed; most mutators need none."""
         return random.Random(self.seed)  # noqa: S311 (no secret)
 
     def evaluator(self, name: str) -> Evaluator | None:
-        """Return the suite's first evaluator of a name, under any label; ``None`` if it has none."""
+        """The suite's first evaluator of a name, under any label; ``None`` if it has none."""
         return next((evaluator for evaluator in self.evaluators.values() if evaluator.name == name), None)
 
     def option(self, name: str, option: str, default: Any) -> Any:

@@ -27,7 +27,7 @@ _ANY_BLANK = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, las
 
 
 def number(value: float | None) -> str:
-    """Write a score with four decimals; an absent one as ``n/a``.
+    """The wording of a score: four decimals, an absent one as ``n/a``.
 
     >>> number(2 / 3), number(None), number(-0.00001), number(1234.5)
     ('0.6667', 'n/a', '0.0000', '1234.5')
@@ -44,7 +44,7 @@ _SAME = 1e-12
 
 
 def number_beside(value: float | None, *limits: float | None) -> str:
-    """Write a score with as many decimals, at least four, as show on which side of limits it lies.
+    """The wording of a score with as many decimals, at least four, as show on which side of limits it lies.
 
     >>> number_beside(0.99999999, 1), number_beside(0.75, 0.8), number_beside(1, 1)
     ('0.99999999', '0.7500', '1.0000')
@@ -61,7 +61,7 @@ def number_beside(value: float | None, *limits: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Write the confidence interval of a score.
+    """The wording of a score's confidence interval.
 
     >>> interval(0.5, 0.75), interval(None, None)
     ('0.5000..0.7500', 'n/a')
@@ -70,7 +70,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def limit(value: float) -> str:
-    """Write the limit of a threshold or a gate as the user would have typed it.
+    """The wording of a limit of a threshold or gate, as the user would have typed it.
 
     >>> limit(0.7), limit(1.0), limit(20)
     ('0.7', '1', '20')
@@ -92,13 +92,13 @@ def width_of(text: str) -> int:
 
 
 def padded(text: str, width: int, *, left: bool = True) -> str:
-    """Pad the text of a table cell in a terminal with blanks, on the right or on the left."""
+    """The text of a table cell in a terminal, padded with blanks on the right or on the left."""
     blanks = " " * (width - width_of(text))
     return f"{text}{blanks}" if left else f"{blanks}{text}"
 
 
 def counted(count: int, noun: str) -> str:
-    """Write a number of things in a message, such as cases.
+    """The wording of a number of things, such as ``3 cases``.
 
     >>> counted(1, "case"), counted(3, "case")
     ('1 case', '3 cases')
@@ -107,7 +107,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def seconds(value: float) -> str:
-    """Write a duration in a report.
+    """The wording of a duration, in milliseconds or seconds.
 
     >>> seconds(0.004), seconds(12.34)
     ('4 ms', '12.3 s')
@@ -120,7 +120,7 @@ _SHORT = 4
 
 
 def several(texts: Sequence[str], separator: str = ", ") -> str:
-    """Join texts of a message, the first twenty of them.
+    """The texts of a message joined, the first twenty of them.
 
     >>> several(["a", "b"]), several(["a"] * 21, "")
     ('a, b', 'aaaaaaaaaaaaaaaaaaaa (and 1 more)')
@@ -143,7 +143,7 @@ def closest(word: str, options: Iterable[str]) -> str | None:
 
 
 def suggest(word: str, options: Iterable[str]) -> str:
-    """Return `` (did you mean 'f1'?)`` for the option most like `word`, or an empty text if none is like it."""
+    """The ending `` (did you mean 'f1'?)`` of a message, for the option most like `word`; empty if none is like it."""
     near = closest(word, options)
     return f" (did you mean {near!r}?)" if near is not None else ""
 
@@ -152,7 +152,7 @@ _MOST_NEAR = 5
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Say that a name does not exist, and what was probably meant, or else what exists: of many names the likeliest.
+    """The message on an unknown name, with the name that was probably meant, or else the likeliest known ones.
 
     >>> unknown_name("tokenizer", "word", ["auto", "words"])
     'unknown tokenizer word, did you mean words?'
@@ -188,7 +188,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][\w.@\[\]-]{0,60}")
 
 
 def missing_key(*keys: str) -> str:
-    """Say that a key is absent, or all of several of which one would do.
+    """The message on an absent key, or on several of which one would do.
 
     >>> missing_key("criteria"), missing_key("evaluators", "checks")
     ('criteria is missing', 'evaluators or checks is missing')
@@ -211,7 +211,7 @@ def all_visible(text: str) -> bool:
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""Escape what a terminal would obey instead of show, and what people would not see.
+    r"""A text for a message, with escapes for what a terminal would obey and what people would not see.
 
     Args:
         text: From anywhere.
@@ -273,7 +273,7 @@ class LogWriter:
         return len(text)
 
     def write_order(self, order: str) -> None:
-        """Write a line that CI is to obey, after the present one."""
+        """Write a line that the runner of CI is to obey, after the present line of the log."""
         self._file.write(f"\n{order}\n" if self._line else f"{order}\n")
         self._line = ""
 
@@ -300,7 +300,7 @@ def _remembered(line: str) -> str:
 
 
 def unobeyed_json(text: str) -> str:
-    r"""Return JSON in which a text has no command for CI: it stays the same data.
+    r"""JSON without commands that a runner of CI would obey in its log; it stays the same data.
 
     >>> unobeyed_json('{"a": "##[group]b"}')
     '{"a": "##\\u005bgroup]b"}'
@@ -358,7 +358,7 @@ _LINK = re.compile(r"(?<!\\)\[((?:[^][\\]|\\.)*+)\]\([^)[]*+\)")
 
 
 def listed(items: Iterable[str], most: int = _MOST, more: str = " (and {} more)", separator: str = ", ") -> str:
-    """Write the first few items of a list in a message, and how many were left out.
+    """The first few items of a list for a message, and how many were left out.
 
     >>> listed(["a", "b", "c"], 2)
     'a, b (and 1 more)'
@@ -391,7 +391,7 @@ def as_line(value: Any, most: int = _LONGEST_LIST) -> str:
 
 
 def detail_lines(details: Mapping[str, Any]) -> list[str]:
-    """Return the lines under ``wrong`` of an observation's details, or else what the details hold, a line each.
+    """The lines under ``wrong`` of an observation's details, or else what the details hold, a line each.
 
     >>> detail_lines({"wrong": ["total: found 3, expected 4"], "n": 1})
     ['total: found 3, expected 4']
@@ -409,7 +409,7 @@ def detail_lines(details: Mapping[str, Any]) -> list[str]:
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows of cells as lines with aligned columns: the first to the left, all others to the right."""
+    """Yield the lines of a text table with aligned columns: the first to the left, all others to the right."""
     widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = zip(row, widths, strict=True)

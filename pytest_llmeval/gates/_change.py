@@ -70,11 +70,11 @@ class Adjusted(Struct, frozen=True):
 
     @property
     def tests(self) -> int:
-        """By how much the level is divided if nothing else is evidence."""
+        """By how much the level of a gate is divided if nothing else is evidence."""
         return self.groups * self.gates
 
     def method(self, adjust: Adjustment) -> str:
-        """The name of the method of adjustment."""
+        """The name of the method by which p-values are adjusted."""
         within = "Benjamini-Hochberg" if adjust == "fdr" else "Hochberg"
         parts = [f"{within} over {self.groups} groups"] if self.groups > 1 else []
         among = f" in {self.files} files" if self.files > 1 else ""
@@ -171,7 +171,7 @@ class ChangeGate(Gate):
 
     @property
     def sides(self) -> int:
-        """On how many sides of the difference the test may err."""
+        """The number of sides of the difference on which the gate's test may err."""
         return 1 if self.alternative == "less" else 2
 
     @property
@@ -191,24 +191,24 @@ class ChangeGate(Gate):
 
     @property
     def tolerated(self) -> float:
-        """The drop that a test of this rule cannot find."""
+        """The largest drop that this rule accepts."""
         return self.max_drop
 
     @property
     def unbridged(self) -> str:
-        """The comparisons of this gate for which a bridge between two judges does not hold, or nothing."""
+        """The comparisons of this gate that a bridge between two judges cannot cover; empty if none."""
         return "for groups" if self.by is not None else ""
 
     def change_of(self, drop: float | None) -> float | None:
-        """Return a drop as the change that the gate is about."""
+        """A drop as the change that the gate is about."""
         return drop
 
     def change_bounds(self, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
-        """Return the interval of a drop as that of the change that the gate is about."""
+        """The interval of a drop as that of the change that the gate is about."""
         return bounds
 
     def claimed(self, whose: str = "") -> str:
-        """Return the change that the test is to show, or to rule out.
+        """The change that the gate's test is to show, or to rule out.
 
         Args:
             whose: What changes, if it is not the mean.
@@ -216,7 +216,7 @@ class ChangeGate(Gate):
         return f"a drop{whose} beyond {limit(self.max_drop)}"
 
     def claim(self, *, significant: bool, typical: bool = False) -> str:
-        """Return the claim of the test as text.
+        """The claim of the gate's test as text.
 
         Args:
             significant: Whether it holds.
@@ -237,7 +237,7 @@ class ChangeGate(Gate):
     def verdict(
         self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool
     ) -> tuple[GateOutcome, str]:
-        """Return the outcome, and what the reason begins with, given whether the claim is significant.
+        """The outcome of the gate, and the beginning of its reason, given whether the claim is significant.
 
         Args:
             evidence: The evidence.
@@ -264,7 +264,7 @@ class ChangeGate(Gate):
     def weigh(
         self, finding: "GateEvidence", earlier: "Sequence[WatchedRun]"
     ) -> "tuple[GateEvidence, WatchedRun | None]":
-        """Return the evidence together with that of earlier runs, if the rule weighs them, and what this run adds.
+        """The evidence together with that of earlier runs, if the rule weighs them, and what this run adds.
 
         Args:
             finding: The drop of this run.
@@ -274,7 +274,7 @@ class ChangeGate(Gate):
         return finding, None
 
     def never_decides(self, units: Callable[[str | None], int]) -> str:
-        """Say why no change, however large, is significant to the gate, or nothing.
+        """The reason why no change, however large, is significant to the gate; empty if one is.
 
         Args:
             units: Returns the number of clusters by a label, or of cases for ``None``.
@@ -355,11 +355,11 @@ class ChangeGate(Gate):
         return EarlyWords(observed, change, self.allowed, claim)
 
     def without_test(self, outcome: GateOutcome, reason: str) -> "GateEvidence":
-        """Return the evidence on a gate that is decided, or left open, without a test."""
+        """The evidence on a gate that is decided, or left open, without a test."""
         return GateEvidence(self, outcome=outcome, reason=reason)
 
     def examine(self, pairing: "RunPairing | None", incomplete: str = "", absent: str = "") -> "GateEvidence":
-        """Test the change, without a verdict: that depends on how many gates are judged together.
+        """The test of the change, without a verdict: that depends on how many gates are judged together.
 
         Args:
             pairing: The run and its baseline; ``None`` if there is nothing to compare with.
@@ -377,7 +377,7 @@ class ChangeGate(Gate):
         return GateEvidence(self, (self._examine(pairing, pairing.everything()),))
 
     def _unfit(self, pairing: "RunPairing") -> str:
-        """Say why two runs do not have what the gate needs, or nothing."""
+        """The reason why two runs do not have what the gate needs; empty if they do."""
         if self.metric not in pairing.table.owner:
             return f"{self.metric} does not occur in the results"
         if self.cluster_by is not None and not pairing.has_label(self.cluster_by):
@@ -394,6 +394,7 @@ class ChangeGate(Gate):
         return ""
 
     def _examine_groups(self, pairing: "RunPairing", by: str) -> "GateEvidence":
+        """The tests of the change in every group of cases."""
         groups = [self._examine(pairing, rows, name) for name, rows in pairing.groups(by).items()]
         small = tuple(group.group for group in groups if group.cases < self.min_cases)
         judged = tuple(group for group in groups if group.cases >= self.min_cases)
@@ -402,6 +403,7 @@ class ChangeGate(Gate):
         return GateEvidence(self, judged, small)
 
     def _examine(self, pairing: "RunPairing", rows: "PairedRows", group: str = "") -> "ExaminedChange":
+        """The test of the change over some cases."""
         from pytest_llmeval.numbers import DropQuestion, Untestable
 
         statistic: Statistic = "mean" if self.statistic == "mean" else "value"
@@ -420,7 +422,7 @@ class ChangeGate(Gate):
         )
 
     def _fault(self, evidence: "Evidence") -> str:
-        """Return the reason for failing regardless of the numbers, or an empty text."""
+        """The reason why the gate fails regardless of the numbers; empty if it does not."""
         data = evidence.estimate
         if data.errored > self.max_errors:
             allowed = f", {self.max_errors} allowed" if self.max_errors else ""
@@ -465,7 +467,7 @@ class ExaminedChange(Struct, frozen=True):
     ran: int = 0
 
     def cause(self, p_value: float) -> str:
-        """Return the fall beyond the limit and its cases in two sentences; empty if it has none.
+        """The fall beyond the limit and its cases in two sentences; empty if the change has none.
 
         Args:
             p_value: Adjusted, of the claim of the gate.
@@ -508,7 +510,7 @@ class ExaminedChange(Struct, frozen=True):
         return None if self.evidence is None or self.fault else self.evidence.far_changes(self.metric)
 
     def verdict(self, adjusted: Adjusted) -> tuple[GateOutcome, float | None, str]:
-        """Return outcome, drop and reason."""
+        """The outcome of a change gate, the drop and the reason."""
         evidence, gate = self.evidence, self.gate
         drop = None if evidence is None else evidence.drop
         if evidence is None or self.fault:
@@ -541,7 +543,7 @@ class ExaminedChange(Struct, frozen=True):
 
     @property
     def _compared(self) -> str:
-        """The number of cases of the run that are compared; empty if all are."""
+        """The number of cases of the run that the gate compares; empty if all are."""
         data = None if self.evidence is None else self.evidence.estimate
         if data is None or data.changed is None or data.chain is not None or data.cases >= self.ran:
             return ""
@@ -619,7 +621,7 @@ def _check_test(test: SignificanceTest) -> None:
 
 
 def _moved(data: "Estimate") -> str:
-    """Return both runs' values of a gate's metric as text, with the digits that tell one from the other."""
+    """Both runs' values of a gate's metric as text, with the digits that tell one from the other."""
     return f"{number_beside(data.baseline, data.value)} -> {number_beside(data.value, data.baseline)}"
 
 

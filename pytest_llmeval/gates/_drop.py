@@ -155,7 +155,7 @@ class DropGate(ClaimGate):
         return evidence.found_drop(self, metric, collapses=self.counts_collapses)
 
     def _worse(self, evidence: "Evidence", metric: Metric) -> str:
-        """Say how many cases got worse."""
+        """The number of cases that got worse, in words."""
         data = evidence.estimate
         far = evidence.far_changes(metric)
         if far is None:
@@ -166,7 +166,7 @@ class DropGate(ClaimGate):
         return f"{far.worse} of {counted(far.units, noun)} got worse{how}{rose}"
 
     def _cannot_tell(self, evidence: "Evidence", metric: Metric) -> str:
-        """Say what the gate cannot find, and what to do about it: the only writer of such sentences."""
+        """The sentence on what the gate cannot find, and what to do about it; no other code writes such sentences."""
         data = evidence.estimate
         if evidence.typical and evidence.drop is not None and evidence.drop > self.max_drop:
             return f"cannot tell: the mean fell by {number(evidence.drop)}, and test {self.test} is not about it"
@@ -189,7 +189,7 @@ class DropGate(ClaimGate):
         return f"cannot tell: {evidence.units_text}" + (f". {text[0].upper()}{text[1:]}" if text else "")
 
     def _wider(self, detectable: float, evidence: "Evidence", metric: Metric) -> str:
-        """Return a `max_drop` with which the gate decides, to two digits; an empty text if there is none."""
+        """A `max_drop` with which the gate decides, to two digits; empty if there is none."""
         for least in (detectable / 2, detectable - self.max_drop):
             wider = _two_digits(least, up=True)
             gate = replace(self, max_drop=float(wider))
@@ -198,7 +198,7 @@ class DropGate(ClaimGate):
         return ""
 
     def never_decides(self, units: Callable[[str | None], int]) -> str:
-        """Say why no drop is significant to the gate, or nothing; that of groups is not known beforehand.
+        """The reason why no drop is significant to the gate; that of groups is not known beforehand.
 
         If each of n independent cases falls, a sign test has the one-sided p-value 2^-n, and no test a smaller one.
         """
@@ -218,7 +218,7 @@ class DriftGate(DropGate):
 
     @classmethod
     def from_gate(cls, gate: ChangeGate) -> "DriftGate":
-        """Return the gate on what many drops within `max_drop` of another gate add up to."""
+        """The gate on what many drops within `max_drop` of another gate add up to."""
         values = {field.name: getattr(gate, field.name) for field in fields(ChangeGate)}
         most = _DRIFT * gate.max_drop if gate.max_drift is None else gate.max_drift
         return cls(**values | {"max_drop": most, "max_drift": None})
@@ -267,7 +267,7 @@ class SafeGate(TestedGate):
 
 
 def _wide_bridge(evidence: "Evidence", max_drop: float) -> str:
-    """Say that a bridge between judges leaves more open than a gate allows, and what to do; empty if it does not."""
+    """The note that a bridge between judges leaves more open than a gate allows; empty if it does not."""
     bridge = evidence.estimate.bridge
     if bridge <= max_drop + TOLERANCE:
         return ""
@@ -276,7 +276,7 @@ def _wide_bridge(evidence: "Evidence", max_drop: float) -> str:
 
 
 def _two_digits(value: float, *, up: bool = False) -> str:
-    """Format a number in a drop gate's reason with two digits, rounded down, or up."""
+    """A number in a drop gate's reason with two digits, rounded down, or up."""
     if value <= 0:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)

@@ -104,7 +104,7 @@ class GateFault(ValueError):  # noqa: N818 (a fault of a user's file)
 
 
 def owned(*, default: Any = MISSING, kw_only: bool = True, **keys: GateKey) -> Any:
-    """Declare a field of a gate rule with the keys of the mapping form that set it."""
+    """A field of a gate rule with the keys of the mapping form that set it."""
     return field(default=default, kw_only=kw_only, metadata={"keys": keys})
 
 
@@ -240,7 +240,7 @@ class Gate:
 
     @property
     def allowed(self) -> float:
-        """The number that the value is compared with."""
+        """The number that the gate compares the value with."""
         raise NotImplementedError
 
     @property
@@ -250,19 +250,19 @@ class Gate:
 
     @property
     def left_out_limit(self) -> float:
-        """The number of cases that may be left out."""
+        """The number of cases that a gate may leave out."""
         return math.inf
 
     @classmethod
     def keys(cls) -> dict[str, GateKey]:
-        """Return the keys that the rule owns, those by which it is known first."""
+        """The keys that the rule owns, those by which it is known first."""
         declared = {name: key for attribute in fields(cls) for name, key in attribute.metadata.get("keys", {}).items()}
         rule = {"rule": GateKey(Literal[cls.rule], cls.meaning)} if cls.rule else {}
         return {name: declared[name] for name in ("metric", *cls.tags)} | rule | declared
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
-        """Return the gate of a mapping form, whose keys are owned and whose types have been checked.
+        """The gate of a mapping form, whose keys are owned and whose types have been checked.
 
         Raises:
             ValueError: A number is out of range, or keys exclude each other.
@@ -273,7 +273,7 @@ class Gate:
 
     @classmethod
     def from_text(cls, text: str, reference: str = "") -> Self | None:
-        """Return the gate of a text form; ``None`` for other texts.
+        """The gate of a text form; ``None`` for other texts.
 
         Args:
             text: The gate.
@@ -293,13 +293,13 @@ class Gate:
 
     @classmethod
     def text_defaults(cls, reference: str) -> dict[str, Any]:
-        """Return the keys that the text form leaves out and the mapping form needs."""
+        """The keys that the text form leaves out and the mapping form needs."""
         del reference
         return {}
 
     @classmethod
     def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields that keys of the same name set."""
+        """The fields of the gate that keys of the same name set."""
         names = {
             attribute.name for attribute in fields(cls) if attribute.name in attribute.metadata.get("keys", {})
         } - {"metric"}
@@ -324,7 +324,7 @@ class Gate:
 
     @classmethod
     def _subjects(cls) -> str:
-        """Return the forms of a metric that the rule understands, for messages."""
+        """The forms of a metric that the rule understands, for messages."""
         own = [statistic for statistic in cls.statistics if statistic != VALUE]
         subjects = (["a metric"] if VALUE in cls.statistics else []) + [f"its {name}" for name in own]
         return f"{' or '.join(subjects)}{f', such as {own[0]}(f1)' if own else ''}"
@@ -334,7 +334,7 @@ class Gate:
         return self.allowed if key in self.tags else getattr(self, key)
 
     def clustered(self, cluster_by: str | None) -> Self:
-        """Return the gate with the clusters of its suite, if it uses any and names no others.
+        """The gate with the clusters of its suite, if it uses any and names no others.
 
         Raises:
             ValueError: Its test supports no clusters.
@@ -343,7 +343,7 @@ class Gate:
         return self
 
     def misfits(self, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
-        """Yield key and fault of what does not fit the metric, besides numbers that it cannot reach.
+        """Yield key and fault of what does not fit the gate's metric, besides numbers that it cannot reach.
 
         Args:
             metrics: Those of the suite.
@@ -353,7 +353,7 @@ class Gate:
         yield from ()
 
     def shortfalls(self, score: float, best: float | None) -> Sequence[float]:
-        """Return the numbers that the score of a case is on the wrong side of; by default none.
+        """The numbers of the gate that a case's score is on the wrong side of; by default none.
 
         Args:
             score: Of the case.
@@ -363,11 +363,11 @@ class Gate:
         return ()
 
     def result(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
-        """Return a verdict on the gate."""
+        """A verdict on the gate."""
         return GateResult(str(self), outcome, value, self.allowed, reason, line=self.line)
 
     def early_fault(self, metric: Metric | None) -> str:
-        """Say why the gate cannot be judged before all cases have run, or nothing.
+        """The reason why the gate cannot be judged before all cases have run; empty if it can.
 
         Args:
             metric: The declaration of its metric; ``None`` if it has none, as a member of a family.
@@ -376,7 +376,7 @@ class Gate:
         return f"{self.title} is judged over all cases"
 
     def mean_fault(self, metric: Metric | None) -> str:
-        """Say why the gate is not about a bounded mean over cases, or nothing."""
+        """The reason why the gate is not about a bounded mean over cases; empty if it is."""
         if metric is None or metric.per_case is not None or metric.low is None or metric.high is None:
             return f"the scores of single cases in {self.metric} have no bounds"
         if self.statistic == "value" and not metric.averaged:
@@ -384,7 +384,7 @@ class Gate:
         return ""
 
     def early_range(self, low: float, high: float) -> tuple[float, float]:
-        """Return the range of what is compared of one case, where scores have a range."""
+        """The range of what the gate compares of one case, where scores have a range."""
         return low, high
 
     def early_sides(self, low: float, high: float) -> Iterator[ScoreSide]:
@@ -392,7 +392,7 @@ class Gate:
         raise NotImplementedError
 
     def early_words(self, value: float | None, side: ScoreSide | None, outcome: GateOutcome) -> EarlyWords:
-        """Return the words of a verdict before all cases have run."""
+        """The words of the gate's verdict before all cases have run."""
         raise NotImplementedError
 
 
@@ -407,13 +407,13 @@ class ScoreGate(Gate):
 
     @property
     def source(self) -> GateSource:
-        """The scores of the run."""
+        """The scores of the run, which the gate is about."""
         return "scores"
 
     def judge(
         self, result: Result, incomplete: str = "", unjudged: str = "", counted_as: Metric | None = None
     ) -> GateResult:
-        """Judge the suite.
+        """Judge a suite by the gate.
 
         Args:
             result: The suite's metrics.
@@ -440,7 +440,7 @@ class ScoreGate(Gate):
         return 0 if scored is None or self.judges_errors else scored.errored
 
     def judge_pending(self, result: Result, waiting: int, metric: Metric | None) -> GateResult:
-        """Judge the suite while some of its cases wait for the verdicts of judges.
+        """Judge a suite by the gate while some of its cases wait for the verdicts of judges.
 
         Args:
             result: The suite's metrics.
@@ -458,17 +458,17 @@ class ScoreGate(Gate):
     def verdict_of_any(
         self, result: Result, waiting: int, metric: Metric | None
     ) -> tuple[GateOutcome, float | None, str] | None:
-        """Return the verdict that no missing score can change; ``None`` if one can."""
+        """The verdict that no missing score can change; ``None`` if one can."""
         del result, waiting, metric
         return None
 
     def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
-        """Return outcome, value and reason for the metrics of a suite."""
+        """Outcome, value and reason of the gate for the metrics of a suite."""
         raise NotImplementedError
 
 
 def waiting_cases(waiting: int) -> str:
-    """Return the reason for which a gate cannot be judged yet: cases with pending verdicts.
+    """The reason why a gate cannot be judged yet: cases with pending verdicts.
 
     >>> waiting_cases(1), waiting_cases(12)
     ('1 case waits for pending verdicts', '12 cases wait for pending verdicts')

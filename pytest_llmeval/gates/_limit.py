@@ -92,7 +92,7 @@ class _Parts:
         self.number_first = kinds[:1] == ["number"]
 
     def subject(self) -> str | None:
-        """Return the metric, or its statistic, that is probably meant; ``None`` if that is not clear."""
+        """The metric, or its statistic, that a malformed gate probably means; ``None`` if that is not clear."""
         if not self.readable or len(self.names) != 1 or len(self.statistics) > 1:
             return None
         name = self.names[0]
@@ -102,7 +102,7 @@ class _Parts:
         return f"{_statistic(self.statistics[0])}({near})"
 
     def gate(self) -> str | None:
-        """Return the gate that is probably meant; ``None`` if that is not clear."""
+        """The gate that a malformed one probably means; ``None`` if that is not clear."""
         subject = self.subject()
         if subject is None or len(self.numbers) != 1 or len(self.operators) > 1 or "" in self.operators:
             return None
@@ -113,13 +113,13 @@ class _Parts:
 
 
 def _statistic(name: str) -> str | None:
-    """Return the statistic that a word in a malformed gate probably means."""
+    """The statistic that a word in a malformed gate probably means."""
     name = name.lower()
     return name if name in PERCENTILES else _ALIASES.get(name)
 
 
 def _value(text: str, metric: Metric | None = None) -> str:
-    """Return a number in a gate as a limit: a share for a percentage, and for a number that is probably one."""
+    """A number in a gate as a limit: a share for a percentage, and for a number that is probably one."""
     value = float(text.rstrip("% "))
     if "%" in text:
         return limit(value / _PERCENT)
@@ -128,7 +128,7 @@ def _value(text: str, metric: Metric | None = None) -> str:
 
 
 def _share(value: float, metric: Metric) -> float | None:
-    """Return the share that a percentage in a gate represents; ``None`` for numbers that are no percentage."""
+    """The share that a percentage in a gate represents; ``None`` for numbers that are no percentage."""
     return value / _PERCENT if metric.high == 1 and 1 < value <= _PERCENT else None
 
 
@@ -144,12 +144,12 @@ def is_plain_limit(text: str) -> bool:
 
 
 def metric_names(metrics: MetricIndex) -> list[str]:
-    """Return the metric names that gates of a suite can use, without those of usage."""
+    """The metric names that gates of a suite can use, without those of usage."""
     return [PASS_RATE, *(metric.name for declared in metrics.declared.values() for metric in declared)]
 
 
 def declared_metric(name: str, metrics: MetricIndex) -> Metric | None:
-    """Return the declaration of a metric of a suite, those that every suite has among them."""
+    """The declaration of a metric that a gate can name, those that every suite has among them."""
     owned = metrics.find(name)
     return owned.metric if owned is not None else _OWN.get(name)
 
@@ -178,7 +178,7 @@ def range_fault(name: str, value: float, metrics: MetricIndex, text: str = "") -
 
 
 def _share_hint(value: float, metric: Metric, text: str = "") -> str:
-    """Return the hint for a percentage in place of a share; the limit is the last number of a gate."""
+    """The hint for a percentage in place of a share; the limit is the last number of a gate."""
     share = _share(value, metric)
     if share is None:
         return ""
@@ -218,7 +218,7 @@ def gate_misfits(gate: Gate, metrics: MetricIndex, text: str) -> Iterator[tuple[
 
 
 def limit_form_fault(entry: Any) -> str:
-    """Return the fault of a threshold that is neither a number nor a mapping, such as ``80%`` or ``>= 0.5``."""
+    """The fault of a threshold that is neither a number nor a mapping, such as ``80%`` or ``>= 0.5``."""
     parts = _Parts(entry, MetricIndex.from_evaluators({})) if isinstance(entry, str) else None
     meant = None
     if parts is not None and parts.readable and len(parts.numbers) == 1 and not parts.names and not parts.statistics:
@@ -229,12 +229,12 @@ def limit_form_fault(entry: Any) -> str:
 
 
 def gate_form_fault(text: str, metrics: MetricIndex) -> str:
-    """Return the fault of a malformed gate, with the gate that is probably meant."""
+    """The fault of a malformed gate, with the gate that is probably meant."""
     return f"found {text!r}, expected {GRAMMAR}{_hint(_Parts(text, metrics).gate())}"
 
 
 def subject_fault(text: str, metric: str, metrics: MetricIndex) -> str | None:
-    """Return the fault of a gate whose metric is no name, such as ``avg(f1)``; ``None`` if it may be one.
+    """The fault of a gate whose metric is no name, such as ``avg(f1)``; ``None`` if it may be one.
 
     Args:
         text: The gate, or its key ``metric``.
@@ -251,7 +251,7 @@ def subject_fault(text: str, metric: str, metrics: MetricIndex) -> str | None:
 
 
 def mapping_form_fault(entry: Mapping[str, Any], keys: Sequence[str], metrics: MetricIndex) -> str | None:
-    """Return the fault of a mapping of a metric to its limit, such as ``f1: 0.5``; ``None`` for other mappings."""
+    """The fault of a mapping of a metric to its limit, such as ``f1: 0.5``; ``None`` for other mappings."""
     if len(entry) != 1:
         return None
     ((subject, value),) = entry.items()
@@ -290,7 +290,7 @@ class ScoreLimit(Struct, frozen=True):
     limit: float
 
     def holds(self, value: float) -> bool:
-        """Whether a value meets it; ``>=``, ``<=`` and ``==`` have a slack of 1e-12."""
+        """Whether a value meets the limit; ``>=``, ``<=`` and ``==`` have a slack of 1e-12."""
         match self.operator:
             case ">=":
                 return value >= self.limit - TOLERANCE
@@ -543,7 +543,7 @@ class LimitGate(ScoreGate):
         return max(0, cases_for_bound(value, bound, other, limit, metric.scored) - metric.scored)
 
     def _number_of(self, value: float | None) -> str:
-        """Return a value with the digits that tell it from the bounds."""
+        """A value with the digits that tell it from the gate's bounds."""
         return number_beside(value, *(bound.limit for bound in self.bounds))
 
     def _slack(self, value: float | None) -> float:
@@ -574,6 +574,6 @@ def _percentile(scores: FloatArray | None, statistic: str) -> float | None:
 
 
 def _unknown(figure: str) -> str:
-    """Say why a usage figure of a gate, such as its cost, is unknown, with a hint on prices for costs."""
+    """The reason why a usage figure of a gate, such as its cost, is unknown, with a hint on prices for costs."""
     priced = figure in ("judge_cost_usd", "total_cost_usd", "target_cost_usd")
     return f"{_UNKNOWN[figure]}{price_hint()}" if priced else _UNKNOWN[figure]

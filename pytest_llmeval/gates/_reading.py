@@ -18,7 +18,7 @@ def read_gate(
     reference: str,
     cluster_by: str | None = None,
 ) -> Gate | None:
-    """Read a gate in its text or mapping form.
+    """The gate of an entry under ``gates``, in its text or mapping form.
 
     Args:
         entry: The gate in a suite file.
@@ -47,7 +47,7 @@ def read_gate(
 
 
 def _gate_of_text(text: str, metrics: MetricIndex, reference: str) -> Gate:
-    """Return the gate of a suite file's text; rules besides limits are loaded only for texts that begin with a call."""
+    """The gate of a suite file's text; rules besides limits are loaded only for texts that begin with a call."""
     if is_plain_limit(text):
         gate: Gate | None = LimitGate.from_text(text)
     else:
@@ -60,7 +60,7 @@ def _gate_of_text(text: str, metrics: MetricIndex, reference: str) -> Gate:
 
 
 def _gate_of_value(value: Any, metrics: MetricIndex, check: Callable[[type, Mapping[str, Any]], Any]) -> Gate | None:
-    """Read a gate of a suite file in its mapping form; other values are faults."""
+    """The gate of a suite file's mapping form; other values are faults."""
     if not isinstance(value, Mapping):
         message = f"found {describe(value)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
         raise GateFault(("", message))

@@ -30,7 +30,7 @@ RULES: list[type[Gate]] = [LimitGate, DropGate, SafeGate, AnytimeGate, GainGate,
 
 
 def add_rule(rule: type[Gate]) -> None:
-    """Add a rule of a plugin; it may be added again.
+    """Add a gate rule of a plugin; it may be added again.
 
     Raises:
         LlmevalError: It is no gate, has no keys, another rule has these keys under the same name, or its text form is
@@ -53,7 +53,7 @@ def add_rule(rule: type[Gate]) -> None:
 
 
 def gate_of_text(text: str, reference: str) -> Gate | None:
-    """Return the gate of a suite file's text form; ``None`` if no rule has this form.
+    """The gate of a suite file's text form; ``None`` if no rule has this form.
 
     Args:
         text: The gate.
@@ -70,7 +70,7 @@ def gate_of_text(text: str, reference: str) -> Gate | None:
 
 
 def rule_of_text(text: str) -> type[Gate] | None:
-    """Return the first rule whose text form a gate in a report has; ``None`` for limits."""
+    """The first rule whose text form a gate in a report has; ``None`` for limits."""
     rules: tuple[type[Gate], ...] = (*RULES, DriftGate)
     for rule in rules:
         form = rule.form
@@ -80,7 +80,7 @@ def rule_of_text(text: str) -> type[Gate] | None:
 
 
 def known_keys() -> dict[str, GateKey]:
-    """Return the keys of a gate's mapping form that some rule owns."""
+    """The keys of a gate's mapping form that some rule owns."""
     return {name: key for rule in reversed(RULES) for name, key in rule.keys().items()}
 
 
@@ -88,7 +88,7 @@ _ENTRIES: dict[str, type] = {}
 
 
 def gate_entry(rule: type[Gate]) -> type:
-    """Return the class by which the mapping form of a rule's gates is validated."""
+    """The class by which the mapping form of a rule's gates is validated."""
     if rule.__name__ not in _ENTRIES:
         keys = rule.keys()
         parts: list[Any] = [("metric", keys.pop("metric").kind)]
@@ -100,7 +100,7 @@ def gate_entry(rule: type[Gate]) -> type:
 
 
 def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
-    """Return the rule of a gate by the keys that it has.
+    """The rule of a gate by the keys that it has.
 
     Raises:
         GateFault: No rule has these keys.
@@ -130,7 +130,7 @@ def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
 
 
 def gate_of_mapping(entry: Mapping[str, Any], check: Callable[[type, Mapping[str, Any]], Any]) -> Gate | None:
-    """Return the gate of a suite file's mapping form; ``None`` if faults have been reported.
+    """The gate of a suite file's mapping form; ``None`` if faults have been reported.
 
     Args:
         entry: The gate in a suite file.
@@ -156,12 +156,12 @@ def _foreign_key_fault(key: str, rule: type[Gate]) -> str:
 
 
 def gate_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the mapping form of gates: the keys of one of the rules."""
+    """The JSON Schema of the mapping form of gates: the keys of one of the rules."""
     return {"anyOf": [*map(_rule_schema, RULES)]}
 
 
 def _rule_schema(rule: type[Gate]) -> dict[str, Any]:
-    """Return the JSON Schema of one gate rule's mapping form."""
+    """The JSON Schema of one gate rule's mapping form."""
     keys = rule.keys()
     schema: dict[str, Any] = adapter(gate_entry(rule)).json_schema()
     properties = {name: _key_schema(schema["properties"][name], keys[name]) for name in keys}
@@ -180,7 +180,7 @@ def _rule_schema(rule: type[Gate]) -> dict[str, Any]:
 
 
 def _key_schema(schema: Mapping[str, Any], key: GateKey) -> dict[str, Any]:
-    """Return the JSON Schema of one key of a gate's mapping form, with its meaning and minimum."""
+    """The JSON Schema of one key of a gate's mapping form, with its meaning and minimum."""
     published = {name: value for name, value in schema.items() if name not in ("title", "default")}
     least = {} if key.least is None else {"minimum": key.least}
     return {**published, "description": without_links(key.meaning), **least}
@@ -290,7 +290,7 @@ def _known_of_groups(changes: Sequence[WordedChange]) -> WordedChange:
 
 
 def _with_cause(verdict: GateResult, falls: Iterable[tuple[ExaminedChange, Adjusted]]) -> GateResult:
-    """Return the verdict on a gate with the cause of the falls that failed it, of each group if it has any."""
+    """The verdict on a gate with the cause of the falls that failed it, of each group if it has any."""
     if verdict.outcome != "failed":
         return verdict
     causes, fallen = list[str](), list[str]()

@@ -85,7 +85,7 @@ class Asking:
             return cls(evaluator, (), panel, case.id, repeat, asker, error)
 
     def next(self) -> list[PanelQuestion]:
-        """Return the questions of the next round, until `add`; empty at the end, and where `error` says why."""
+        """The questions of the next round to judges, until `add`; empty at the end, and where `error` says why."""
         if not self._put and self.error is None:
             try:
                 self._put = self._next()
@@ -96,6 +96,7 @@ class Asking:
         return self._put
 
     def _next(self) -> list[PanelQuestion]:
+        """The questions of the next round, bound to the judges."""
         put = [
             list(self._questions(view, before)) if left and not _awaits(before) else []
             for view, before, left in zip(self.views, self.verdicts, self._open, strict=True)
@@ -121,6 +122,7 @@ class Asking:
         return [replace(question, audited=question.cascade is not None) for question in put] if self._audited else put
 
     def _questions(self, view: Case, before: Sequence[Verdict | LlmevalError]) -> Sequence[Question]:
+        """The questions of an evaluator about a case in this round."""
         if not self._rounds:
             return self.evaluator.questions(view)
         return self.evaluator.follow_up(view, as_judge_errors(before))
@@ -143,13 +145,13 @@ class Asking:
         return True
 
     async def ask(self, judges: JudgeService) -> None:
-        """Ask to the end, round by round, independent of other evaluators."""
+        """Ask the judges to the end, round by round, independent of other evaluators."""
         while put := self.next():
             self.add(await together([judges.judge(question) for question in put]))
 
 
 def as_judge_errors(verdicts: Sequence[Verdict | LlmevalError]) -> list[Verdict | JudgeError]:
-    """Return judges' verdicts for an evaluator, with errors of other kinds as `JudgeError`."""
+    """The judges' verdicts for an evaluator, with errors of other kinds as `JudgeError`."""
     return [
         JudgeError(str(verdict))
         if isinstance(verdict, LlmevalError) and not isinstance(verdict, JudgeError)

@@ -54,7 +54,7 @@ class Reservation(Struct, frozen=True):
 
     @property
     def granted(self) -> bool:
-        """True if the call may be made."""
+        """True if the judge call may be made."""
         return self.number is not None
 
 
@@ -94,12 +94,12 @@ class Coordination(Database):
         return bool(self._rows(_TAKE, values))
 
     def holder(self, key: str) -> str | None:
-        """Return the owner of a lease."""
+        """The owner of a lease."""
         owners = self._rows("SELECT owner FROM leases WHERE key = ?", (key,))
         return str(owners[0][0]) if owners else None
 
     def held(self) -> set[str]:
-        """Return the keys of all leases that have not expired and whose owners may live."""
+        """The keys of all leases that have not expired and whose owners may live."""
         now = self.ticks()
         leases = self._rows(
             "SELECT key, owner FROM leases WHERE expires > ? AND expires <= ?", (now, now + 2 * LONGEST_S)
@@ -262,7 +262,7 @@ class Coordination(Database):
         self._rows("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", values)
 
     def get_answer(self, run: str, key: str) -> str | None:
-        """Return an answer of the target that a process of the run has shared."""
+        """An answer of the target that a process of the run has shared."""
         answers = self._rows("SELECT answer FROM answers WHERE run = ? AND key = ?", (run, key))
         return str(answers[0][0], "utf-8", "surrogatepass") if answers else None
 

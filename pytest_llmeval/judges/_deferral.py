@@ -71,7 +71,7 @@ class DeferredRequest(Struct, frozen=True):
 
     @property
     def provider(self) -> str:
-        """The provider that it is for."""
+        """The provider that the deferred request is for."""
         return self.model.partition(":")[0]
 
     @property
@@ -113,12 +113,12 @@ class Requests(Database):
         self._rows(_PUT, (request.id, request.provider, run, encode(request)))
 
     def find(self, name: str) -> DeferredRequest | None:
-        """Return the request with a ``custom_id``."""
+        """The deferred request with a ``custom_id``."""
         rows = self._rows("SELECT request FROM requests WHERE id = ?", (name,))
         return decode(rows[0][0], DeferredRequest) if rows else None
 
     def reply_to(self, name: str) -> DeferredReply | None:
-        """Return the reply to a request."""
+        """The reply to a deferred request."""
         rows = self._rows("SELECT reply FROM requests WHERE id = ? AND reply IS NOT NULL", (name,))
         return decode(rows[0][0], DeferredReply) if rows else None
 
@@ -182,6 +182,7 @@ class Requests(Database):
         return PendingVerdicts(sum(counts.values()), tuple(map(self._file, sorted(counts))))
 
     def _file(self, provider: str) -> Path:
+        """The file of a provider's deferred requests."""
         return self.folder / f"{provider}.jsonl"
 
     def read_results(self, path: Path) -> "ReadReplies":
@@ -264,7 +265,7 @@ class Deferral:
     _put: set[str] = field(default_factory=set)
 
     def take(self, question: JurorQuestion) -> StoredJudgement | None:
-        """Return the judgement in a reply that came; ``None`` where none can be read."""
+        """The judgement in a reply to a deferred question that came; ``None`` where none can be read."""
         if not (self.defers or self.path.exists()):
             return None
         for name in attempts(question.key):
@@ -276,7 +277,7 @@ class Deferral:
         return None
 
     def put(self, question: JurorQuestion) -> JudgeError:
-        """Defer a question; return why it has no verdict.
+        """Defer a question to a judge; return why it has no verdict.
 
         Returns:
             A `PendingVerdictError`; for a question whose replies cannot be read, or that nobody can be asked later,
@@ -305,6 +306,7 @@ class Deferral:
         return JudgeError(f"the replies to {_ATTEMPTS} deferred requests cannot be read: {fault}", fault.reply)
 
     def _request(self, name: str, question: JurorQuestion) -> DeferredRequest:
+        """The deferred request for a question to a judge."""
         from pytest_llmeval.judges.clients._http import DIALECTS
 
         juror, request = question.juror, question.request()
@@ -326,7 +328,7 @@ class Deferral:
 
     @property
     def requests(self) -> Requests:
-        """The requests of all runs.
+        """The deferred requests of all runs.
 
         Raises:
             LlmevalError: Their database cannot be used.
@@ -334,19 +336,19 @@ class Deferral:
         return self.opened()
 
     def list_run(self) -> PendingVerdicts:
-        """List what the whole run lacks."""
+        """List the deferred requests of a run, those of all its processes."""
         if not self.path.exists():
             return PendingVerdicts()
         return self.requests.list_run(self.run)
 
 
 def attempts(key: str) -> tuple[str, ...]:
-    """Return the ``custom_id`` of each batch request for a judge verdict, in order of the attempts."""
+    """The ``custom_id`` of each batch request for a judge verdict, in order of the attempts."""
     return (key, *(f"{key}-{number}" for number in range(2, _ATTEMPTS + 1)))
 
 
 def _read_deferred(question: JurorQuestion, reply: DeferredReply) -> StoredJudgement:
-    """Return the judgement of a judge question from a provider's batch reply."""
+    """The judgement of a judge question from a provider's batch reply."""
     verdict = read_reply(question.question.mode, JudgeReply(reply.text, reply.usage, reply.stopped))
     return StoredJudgement(
         question.key,
@@ -405,7 +407,7 @@ def _take_line(read: ReadReplies, requests: Requests, place: Fault, line: Any) -
 
 
 def _reply_in(line: Mapping[str, Any], request: DeferredRequest) -> DeferredReply:
-    """Return the judge reply in a line of a provider's batch result file.
+    """The judge reply in a line of a provider's batch result file.
 
     Raises:
         BatchFailure: It holds none.

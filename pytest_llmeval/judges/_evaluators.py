@@ -32,7 +32,7 @@ class JudgedEvaluator(Evaluator):
         return None
 
     def own_client(self, spec: "JudgeSpec", patience: "Patience") -> "AsyncJudge":
-        """Return the client of `own_model`.
+        """The client of the evaluator's `own_model`.
 
         Args:
             spec: That model.
@@ -46,15 +46,15 @@ class JudgedEvaluator(Evaluator):
 
     @property
     def asks_judge(self) -> bool:
-        """Whether it asks the suite's judge."""
+        """Whether the evaluator asks the suite's judge."""
         return self.asks and self.own_model is None
 
     @abstractmethod
     def questions(self, case: Case) -> Sequence[Question]:
-        """Return the questions about an answered case; empty if a rule decides."""
+        """The questions to judges about an answered case; empty if a rule decides."""
 
     def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
-        """Return the questions that depend on what was said before; empty ends the asking. Default: none.
+        """The questions that depend on what judges said before; empty ends the asking. Default: none.
 
         Args:
             case: As in `questions`.
@@ -88,7 +88,7 @@ class JudgedEvaluator(Evaluator):
         return None
 
     def panel_fault(self, reduce: str | None) -> str | None:
-        """Say why the verdicts of several judges cannot become one in a certain way; ``None`` if they can.
+        """The reason why verdicts of several judges cannot become one in a certain way; ``None`` if they can.
 
         Args:
             reduce: ``mean``, ``median``, ``majority`` or ``unanimous``; ``None``: the majority of words such as yes and
@@ -100,7 +100,7 @@ class JudgedEvaluator(Evaluator):
 
     @abstractmethod
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
-        """Count one case.
+        """Count one case by the verdicts of judges.
 
         Args:
             case: The case.

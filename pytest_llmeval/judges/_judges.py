@@ -61,7 +61,7 @@ class SuiteJudges:
 
     @cached_property
     def owner(self) -> str:
-        """The id of this process, that no other has."""
+        """The id of this process in the judge cache, that no other has."""
         return f"{self.options.owner(self.options.worker)} {process_name()}"
 
     @cached_property
@@ -98,6 +98,7 @@ class SuiteJudges:
 
     @cached_property
     def _working(self) -> "WorkingCache":
+        """The judge cache of this process."""
         from pytest_llmeval.judges._run_store import WorkingCache
 
         options = self.options
@@ -106,7 +107,7 @@ class SuiteJudges:
     def judge_of(
         self, asking: Path, spec: JudgeSpec | PanelSpec, display_path: str, *, priced: bool = True
     ) -> "JudgePanel":
-        """Return the judges of a suite file or test file.
+        """The judges of a suite file or test file.
 
         Args:
             asking: The file.
@@ -143,7 +144,7 @@ class SuiteJudges:
         return self._recorded[asking]
 
     def user_of(self, asking: Path, spec: JudgeSpec, display_path: str) -> "JudgePanel":
-        """Return the model that plays the user in the conversations of a file, as a panel of one.
+        """The model that plays the user in the conversations of a file, as a panel of one.
 
         Raises:
             SuiteError: As `judge_of`.
@@ -180,6 +181,7 @@ class SuiteJudges:
     def _juror(
         self, chosen: JudgeSpec, recordings: "Judgements", display_path: str, place: str, priced: bool
     ) -> "Juror":
+        """A judge of a suite by its settings, with its recordings."""
         from pytest_llmeval.judges._panel import Juror
         from pytest_llmeval.judges._service import price_of
 
@@ -194,6 +196,7 @@ class SuiteJudges:
         return Juror(model, chosen.request_parameters(), recordings, price=price, way=chosen.way, spec=chosen)
 
     def _chosen(self, spec: JudgeSpec | PanelSpec, display_path: str) -> JudgeSpec | PanelSpec:
+        """The judges that options name in place of the suite's."""
         try:
             return self.options.chosen(spec)
         except ValueError as error:
@@ -230,6 +233,7 @@ class SuiteJudges:
             self._connect(juror, chosen, by_value if judge is None else judge, (asking, number))
 
     def _connect(self, juror: "Juror", chosen: JudgeSpec, judge: Any, place: tuple[Path, int]) -> None:
+        """Connect a judge to its client: that of the user's object, or of the model."""
         __tracebackhide__ = True
         from pytest_llmeval.judges.clients import as_client, connect
 
@@ -251,7 +255,7 @@ class SuiteJudges:
             self.background.closing.append(client.aclose)
 
     def own_of(self, asking: Path, evaluator: "JudgedEvaluator", spec: JudgeSpec) -> "JudgePanel":
-        """Return the model that an evaluator of a file asks itself; nothing is opened before its first call.
+        """The model that an evaluator of a file asks itself; nothing is opened before its first call.
 
         Args:
             asking: The file, whose judge is known.
@@ -303,14 +307,14 @@ class SuiteJudges:
         return self.store.deferral.list_run()
 
     def deferred_requests(self) -> dict[str, dict[str, Any]]:
-        """Return the requests that the processes of the run have deferred, by id, as JSON data."""
+        """The requests that the processes of the run have deferred, by id, as JSON data."""
         if not self.options.cache.is_coordinated:
             return {}
         pending = self.store.deferral.requests.pending(self.options.run)
         return {request.id: to_builtins(request) for request in pending}
 
     def enlist(self) -> str:
-        """Return the id of the run, for another process that takes part in it."""
+        """The id of the run, for another process that takes part in it."""
         self.has_others = True
         return self.options.run
 
@@ -362,7 +366,7 @@ class JudgeAccess:
     objects: "Mapping[str, Any] | None" = None
 
     def panel_for(self, evaluator: "JudgedEvaluator") -> "JudgePanel":
-        """Return the judges that an evaluator asks."""
+        """The judges that an evaluator asks."""
         spec = evaluator.own_model
         return self.panel if spec is None else self.judges.own_of(self.asking, evaluator, spec)
 

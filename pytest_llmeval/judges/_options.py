@@ -70,11 +70,11 @@ class CachePlace(NamedTuple):
         return cls(Path(parts[2]), parts[1])
 
     def within(self, folder: Path) -> "CachePlace":
-        """Return the place for a relative path in a folder."""
+        """The place of the store for a relative path in a folder."""
         return self._replace(path=folder / self.path)
 
     def exists(self) -> bool:
-        """Whether anything has been stored.
+        """Whether anything has been stored at the place.
 
         Raises:
             LlmevalError: The folder may not be entered.
@@ -85,7 +85,7 @@ class CachePlace(NamedTuple):
             raise LlmevalError(f"judge cache {self.path}: {error.strerror}") from error
 
     def size(self) -> int:
-        """Return the bytes of the stored verdicts."""
+        """The bytes of the stored verdicts."""
         files = self.path.glob("*.json") if self.path.is_dir() else [self.path]
         size = 0
         for file in files:
@@ -137,7 +137,7 @@ class Budget(Struct, frozen=True):
         return (self.calls, self.tokens, self.usd) != (None, None, None)
 
     def part(self, index: int, count: int) -> "Budget":
-        """Return the budget of one of several shards; the parts add up to the whole.
+        """The budget of one of several shards; the parts add up to the whole.
 
         Args:
             index: Of the shard, counted from 1.
@@ -157,7 +157,7 @@ class Budget(Struct, frozen=True):
 
 
 def _amount(usd: float) -> str:
-    """Return the dollars of a judge budget as text, with cents and as many further digits as needed."""
+    """The dollars of a judge budget as text, with cents and as many further digits as needed."""
     text = f"{usd:.9f}".rstrip("0")
     return text if len(text.partition(".")[2]) > _CENTS else f"{usd:.{_CENTS}f}"
 
@@ -201,7 +201,7 @@ class JudgeOptions(Struct, frozen=True):
         return bool(self.worker)
 
     def owner(self, worker: str) -> str:
-        """Return the beginning of the names of a worker as an owner of leases; the name of the process follows."""
+        """The beginning of the names of a worker as an owner of leases; the name of the process follows."""
         return f"{self.run} {worker}"
 
     def chosen(self, suite: JudgeSpec | PanelSpec) -> JudgeSpec | PanelSpec:
@@ -213,7 +213,7 @@ class JudgeOptions(Struct, frozen=True):
         return self.spec(next((judge for judge in suite.judges if judge.model == self.model), JudgeSpec()))
 
     def spec(self, suite: JudgeSpec) -> JudgeSpec:
-        """The judge in place of one judge of a suite.
+        """The judge that options name in place of one judge of a suite.
 
         Another model than the suite's is not at the suite's address, and has neither its key nor its price.
         """

@@ -83,7 +83,7 @@ class Panel:
 
     @property
     def named(self) -> dict[str, Judgeable]:
-        """The judges by name, each of its own."""
+        """The judges of a panel in Python, each under a name of its own."""
         if isinstance(self.judges, Mapping):
             return dict(self.judges)
         return dict(zip(numbered([_name_of_judge(judge) for judge in self.judges]), self.judges, strict=True))
@@ -154,17 +154,17 @@ class JudgePanel:
 
     @classmethod
     def of_one(cls, juror: Juror) -> "JudgePanel":
-        """Return the panel that a single judge is."""
+        """The panel that a single judge is."""
         return cls({_ALONE: juror})
 
     @classmethod
     def from_spec(cls, spec: PanelSpec, jurors: Sequence[Juror]) -> "JudgePanel":
-        """Return the panel of a suite file that has several judges."""
+        """The panel of a suite file that has several judges."""
         return cls(dict(zip(spec.names, jurors, strict=True)), spec.reduce, spec.least, spec.cascade)
 
     @classmethod
     def from_python(cls, judges: Judgeable | Panel, *, writes: bool = True) -> "JudgePanel":
-        """Return the panel of a judge, or of several, that Python code names; its clients are connected.
+        """The panel of a judge, or of several, that Python code names; its clients are connected.
 
         Args:
             judges: The judge or judges.
@@ -203,7 +203,7 @@ class JudgePanel:
         return parameters[0] if self.is_alone else parameters
 
     def bind(self, question: Question, case: str, repeat: int = 0, asker: str = "") -> "PanelQuestion":
-        """Return a question to every juror, or to one if that is enough; see `JurorQuestion` and `PanelQuestion`."""
+        """A question to every juror, or to one if that is enough; see `JurorQuestion` and `PanelQuestion`."""
         if self.cascade is not None:
             return PanelQuestion(self, question, self._steps(self.cascade, question, case, repeat, asker))
         jurors = candidates(self.jurors, question.mode, self.least)
@@ -213,7 +213,7 @@ class JudgePanel:
     def _steps(
         self, cascade: CascadeRule, question: Question, case: str, repeat: int, asker: str
     ) -> "dict[str, JurorQuestion]":
-        """Return a question to the judges of a cascade; what is no verdict, such as a list, is for the large one."""
+        """A question to the judges of a cascade; what is no verdict, such as a list, is for the large one."""
         (small, first), (large, last) = self.jurors.items()
         bound = {large: JurorQuestion(last, question, case, repeat, asker)}
         if question.mode.asks_one:
@@ -256,7 +256,7 @@ class JurorQuestion:
         return judgement_key(self.question, self.messages, **self._terms)
 
     def components(self) -> dict[str, Any]:
-        """Return the components of the key."""
+        """The components of the judgement's key."""
         return components(self.question, self.messages, **self._terms)
 
     @property
@@ -269,7 +269,7 @@ class JurorQuestion:
         }
 
     def request(self) -> JudgeRequest:
-        """Return the request for a client, in which the model has no provider."""
+        """The request for a client, in which the model has no provider."""
         mode, name = self.question.mode, self.juror.model.partition(":")[2]
         return JudgeRequest(self.messages, name, self.juror.parameters, mode.reply_schema, mode.expected_of)
 
@@ -291,7 +291,7 @@ class JurorVerdict(Struct, frozen=True):
 
     @property
     def calls(self) -> Sequence[JudgeCall]:
-        """All calls that it took."""
+        """All calls of judges that the verdict took."""
         return [call for call in (self.unread, self.call) if call is not None]
 
 
@@ -308,7 +308,7 @@ class Judgement(Struct, frozen=True):
 
     @property
     def calls(self) -> Sequence[JudgeCall]:
-        """All calls that it took."""
+        """All calls of judges that the judgement took."""
         return [call._replace(judge=name) for name, juror in self.jurors.items() for call in juror.calls]
 
     @property
@@ -358,7 +358,7 @@ class PanelQuestion:
         return every[: 1 if self.asks_one else None]
 
     def unsure_share(self, entries: Iterable[StoredJudgement]) -> float | None:
-        """Return the share of stored verdicts of which the small judge of a cascade is unsure; ``None`` without any.
+        """The share of stored verdicts of which the small judge of a cascade is unsure; ``None`` without any.
 
         Args:
             entries: Stored judgements of the mode, each once.
@@ -395,10 +395,11 @@ class PanelQuestion:
         return names[len(answers) : len(answers) + 1] if failed else []
 
     def judgement(self, answers: Mapping[str, JurorVerdict]) -> Judgement:
-        """Return the judgement that the answers of the jurors are."""
+        """The judgement that the answers of the jurors are."""
         return Judgement(self._reduced({name: answer.verdict for name, answer in answers.items()}), answers)
 
     def _reduced(self, verdicts: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
+        """The joint verdict of the jurors."""
         if self.panel.is_alone:
             return verdicts[_ALONE]
         if unasked := [verdict for verdict in verdicts.values() if isinstance(verdict, UnaskedError)]:
@@ -409,7 +410,7 @@ class PanelQuestion:
 
 
 def _sole_juror(llm: Any, *, writes: bool) -> Juror:
-    """Return a juror for a model that Python code passes: a name, a `JudgeSpec`, or the user's own object."""
+    """A juror for a model that Python code passes: a name, a `JudgeSpec`, or the user's own object."""
     from pytest_llmeval.judges._recordings import Judgements
     from pytest_llmeval.judges.clients import as_client, connect
 

@@ -26,7 +26,7 @@ def ticks() -> float:
 
 
 def process_name() -> str:
-    """Return a name of this process for the owners of judge leases, without spaces, which `is_dead` recognizes."""
+    """The name of this process for the owners of judge leases, without spaces, which `is_dead` recognizes."""
     process = os.getpid()
     return f"{process}:{_start(process) or ''}:{_place()}"
 

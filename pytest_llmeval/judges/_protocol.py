@@ -50,7 +50,7 @@ _BYTES_PER_TOKEN = 3
 
 
 def sent_tokens(messages: Iterable[Message], model: str = "") -> int:
-    """Return an estimate of the tokens of messages to a judge, rather too high than too low.
+    """An estimate of the tokens of messages to a judge, rather too high than too low.
 
     Args:
         messages: What is sent; media for which there is no rule are not counted, see `uncounted_media`.
@@ -79,7 +79,7 @@ _LONG_SIDE, _PIXELS_OF_TOKEN = 1568, 750
 
 
 def _of_openai(width: int, height: int) -> int:
-    """Return the estimated tokens of an image for OpenAI, which scales it down and cuts it into tiles."""
+    """The estimated tokens of an image for OpenAI, which scales it down and cuts it into tiles."""
     scale = min(1.0, _SQUARE / max(width, height, 1))
     scale *= min(1.0, _SHORT_SIDE / (max(min(width, height), 1) * scale))
     tiles = math.ceil(width * scale / _TILE) * math.ceil(height * scale / _TILE)
@@ -87,7 +87,7 @@ def _of_openai(width: int, height: int) -> int:
 
 
 def _of_anthropic(width: int, height: int) -> int:
-    """Return the estimated tokens of an image for Anthropic, which scales it down and counts its pixels."""
+    """The estimated tokens of an image for Anthropic, which scales it down and counts its pixels."""
     scale = min(1.0, _LONG_SIDE / max(width, height, 1))
     return math.ceil(width * scale * height * scale / _PIXELS_OF_TOKEN)
 
@@ -117,7 +117,7 @@ class JudgeRequest(Struct, frozen=True):
         return "\n\n".join(message.content for message in self.messages)
 
     def data(self) -> Any:
-        """Return the texts that the question is about: the JSON object in the last message."""
+        """The texts that the question is about: the JSON object in the last message."""
         return json.loads(self.messages[-1].content.removeprefix(DATA_OPEN).removesuffix(DATA_CLOSE))
 
 
@@ -168,7 +168,7 @@ class JudgeClient(Protocol):
     """A user's judge object that completes a `JudgeRequest`, at once or awaited."""
 
     def complete(self, request: JudgeRequest) -> JudgeReply | str | Awaitable[JudgeReply | str]:
-        """Return the model's reply.
+        """The model's reply to a judge request.
 
         Raises:
             JudgeError: There is none; retries are the client's business.
@@ -179,7 +179,7 @@ class ChatClient(Protocol):
     """A user's judge object that answers a list of chat messages, at once or awaited."""
 
     def chat(self, messages: list[dict[str, str]]) -> Any:
-        """Return the model's reply to ``{"role": ..., "content": ...}`` messages."""
+        """The model's reply to ``{"role": ..., "content": ...}`` messages."""
 
 
 class Verdict(Struct, frozen=True):
@@ -260,7 +260,7 @@ class Mode(Struct, frozen=True):
         return 0.0 if self.decides or self.reply_schema is None else _SAME_SCORE
 
     def shares(self, verdict: Verdict) -> Sequence[float]:
-        """Return the scores of a verdict as shares of the scale: one, or that of each thing that it grades."""
+        """The scores of a verdict as shares of the scale: one, or that of each thing that it grades."""
         if self.listing is not None:
             return self.listing.grades(verdict)
         low, high = self.scale

@@ -26,7 +26,7 @@ NOT_RECORDED = "no recorded verdict"
 
 
 def judgements_of(asking: Path) -> Path:
-    """Return the file of recorded judgements of a suite or a Python test file."""
+    """The file of recorded judgements of a suite or a Python test file."""
     return own_file(asking, "judgements.jsonl")
 
 
@@ -67,7 +67,7 @@ class Judgements:
         return _rewrite_recordings(self.path, self.entries.values)
 
     def get(self, key: str) -> "StoredJudgement | None":
-        """Return the judgement recorded under a key."""
+        """The judgement recorded under a key."""
         return self.entries.get(key)
 
     def has(self, case: str, mode: str) -> bool:
@@ -75,7 +75,7 @@ class Judgements:
         return any(judgement.components["mode"] == mode for judgement in self._by_case.get(case, ()))
 
     def nearest(self, case: str, components: Mapping[str, Any]) -> str:
-        """Say why nothing is recorded: what differs from the most similar judgement of the mode, best of the case.
+        """The difference from the most similar recorded judgement, for the reason why nothing is recorded.
 
         Args:
             case: Id of the case.
@@ -138,13 +138,13 @@ def _rewrite_recordings(path: Path, entries: "Callable[[], Iterable[StoredJudgem
 
 
 def recorded_line(entry: "StoredJudgement") -> str:
-    """Return a judgement as a line of a recordings file, readable in a diff; invisible characters are escaped."""
+    """A judgement as a line of a recordings file, readable in a diff; invisible characters are escaped."""
     text = json.dumps(entry.to_json(), ensure_ascii=False, allow_nan=False)
     return visible(text) + "\n"
 
 
 def visible(text: str) -> str:
-    """Return the JSON text of a judgement with invisible characters escaped, so that a review shows all of it."""
+    """The JSON text of a judgement with invisible characters escaped, so that a review shows all of it."""
     return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -156,7 +156,7 @@ def _merged(path: Path, used: "Iterable[StoredJudgement]", lacking: Collection[s
 
 
 def _most_like(components: Mapping[str, Any], entries: "Iterable[StoredJudgement]") -> "StoredJudgement | None":
-    """Return the recorded judgement most like a judge question, to explain why none matches it."""
+    """The recorded judgement most like a judge question, to explain why none matches it."""
 
     def rank(entry: "StoredJudgement") -> tuple[int, str]:
         theirs = entry.components
@@ -340,7 +340,7 @@ class ScoreFile:
 
 
 def _text_of_scores(scores: Mapping[str, float]) -> str:
-    """Return the judge scores of a score file as its JSON text."""
+    """The judge scores of a score file as its JSON text."""
     return json.dumps(scores, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 

@@ -63,7 +63,7 @@ class PanelError(JudgeError):
 def reduced(
     mode: Mode, opinions: Mapping[str, Verdict | LlmevalError], reduce: Reduce | None, least: int
 ) -> Verdict | LlmevalError:
-    """Return the joint verdict of a panel of judges, or the error for which it has none.
+    """The joint verdict of a panel of judges, or the error for which it has none.
 
     Args:
         mode: Of the question.
@@ -118,7 +118,7 @@ def is_unsure(rule: CascadeRule, mode: Mode, verdicts: Sequence[Verdict]) -> boo
 def cascaded(
     rule: CascadeRule, mode: Mode, names: Sequence[str], answers: Mapping[str, Verdict | LlmevalError]
 ) -> Verdict | LlmevalError:
-    """Return the verdict of a cascade: that of the large judge if it was asked, else the first of the small one.
+    """The verdict of a cascade: that of the large judge if it was asked, else the first of the small one.
 
     Args:
         rule: Of the cascade.
@@ -177,7 +177,7 @@ def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
 
 
 def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
-    """Return the joint findings of a panel's jurors: defects, and grades besides the score.
+    """The joint findings of a panel's jurors: defects, and grades besides the score.
 
     Others, such as remarks, are those of one juror, which its own verdict shows.
     """
@@ -200,7 +200,7 @@ def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
 
 
 def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
-    """Return a finding of all jurors if it is grades by name, the same names in all of them; else nothing."""
+    """A finding of all jurors if it is grades by name, the same names in all of them; else nothing."""
     if not all(isinstance(value, Mapping) and value.keys() == values[0].keys() for value in values):
         return ()
     numbers = [number for value in values for number in value.values()]
@@ -208,12 +208,12 @@ def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
 
 
 def _vote_rule(how: Reduce) -> Reduce:
-    """Return the rule by which a panel votes on defects: its own if that is a vote, else the majority."""
+    """The rule by which a panel votes on defects: its own if that is a vote, else the majority."""
     return how if how in _VOTES else "majority"
 
 
 def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a line for each juror in the details of a panel's verdict, with its score and reasons."""
+    """A line for each juror in the details of a panel's verdict, with its score and reasons."""
     lines = []
     for name, juror in jurors.items():
         gives, why = ("no verdict", juror["missing"]) if "missing" in juror else (f"{juror['score']:g}", "")
@@ -247,7 +247,7 @@ def opinions(name: str, repeat: int, rule: CascadeRule) -> dict[str, int]:
 
 
 def case_repeat(repeat: int) -> int:
-    """Return the repeat of a case from the repeat in a judgement key, which also numbers the opinion."""
+    """The repeat of a case from the repeat in a judgement key, which also numbers the opinion."""
     return repeat % _MOST_REPEATS
 
 

@@ -119,7 +119,7 @@ class WorkingCache:
         return alone()
 
     def get(self, key: str) -> str | None:
-        """Return a text that a process of the run has put."""
+        """A text that a process of the run has put into the judge cache."""
         return self._share(lambda shared: shared.get_answer(self.run, key), lambda: self._notes.get(key))
 
     def put(self, key: str, text: str) -> None:
@@ -147,7 +147,7 @@ class WorkingCache:
         self._share(lambda shared: shared.renew(self.owner, ttl), lambda: None)
 
     def take(self, calls: int) -> Sequence[int]:
-        """Return free slots, at most one per call."""
+        """Free call slots, at most one per call."""
 
         def take_shared(shared: "Coordination") -> Sequence[int]:
             return shared.take_slots(self.run, self.owner, shared.limit(self.run, self.ceiling), LEASE_S, calls)
@@ -155,7 +155,7 @@ class WorkingCache:
         return self._share(take_shared, lambda: self._take_own(calls))
 
     def _take_own(self, calls: int) -> Sequence[int]:
-        """Take slots of this process's part of the limit."""
+        """Call slots of this process's part of the limit."""
         free = [slot for slot in range(max(1, self.ceiling // self.processes)) if slot not in self._slots][:calls]
         self._slots.update(free)
         return free
@@ -168,7 +168,7 @@ class WorkingCache:
         )
 
     def slow_down(self) -> None:
-        """Halve the number of slots."""
+        """Halve the number of call slots."""
         self._share(lambda shared: shared.lower_limit(self.run, self.ceiling), lambda: 0)
 
     def speed_up(self) -> None:
@@ -176,7 +176,7 @@ class WorkingCache:
         self._share(lambda shared: shared.raise_limit(self.run, self.ceiling), lambda: 0)
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close what of the judge cache is open."""
         for store in (self._replies, self._coordination, self._requests):
             if store is not None:
                 store.close()
@@ -253,7 +253,7 @@ class RunStore:
         return LeaseWatch(self.working)
 
     def known(self, question: JurorQuestion) -> JurorVerdict | None:
-        """Return the result if no call is needed: a stored verdict, or an error if no call is allowed.
+        """The verdict on a question if no call is needed: a stored one, or an error if no call is allowed.
 
         Raises:
             LlmevalError: The cache cannot be used.
@@ -286,6 +286,7 @@ class RunStore:
         return cached
 
     def _cached(self, question: JurorQuestion) -> JurorVerdict | None:
+        """The verdict in the judge cache, as far as this run uses it."""
         entry = self.replies.get(question.key)
         if entry is None:
             return None
@@ -299,7 +300,7 @@ class RunStore:
         return self.working.get(_fresh_key(entry)) is not None
 
     async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
-        """Return the verdict, asked for here or in another process of the run.
+        """The verdict, asked for here or in another process of the run.
 
         Raises:
             LlmevalError: The budget is spent, or the cache cannot be used.
@@ -310,6 +311,7 @@ class RunStore:
         return verdict
 
     async def _awaited(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
+        """The verdict that this process asks for, once for all that wait for it."""
         while True:
             entry = self._waiting.get(question.key)
             if entry is None or entry[1].is_cancelled:
@@ -325,6 +327,7 @@ class RunStore:
                 return known
 
     def _end(self, key: str, entry: tuple[str, SharedTask[JurorVerdict]], _: object) -> None:
+        """Forget a question that nobody asks any more."""
         if self._waiting.get(key) is entry:
             del self._waiting[key]
 
@@ -359,7 +362,7 @@ class RunStore:
             self.coordination.release(question.key, self.working.owner)
 
     def _settled(self, question: JurorQuestion, *, again: bool) -> JurorVerdict | None:
-        """Return the verdict or error that this run or an earlier one has for a question, if any."""
+        """The verdict or error that this run or an earlier one has for a question, if any."""
         if (known := self._cached(question)) is not None:
             return known
         failed = None if again else self._failure(_failure_key(question))
@@ -376,7 +379,7 @@ class RunStore:
         return JudgeError(message, reply), JudgeCall(*call) if call is not None else None
 
     def keep_failure(self, question: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
-        """Keep why there is no verdict until the run ends."""
+        """Keep why a question has no verdict until the run ends."""
         if call is not None:  # a later request makes a call of its own
             call = call._replace(id=f"{question.key} {self.working.owner} {time.perf_counter()}")
         if self.limit.shared is None:
@@ -412,7 +415,7 @@ class RunStore:
         return JurorVerdict(verdict, call, entry)
 
     async def reserve(self, question: JurorQuestion) -> "Reservation | None":
-        """Set the most that a call may cost aside.
+        """Set the most that a call may cost aside from the budget.
 
         Raises:
             BudgetError: Not enough is left.
@@ -421,7 +424,7 @@ class RunStore:
         return await self.spending.reserve_call(question.messages, juror.model, juror.largest_call, juror.price)
 
     def settle(self, reservation: "Reservation | None", usage: Usage, cost: float | None) -> None:
-        """Replace what was set aside by what was used; where that is not known, all of it counts as used."""
+        """Replace what a call set aside of the budget by what was used; unknown use counts as all of it."""
         used = (usage.input_tokens, usage.output_tokens)
         self.spending.settle(reservation, tokens=None if None in used else sum(filter(None, used)), usd=cost)
 
@@ -439,7 +442,7 @@ def _fresh_key(entry: StoredJudgement) -> str:
 def _stored_verdict(
     question: JurorQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False
 ) -> JurorVerdict:
-    """Return a judge's verdict from a stored reply; the error for an unreadable one names the remedy."""
+    """A judge's verdict from a stored reply; the error for an unreadable one names the remedy."""
     usage = entry.usage
     call = JudgeCall(entry.key, fresh, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
     try:
@@ -450,7 +453,7 @@ def _stored_verdict(
 
 
 def _foreign(question: JurorQuestion, differs: str) -> JudgeError:
-    """Return the error of a recorded verdict that has the key of this judge question and the digests of another."""
+    """The error of a recorded verdict that has the key of this judge question and the digests of another."""
     return JudgeError(
         f"case {question.case!r}: the recorded verdict with the key {question.key} belongs to another question (it "
         f"differs in {differs}): restore the file, or replace the verdict with --llmeval-judge=refresh"
@@ -554,6 +557,7 @@ class Heartbeat:
             await asyncio.wait([self._task])
 
     async def _renew(self) -> None:
+        """Put off the end of this process's leases from time to time, and publish its activity."""
         pause = min(_PUBLISH_S, self.lease_s / 4)
         while True:
             for _ in range(int(self.lease_s / 4 / pause)):
@@ -596,11 +600,13 @@ class LeaseWatch:
                     del self._waiting[key]
 
     def _look_later(self) -> None:
+        """Look at the leases again after a pause."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(_POLL_S, self._look_around)
 
     def _look_around(self) -> None:
+        """Wake the questions whose leases have ended."""
         try:
             held = self.working.coordination.held()
         except LlmevalError:  # reported when a lease is asked for

@@ -32,7 +32,7 @@ _SAMPLE = 1000
 
 
 def price_of(spec: JudgeSpec) -> Price | None:
-    """Return the price of a judge's model; ``None`` if it is unknown, which is never to be read as free.
+    """The price of a judge's model; ``None`` if it is unknown, which is never to be read as free.
 
     The user's own price comes first, then the list of genai-prices, if it is installed; nothing is fetched. Prices
     for long prompts, cached tokens and batches are not considered. A server of one's own, a fixture, and a model that
@@ -45,7 +45,7 @@ def price_of(spec: JudgeSpec) -> Price | None:
 
 
 def _listed_as(spec: JudgeSpec) -> tuple[str | None, str]:
-    """Return the provider and model of a judge in the price list genai-prices; no provider if it has none."""
+    """The provider and model of a judge in the price list genai-prices; no provider if it has none."""
     if spec.model is None or spec.base_url is not None:
         return None, ""
     match spec.provider:
@@ -82,7 +82,7 @@ def cost_usd(price: Price | None, usage: Usage) -> float | None:
 
 
 def model_cost_usd(model: str, input_tokens: float, output_tokens: float) -> float | None:
-    """Return the cost of tokens by the published price of a model; ``None`` without a price.
+    """The cost of tokens by the published price of a model; ``None`` without a price.
 
     Args:
         model: ``PROVIDER:NAME``, or a name alone.
@@ -95,13 +95,13 @@ def model_cost_usd(model: str, input_tokens: float, output_tokens: float) -> flo
 
 @lru_cache(maxsize=256)
 def _price_of_model(model: str) -> Price | None:
-    """Return the published price of a model ``PROVIDER:NAME``, or of a name alone; ``None`` if it has none."""
+    """The published price of a model ``PROVIDER:NAME``, or of a name alone; ``None`` if it has none."""
     provider, colon, name = model.partition(":")
     return (_published(provider, name) if colon else None) or _published(None, model)
 
 
 def _published(provider: str | None, name: str) -> Price | None:
-    """Return a model's token price in the list of genai-prices; ``None`` if it is unknown or incomplete."""
+    """A model's token price in the list of genai-prices; ``None`` if it is unknown or incomplete."""
     calculation = _calculation(provider, name)
     if calculation is None or not _by_tokens(calculation):
         return None
@@ -117,7 +117,7 @@ def _by_tokens(calculation: "PriceCalculation") -> bool:
 
 
 def _calculation(provider: str | None, name: str) -> "PriceCalculation | None":
-    """Return the price that genai-prices calculates for sample tokens of a model; ``None`` if it knows none."""
+    """The price that genai-prices calculates for sample tokens of a model; ``None`` if it knows none."""
     try:
         from genai_prices import Usage as PricedUsage
         from genai_prices import calc_price
@@ -143,16 +143,16 @@ class SharedSlots(Protocol):
     """The slots for judge and target calls in flight that all processes of a run share."""
 
     def take(self, calls: int) -> Sequence[int]:
-        """Return free slots, at most one per call."""
+        """Free call slots, at most one per call."""
 
     def free(self, slots: Sequence[int]) -> None:
         """Give slots back."""
 
     def slow_down(self) -> None:
-        """Halve the number of slots."""
+        """Halve the number of call slots."""
 
     def speed_up(self) -> None:
-        """Allow one slot more, up to what the user allows."""
+        """Raise the limit by one slot, up to what the user allows."""
 
 
 @dataclass
@@ -224,15 +224,15 @@ class CallLimit:
             raise
 
     def in_turn(self) -> AbstractContextManager[None]:
-        """Let the calls that are made in here be those of one case, whose turn is before that of later ones."""
+        """A context whose calls of judges are those of one case, whose turn is before that of later ones."""
         return with_value(_turn, next(self._arrivals))
 
     def within(self) -> AbstractContextManager[None]:
-        """Let the calls that are made in here be parts of the one that is under way: to wait for it they would hang."""
+        """A context whose calls of judges are parts of the call under way: to wait for it they would hang."""
         return with_value(_within, self)
 
     def give_back(self, slot: int | None) -> None:
-        """Let another call take its place."""
+        """End a call of a judge or target, so that another takes its place."""
         self.activity.in_flight -= 1
         self._in_use -= 1
         if slot is not None:
@@ -262,6 +262,7 @@ class CallLimit:
         return max(0, min(len(self._waiting), self.current - self._in_use))
 
     def _exchange_soon(self, shared: SharedSlots) -> None:
+        """Exchange slots with the other processes when the event loop gets to it."""
         if self._exchange is not None:
             self._exchange.cancel()
         self._exchange = asyncio.get_running_loop().call_soon(self._exchange_slots, shared)
@@ -298,7 +299,7 @@ class CallLimit:
             self.shared.slow_down()
 
     def succeeded(self) -> None:
-        """Note a good call."""
+        """Note a good call of a judge or target."""
         self._good += 1
         if self.current < self.ceiling and self._good >= self.current:
             self._good = 0
@@ -312,20 +313,20 @@ class JudgeStore(Protocol):
     """A store of judge verdicts that also decides which process asks for a missing one."""
 
     def known(self, question: JurorQuestion) -> JurorVerdict | None:
-        """Return the result if no call is needed: a stored verdict, or an error if no call is allowed."""
+        """The verdict on a question if no call is needed: a stored one, or an error if no call is allowed."""
 
     async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
         """The reply, asked for here or wherever else the same is being asked."""
 
     async def reserve(self, question: JurorQuestion) -> "Reservation | None":
-        """Set the most that a call may cost aside.
+        """Set the most that a judge call may cost aside.
 
         Raises:
             BudgetError: Not enough is left.
         """
 
     def settle(self, reservation: "Reservation | None", usage: Usage, cost: float | None) -> None:
-        """Replace what was set aside by what was used."""
+        """Replace what a judge call set aside by what was used."""
 
     def keep(self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> JurorVerdict:
         """Keep a verdict; return the one that counts, with what can be recorded."""
@@ -344,7 +345,7 @@ class UnkeptVerdicts:
         """Return nothing."""
 
     async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
-        """Return the verdict; a question that cases share is asked once for all of them, even if it fails."""
+        """The verdict; a question that cases share is asked once for all of them, even if it fails."""
         if not question.question.shared:
             return await ask()
         if question.key not in self._shared:
@@ -387,7 +388,7 @@ class JudgeService:
     strict: bool = False
 
     def known(self, question: PanelQuestion) -> Judgement | None:
-        """Return the result if no call is needed: stored verdicts, or an error if no call is allowed.
+        """The judgement of a question if no call is needed: stored verdicts, or an error if no call is allowed.
 
         Raises:
             LlmevalError: The store cannot be used.
@@ -402,7 +403,7 @@ class JudgeService:
         return question.judgement(answers)
 
     async def judge(self, question: PanelQuestion) -> Judgement:
-        """Return the judgement of a question; models are asked for verdicts that are not stored.
+        """The judgement of a question; models are asked for verdicts that are not stored.
 
         Raises:
             LlmevalError: Of a strict service: nothing can be asked.
@@ -418,6 +419,7 @@ class JudgeService:
         return judgement
 
     async def _of_juror(self, question: JurorQuestion) -> JurorVerdict:
+        """The verdict of one juror, or its error."""
         try:
             return self.store.known(question) or await self.store.obtain(question, partial(self._ask, question))
         except LlmevalError as error:
@@ -435,6 +437,7 @@ class JudgeService:
                 return JurorVerdict(error, first.call)
 
     async def _ask_once(self, question: JurorQuestion) -> JurorVerdict:
+        """The verdict in one reply of a model, whose cost is charged to the budget."""
         juror = question.juror
         if juror.client is None:
             raise NoJudgeError(juror.absent)
@@ -460,7 +463,7 @@ class JudgeService:
 
 
 async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
-    """Return the reply of a judge's client with its probabilities, and without secrets, since replies are stored."""
+    """The reply of a judge's client with its probabilities, and without secrets, since replies are stored."""
     reply = client.complete(request)
     returned = reply if isinstance(reply, JudgeReply | str) else await reply
     complete = enveloped(request, JudgeReply(returned) if isinstance(returned, str) else returned)

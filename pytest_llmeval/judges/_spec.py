@@ -112,7 +112,7 @@ class JudgeSpec:
 
     @property
     def address(self) -> str | None:
-        """Where it is served, with the version of the interface; ``None`` for the provider's own address."""
+        """The address at which the judge is served, with the version of the interface; ``None``: the provider's own."""
         return self.base_url if self.api_version is None else f"{self.base_url}?api-version={self.api_version}"
 
     @property
@@ -131,7 +131,7 @@ class JudgeSpec:
         return "" if self.model is None else self.model.partition(":")[2]
 
     def request_parameters(self) -> dict[str, Any]:
-        """Return the parameters that the user set, sorted; replies, and so cache keys, depend on them.
+        """The parameters that the user set, sorted; replies, and so cache keys, depend on them.
 
         Example:
             >>> from pytest_llmeval.judges._spec import JudgeSpec
@@ -144,6 +144,7 @@ class JudgeSpec:
         return {name: parameters[name] for name in sorted(parameters)}
 
     def _faults(self) -> Iterator[tuple[str, str]]:
+        """Yield the faults of the judge's settings, each with its key."""
         if self.model is not None and (fault := model_fault(self.model)):
             yield "model", fault
         if self.base_url is not None and (fault := url_fault(self.base_url)):
@@ -156,6 +157,7 @@ class JudgeSpec:
         yield from self._misplaced()
 
     def _number_faults(self) -> Iterator[tuple[str, str]]:
+        """Yield the faults of the judge's settings that are numbers."""
         if self.temperature is not None and not (math.isfinite(self.temperature) and self.temperature >= 0):
             yield "temperature", f"found {self.temperature}, expected a number of at least 0"
         if self.max_tokens is not None and self.max_tokens < 1:
@@ -168,6 +170,7 @@ class JudgeSpec:
             yield "retries", f"found {self.retries}, expected a whole number from 0 to {_MOST_RETRIES}"
 
     def _misplaced(self) -> Iterator[tuple[str, str]]:
+        """Yield the settings that the judge's provider does not have."""
         if self.provider in ("fixture", "pydantic-ai"):
             for name, value in (("base_url", self.base_url), ("api_key_env", self.api_key_env)):
                 if value is not None:
@@ -328,7 +331,7 @@ class CascadeRule:
 
 
 def cascade_model(models: Sequence[str], rule: CascadeRule) -> str:
-    """Return the text that names the models of a cascade, in place of the model of a single judge.
+    """The text that names the models of a cascade, in place of the model of a single judge.
 
     >>> cascade_model(["openai:a", "openai:b"], CascadeRule(Doubt([0.3, 0.8])))
     'cascade (score_between 0.3..0.8, audit 0.05, seed 0): openai:a, openai:b'
@@ -407,7 +410,7 @@ class PanelSpec:
 
 
 def numbered(names: "Sequence[str]") -> list[str]:
-    """Return the names of a panel's jurors, with numbers for those that occur more than once.
+    """The names of a panel's jurors, with numbers for those that occur more than once.
 
     >>> numbered(["openai:a", "openai:b", "openai:a"])
     ['openai:a #1', 'openai:b', 'openai:a #2']
@@ -431,7 +434,7 @@ def panel_faults(jurors: int, reduce: Any, least: Any) -> list[tuple[str, str]]:
 
 
 def panel_model(models: "Sequence[str]", reduce: Reduce | None, least: int) -> str:
-    """Return the text that names the models of a panel, in place of the model of a single judge.
+    """The text that names the models of a panel, in place of the model of a single judge.
 
     >>> panel_model(["openai:a", "openai:b"], "mean", 2)
     'panel (mean, 2 of 2): openai:a, openai:b'
@@ -440,5 +443,5 @@ def panel_model(models: "Sequence[str]", reduce: Reduce | None, least: int) -> s
 
 
 def jurors_of(spec: "JudgeSpec | PanelSpec") -> tuple[JudgeSpec, ...]:
-    """Return the judges of a suite: the jurors of its panel, or its only judge."""
+    """The judges of a suite: the jurors of its panel, or its only judge."""
     return spec.judges if isinstance(spec, PanelSpec) else (spec,)

@@ -90,11 +90,11 @@ class StoredJudgement(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[str, str, int, str]:
-        """The place among the judgements of a file."""
+        """The sort key of a judgement among those of a file."""
         return self.case, self.components["mode"], self.components["repeat"], self.key
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data: first what people read, digests last."""
+        """The judgement as JSON data: first what people read, digests last."""
         read, written = self.usage.input_tokens, self.usage.output_tokens
         line = _JudgementLine(
             case=self.case,
@@ -126,7 +126,7 @@ class StoredJudgement(Struct, frozen=True):
 
 
 def _faults(data: Any) -> str:
-    """Return all faults of a stored judgement's line; the decoder stops at the first, and omits the value."""
+    """All faults of a stored judgement's line; the decoder stops at the first, and omits the value."""
     if not isinstance(data, dict):
         return f"found {type(data).__name__}, expected an object with {', '.join(_EXPECTED)}"
     faults = [missing_key(name) for name in _EXPECTED if name not in data]
@@ -153,7 +153,7 @@ def judgement_key(
     parameters: Mapping[str, Any],
     repeat: int,
 ) -> str:
-    """Return the key under which recordings and the cache keep a judge's verdict.
+    """The key under which recordings and the cache keep a judge's verdict.
 
     Args:
         question: What is asked; its mode counts by name and version.
@@ -182,7 +182,7 @@ def components(
     parameters: Mapping[str, Any],
     repeat: int,
 ) -> dict[str, Any]:
-    """Return the components of a judgement key for people; texts and instructions are digests of 16 digits.
+    """The components of a judgement key for people; texts and instructions are digests of 16 digits.
 
     Args:
         question: What is asked.
@@ -209,7 +209,7 @@ def _identity(text: str) -> Any:
 
 
 def difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    """Describe how a recorded judgement differs, such as ``the answer, the model (openai:a, recorded openai:b)``.
+    """The difference of a recorded judgement, such as ``the answer, the model (openai:a, recorded openai:b)``.
 
     Args:
         mine: The components of the current question.
@@ -239,19 +239,19 @@ _TITLES = {
 
 
 def _excerpt(value: Any) -> str:
-    """Return a component of a judgement key as text, for a message on how judgements differ."""
+    """A component of a judgement key as text, for a message on how judgements differ."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_encode(value[name])}" for name in sorted(value)) or "none"
     return value if isinstance(value, str) and value.isprintable() else _encode(value)
 
 
 def _digest(value: Any) -> str:
-    """Return the digest of a judge question's text or instructions, for the components of a judgement key."""
+    """The digest of a judge question's text or instructions, for the components of a judgement key."""
     return hashlib.sha256(_encode(value).encode()).hexdigest()[:16]
 
 
 def _plain(value: Any) -> Any:
-    """Return a judge's parameters sorted, with equal whole numbers: YAML's ``0`` and ``0.0`` ask for the same."""
+    """A judge's parameters sorted, with equal whole numbers: YAML's ``0`` and ``0.0`` ask for the same."""
     if isinstance(value, Mapping):
         return {name: _plain(value[name]) for name in sorted(value)}
     if isinstance(value, list | tuple):
@@ -266,7 +266,7 @@ class ReplyStore(Protocol):
     """
 
     def get(self, key: str) -> StoredJudgement | None:
-        """Return the judgement stored under a key."""
+        """The judgement stored under a key."""
 
     def put(self, entries: Sequence[StoredJudgement]) -> None:
         """Store judgements; each replaces an older one of its key."""
@@ -275,7 +275,7 @@ class ReplyStore(Protocol):
         """Yield all judgements that can be read."""
 
     def verify(self) -> list[str]:
-        """Return the faults of the store, each with the name of what is damaged."""
+        """The faults of the store of judgements, each with the name of what is damaged."""
 
     def prune(self, older_than_s: float | None = None, model: str | None = None) -> int:
         """Delete judgements that fulfil all conditions; return how many.
@@ -286,4 +286,4 @@ class ReplyStore(Protocol):
         """
 
     def close(self) -> None:
-        """Release files and connections; the next use opens them again."""
+        """Release files and connections of the store; the next use opens them again."""

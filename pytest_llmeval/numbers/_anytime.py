@@ -64,12 +64,13 @@ class WatchedRun(NamedTuple):
     shares: tuple[float, ...] = ()
 
     def after(self, earlier: "Sequence[WatchedRun]") -> "WatchedRun":
-        """Return the run with its differences from the runs before it; the baseline is the first of all."""
+        """The watched run with its differences from the runs before it; the baseline is the first of all."""
         before = [self._distance(run) for run in earlier[:-3:-1]]
         before = [*before, self._distance(None)] if len(before) < _BEFORE else before
         return self._replace(step=before[0], two_steps=before[1] if len(before) == _BEFORE else None)
 
     def _distance(self, other: "WatchedRun | None") -> float | None:
+        """The standard error of the mean difference from another run; ``None`` if that is not known."""
         import numpy as np
 
         shares = (0.0,) * len(self.shares) if other is None else other.shares
@@ -114,7 +115,7 @@ def watch(looks: Sequence[WatchedRun], max_drop: float) -> Watch:
 
 
 def _correlated(looks: Sequence[WatchedRun], square: float) -> tuple[FloatArray, float]:
-    """Return each watched run's correlation with the one before, and a drop's variance between independent runs."""
+    """The correlation of each watched run with the one before, and a drop's variance between independent runs."""
     import numpy as np
 
     steps = np.array([math.nan if run.step is None else run.step**2 for run in looks])
@@ -140,7 +141,7 @@ def weighted_ratios(
     correlations: FloatArray | float = 0.0,
     independent: float | None = None,
 ) -> tuple[FloatArray, float]:
-    """Return the mixed likelihood ratios of a drop that begins with each of the runs, times their weights.
+    """The mixed likelihood ratios of a drop that begins with each of the runs, times their weights.
 
     Args:
         drops: Of the runs, along the last axis.
@@ -167,7 +168,7 @@ def weighted_ratios(
 def _log_ratios(
     drops: FloatArray, max_drop: float, square: float, correlations: FloatArray | float, independent: float
 ) -> FloatArray:
-    """Return the logarithms of a watch's mixed likelihood ratios, by the number of runs before the drop."""
+    """The logarithms of a watch's mixed likelihood ratios, by the number of runs before the drop."""
     import numpy as np
     from scipy.special import log_ndtr
 

@@ -87,7 +87,7 @@ class PackedColumns(Mapping[str, "FloatArray"]):
         column[rows] = _NOTHING if column.dtype == np.int8 else np.nan
 
     def at(self, name: str, row: int) -> float:
-        """Return one number of a column."""
+        """One number of a column of case scores."""
         column = self._columns[name]
         number = column.item(row)
         return math.nan if number == _NOTHING and column.dtype.kind == "i" else float(number)
@@ -144,7 +144,7 @@ class CaseScores(Mapping[str, float | None]):
         return sum(1 for _ in self)
 
     def items(self) -> ItemsView[str, float | None]:
-        """Return all names with their scores, each read once."""
+        """All metric names of the case with their scores, each read once."""
         columns, row, labels = self._columns, self._row, self._labels
         scores: dict[str, float | None] = {}
         for name, label in columns.owner.items():
@@ -196,6 +196,7 @@ class CaseResults(Sequence[CaseResult]):
         return list, (list(self),)
 
     def _result(self, row: int) -> CaseResult:
+        """The result of the case in a row."""
         record = self._records[row]
         details: dict[str, Any] = {}
         undefined: dict[str, str] = {}
@@ -229,7 +230,7 @@ class CaseResults(Sequence[CaseResult]):
         )
 
     def _figure(self, name: str, row: int) -> float | None:
-        """Return a figure of the usage of a case; ``None`` if it is unknown."""
+        """A figure of the usage of a case; ``None`` if it is unknown."""
         if name not in self._columns.scores:
             return None
         figure = self._columns.scores.at(name, row)
@@ -275,7 +276,7 @@ class Abstained(NamedTuple):
 
 
 def abstained_metrics(index: MetricIndex, names: Iterable[str], reasons: Mapping[str, str]) -> dict[str, Abstained]:
-    """Return the metrics to which a case's answer gives nothing to score.
+    """The metrics to which a case's answer gives nothing to score.
 
     Args:
         index: The metrics of the suite.
@@ -342,7 +343,7 @@ class Unmet(Struct, frozen=True):
 def unmet(
     limits: Mapping[str, Threshold], scores: Mapping[str, float | None], abstained: Mapping[str, Abstained] = {}
 ) -> list[Unmet]:
-    """Return the thresholds of a case that its scores do not meet.
+    """The thresholds of a case that its scores do not meet.
 
     Args:
         limits: Metric to limit.

@@ -46,7 +46,7 @@ class CaseStatistics(Struct, frozen=True):
 
     @classmethod
     def pooled(cls, runs: "Sequence[CaseStatistics]", abstained: Abstention = "fell") -> "CaseStatistics":
-        """Return the runs as one, whose counts are means over the runs.
+        """The runs as one, whose counts are means over the runs.
 
         A case that errored in some of the runs has the means of the others; cases that the first run does not have are
         left out.
@@ -67,7 +67,7 @@ class CaseStatistics(Struct, frozen=True):
         evaluators: Iterable[str] | None = None,
         digests: Mapping[str, CaseDigest] | None = None,
     ) -> "CaseStatistics":
-        """Keep what comparisons need of recorded cases.
+        """The statistics that comparisons of runs need of recorded cases.
 
         Args:
             records: One per case; those that did not run included.
@@ -87,11 +87,11 @@ class CaseStatistics(Struct, frozen=True):
         return cls(tuple(sorted(records, key=lambda record: record.id)))
 
     def only(self, ids: AbstractSet[str]) -> "CaseStatistics":
-        """Return the statistics of some of the cases."""
+        """The statistics of some of the cases."""
         return CaseStatistics(tuple(record for record in self.records if record.id in ids), self.digests)
 
     def renamed(self, previous: Mapping[str, str]) -> "CaseStatistics":
-        """Return the statistics with other ids; cases whose id another case takes are left out.
+        """The statistics with other ids; cases whose id another case takes are left out.
 
         Args:
             previous: New id to the id so far.
@@ -112,7 +112,7 @@ class CaseStatistics(Struct, frozen=True):
         return CaseStatistics(tuple(sorted(records, key=lambda record: record.id)), digests)
 
     def table(self, evaluators: Mapping[str, Evaluator]) -> Table:
-        """Return the matrix of the cases, which gives the metrics."""
+        """The matrix of the cases, which gives the metrics."""
         return Table(evaluators, self.records)
 
     def to_lines(self) -> Iterator[str]:
@@ -124,12 +124,12 @@ class CaseStatistics(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The lines, each with its end."""
+        """The lines of the cases as text, each with its end."""
         return "".join(f"{line}\n" for line in self.to_lines())
 
     @classmethod
     def from_lines(cls, lines: Iterable[str], file: str = "case statistics") -> "CaseStatistics":
-        """Read what `to_lines` wrote; the round trip is identity.
+        """The statistics in lines that `to_lines` wrote; the round trip is identity.
 
         Args:
             lines: Of the file.
@@ -176,6 +176,7 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
 
     @classmethod
     def from_record(cls, record: CaseRecord, digest: CaseDigest | None) -> "_Line":
+        """The line of a recorded case."""
         seen = record.observations
         return cls(
             record.id,
@@ -192,7 +193,7 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
         )
 
     def record(self) -> CaseRecord:
-        """Return the record of the case.
+        """The record of the case in the line.
 
         Raises:
             ValueError: Counts are missing, or not finite.
@@ -240,7 +241,7 @@ def _bare_record(record: CaseRecord, evaluators: frozenset[str] | None) -> CaseR
 
 
 def _rounded(count: float) -> float:
-    """Return a count of a case as an integer if it is one, else with the digits that machines agree about."""
+    """A count of a case as an integer if it is one, else with the digits that machines agree about."""
     if type(count) is int and -_EXACT < count < _EXACT:
         return count
     value = float(count)
@@ -310,11 +311,11 @@ class Chain:
 
     @property
     def variance(self) -> float:
-        """The variance of the sum."""
+        """The variance of the sum of the chain's steps."""
         return self.remainder + math.fsum(error**2 for error in self.errors.values())
 
     def extended(self, step: "Chain", previous: Mapping[str, str] = {}) -> "Chain":
-        """Return the chain with a further step, rounded as files carry it.
+        """The chain with a further step, rounded as files carry it.
 
         Args:
             step: From its last run to the next.

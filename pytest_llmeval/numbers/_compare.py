@@ -128,11 +128,12 @@ class Comparison:
         return "\n".join((self._summary, *text_table(self._cells)))
 
     def _repr_html_(self) -> str:
-        """Return the metrics as a table, for notebooks."""
+        """The compared metrics as a table, for notebooks."""
         return f"<p>{self._summary}</p>{html_table(self._cells)}"
 
     @property
     def _summary(self) -> str:
+        """The verdict and the numbers of cases of both runs, for the text form of a comparison."""
         others = ((self.only_current, "only in the current run"), (self.only_baseline, "only in the baseline"))
         apart = [f"{counted(count, 'case')} {where}" for count, where in others if count]
         return "; ".join([f"{self.verdict.replace('_', ' ')}: {counted(self.common, 'case')} in both runs", *apart])
@@ -261,7 +262,7 @@ def compare(
 
 
 def _runs(result: Result, baseline: Result | CaseStatistics) -> tuple[CaseStatistics, CaseStatistics]:
-    """Return the case statistics of a run and its baseline, in the precision that both have."""
+    """The case statistics of a run and its baseline, in the precision that both have."""
     if isinstance(baseline, CaseStatistics):
         return CaseStatistics.from_records(result.records), baseline
     return CaseStatistics.exact(result.records), CaseStatistics.exact(baseline.records)
@@ -274,7 +275,7 @@ def _errored_pairs(pairing: RunPairing, rows: PairedRows, name: str) -> int:
 
 
 def _without_errored(difference: Difference, errored: int, most: int) -> Difference:
-    """Return a metric's difference with the count of errored cases, without numbers if these are too many."""
+    """A metric's difference with the count of errored cases, without numbers if these are too many."""
     if errored <= most:
         return replace(difference, errored=errored)
     note = f"no difference: {counted(errored, 'case')} errored, expected at most {most} (max_errors)"
@@ -333,7 +334,7 @@ def differences(
 def _metric_difference(
     data: Estimate, pairing: RunPairing, name: str, method: Method, cluster_by: str | None, gate: AnyDrop, tests: int
 ) -> Difference:
-    """Return a metric's difference between two runs, with interval, p-value and detectable drop."""
+    """A metric's difference between two runs, with interval, p-value and detectable drop."""
     low = high = p_value = detectable = None
     metric, confidence = pairing.table.metric(name), gate.confidence
     if bootstrap := Bootstrap.from_estimate(data, method, metric):
@@ -466,7 +467,7 @@ def compare_systems(
 
 
 def _agreeing(difference: SystemDifference, p_value: float | None, confidence: float) -> SystemDifference:
-    """Return a system difference with its adjusted p-value; if that is not significant, the interval holds 0."""
+    """A system difference with its adjusted p-value; if that is not significant, the interval holds 0."""
     low, high = difference.low, difference.high
     if p_value is not None and p_value > 1 - confidence and low is not None and high is not None:
         low, high = min(low, 0.0), max(high, 0.0)
@@ -476,7 +477,7 @@ def _agreeing(difference: SystemDifference, p_value: float | None, confidence: f
 def _against(
     pairing: RunPairing, names: Sequence[str], confidence: float, cluster_by: str | None
 ) -> dict[str, SystemDifference]:
-    """Return a system's metric differences from the reference, with unadjusted p-values; empty without shared cases."""
+    """A system's metric differences from the reference, with unadjusted p-values; empty without shared cases."""
     import numpy as np
 
     if not pairing.paired:

@@ -58,19 +58,19 @@ _SAME = 1e-9
 
 
 class Untestable(ValueError):  # noqa: N818 (a verdict for the gate's reason, not a failure)
-    """The error of a gate's significance test that does not apply to the metric."""
+    """The error of a significance test that does not apply to the scores of a metric."""
 
 
 class TestedChange(Protocol):
-    """A change with the settings of its significance test, as gates have them."""
+    """A change between two runs with the settings of its significance test, as gates have them."""
 
     @property
     def max_drop(self) -> float:
-        """The drop that is allowed; negative if a gain is required."""
+        """The drop that the test allows; negative if a gain is required."""
 
     @property
     def confidence(self) -> float:
-        """Confidence level of the test."""
+        """Confidence level of the significance test."""
 
     @property
     def sides(self) -> int:
@@ -78,7 +78,7 @@ class TestedChange(Protocol):
 
     @property
     def test(self) -> SignificanceTest:
-        """The statistical test."""
+        """The name of the statistical test."""
 
 
 class WatchedChange(TestedChange, Protocol):
@@ -106,7 +106,7 @@ class KnownChange(NamedTuple):
 
 
 class DropQuestion(NamedTuple):
-    """The drop that a gate tests, and the cases to test it on.
+    """The question whether a metric dropped between two runs, and the cases to test it on.
 
     Attributes:
         pairing: The two runs.
@@ -127,7 +127,7 @@ class DropQuestion(NamedTuple):
     cluster_by: str | None
 
     def evidence(self, test: SignificanceTest, *, worst_case: bool = False) -> "Evidence":
-        """Test the drop of a metric.
+        """The evidence of a significance test of the drop.
 
         Args:
             test: ``bootstrap`` and ``bca`` work for every metric. The others test paired cases; if the runs do not have
@@ -144,13 +144,13 @@ class DropQuestion(NamedTuple):
         return _tested(self, test)
 
     def worsened(self) -> Worsened:
-        """Return the paired cases that have a worse score, with the label that explains most of them."""
+        """The paired cases that have a worse score, with the label that explains most of them."""
         return worsened(self.pairing, self.rows, self.metric)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence for or against a gate's drop.
+    """The evidence for or against a drop between two runs: its estimate, interval and p-values.
 
     Attributes:
         estimate: The metric in both runs.
@@ -186,11 +186,11 @@ class Evidence:
         return units_of(self.estimate)
 
     def scaled(self, metric: Metric) -> Metric:
-        """Return a metric with ends, those of the baseline's scores where it declares none."""
+        """The metric with ends, those of the baseline's scores where it declares none."""
         return scaled(metric, self.estimate)
 
     def far_changes(self, metric: Metric) -> FarChanges | None:
-        """Return the units that changed by half of the baseline's score or more.
+        """The units that changed by half of the baseline's score or more.
 
         Returns:
             ``None`` if runs are not paired, or the metric has no scale to tell what half is.
@@ -202,12 +202,12 @@ class Evidence:
         return made_up_tail(self.estimate, metric)
 
     def could_find(self, gate: TestedChange, metric: Metric) -> bool:
-        """Whether so many units fell that, had none risen, the gate alone would find a drop."""
+        """Whether so many units fell that, had none risen, the test alone would find a drop."""
         fallen = fallen_units(self.estimate, metric)
         return fallen is None or fallen >= units_needed(gate)
 
     def detectable_drop(self, gate: TestedChange, metric: Metric, tests: int) -> str:
-        """Say which true drop a gate finds in 80 of 100 runs; see `drop_power`."""
+        """The true drop that the test finds in 80 of 100 runs, in words; see `drop_power`."""
         if self.typical:
             return f"the power of test {gate.test}, which is about the typical case, is not computed"
         power = self.drop_power(gate, metric, tests)
@@ -220,7 +220,7 @@ class Evidence:
         return f"minimum detectable drop {number(power.smallest)}"
 
     def detectable_gain(self, gate: TestedChange, metric: Metric, tests: int) -> str:
-        """Say which true gain over another system a gate finds in 80 of 100 runs."""
+        """The true gain over another system that the test finds in 80 of 100 runs, in words."""
         data = self.estimate
         level = (1 - gate.confidence) / gate.sides / tests
         if least_tail(replace(data, changed=None if data.changed is None else data.units)) > level:
@@ -234,7 +234,7 @@ class Evidence:
         return f"minimum detectable gain {number(abs(gate.max_drop) + shift)}"
 
     def drop_power(self, gate: TestedChange, metric: Metric, tests: int = 1) -> "DropPower":
-        """Say what a gate can find.
+        """The drops that the test can find with the cases of both runs.
 
         Args:
             gate: A gate with the rule ``significant_drop``.
@@ -258,7 +258,7 @@ class Evidence:
         return DropPower(level, least, self.drop, room, possible, smallest, shift is not None)
 
     def found_drop(self, gate: TestedChange, metric: Metric, *, collapses: bool) -> float | None:
-        """Return the smallest true drop by which a gate fails in 80 of 100 runs, judged by itself.
+        """The smallest true drop that the test, judged by itself, finds in 80 of 100 runs.
 
         Args:
             gate: A gate with the rule ``significant_drop``.
@@ -280,7 +280,7 @@ class Evidence:
         return min(drops, default=None)
 
     def gain_guard(self, gate: TestedChange, metric: Metric) -> str:
-        """Name the guard that keeps an observed gain from being significant, with the number that it needs."""
+        """The guard that keeps an observed gain from being significant, with the number of units that it needs."""
         data, level = self.estimate, (1 - gate.confidence) / gate.sides
         noun = "cluster" if data.units < data.cases else "case"
         if self.drop is None or self.tails is None or data.changed is None:
@@ -298,7 +298,7 @@ class Evidence:
         return f"unseen cases could take the gain back, which {needed} {noun}s would rule out"
 
     def known_change(self, gate: WatchedChange, metric: Metric, *, fell: bool, tests: int = 1) -> KnownChange:
-        """Say what is known about a change: a fall, a rise, no drop that matters, or nothing that is clear.
+        """The knowledge of a change: a fall, a rise, no drop that matters, or nothing that is clear.
 
         Args:
             gate: The gate.
@@ -328,7 +328,7 @@ class Evidence:
         return KnownChange("cannot tell", f"a {drop} of {named} is not ruled out ({between}): {why}")
 
     def _unseen_drop(self, size: float, gate: WatchedChange, metric: Metric, tests: int) -> str:
-        """Say which drop would have been found, and how many units rule one out."""
+        """The drop that would have been found, and how many units rule one out, in words."""
         data, smallest = self.estimate, self.drop_power(gate, metric, tests).smallest
         drop = "drop" if metric.higher_is_better else "rise"
         power = f"find a {drop} of {number(smallest)}" if smallest is not None else f"find no {drop} that is possible"
@@ -341,7 +341,7 @@ class Evidence:
         return text
 
     def _interval_of_alike(self) -> tuple[float, float] | None:
-        """Return the interval of the drop, as wide as it is if cases that change alike are drawn together."""
+        """The interval of the drop, as wide as it is if cases that change alike are drawn together."""
         if self.interval is None or self.drop is None or self.alike is None:
             return self.interval
         low, high = self.interval
@@ -349,7 +349,7 @@ class Evidence:
         return self.drop - wider * (self.drop - low), self.drop + wider * (high - self.drop)
 
     def safe_drop(self, gate: TestedChange, metric: Metric) -> str:
-        """Say of which `max_drop` a run as good as the baseline proves itself safe in 80 of 100 runs."""
+        """The `max_drop` of which a run as good as the baseline proves itself safe in 80 of 100 runs, in words."""
         data, reach = self.estimate, span(metric)
         tail = (1 - gate.confidence) / gate.sides
         shift = detectable_shift(self.deviation, 1 - 2 * tail, units=data.units)
@@ -403,7 +403,7 @@ class Evidence:
 
 
 def _bounded(question: DropQuestion, data: Estimate, test: SignificanceTest) -> Evidence:
-    """Test the largest possible drop of a gate's metric: cases left out count as having lost all they can."""
+    """The test of the largest possible drop: cases left out count as having lost all they can."""
     every = data.cases + data.left_out
     allowed = -1.0
     if data.left_out_drop is not None and data.cases:
@@ -417,7 +417,7 @@ def _bounded(question: DropQuestion, data: Estimate, test: SignificanceTest) -> 
 
 
 def _tested(question: DropQuestion, test: SignificanceTest) -> Evidence:
-    """Test a drop with the gate's test, or with the bootstrap and a note if that test does not apply to the runs."""
+    """The significance test of a drop, or the bootstrap and a note if that test does not apply to the runs."""
     evidence = _bootstrap(question, corrected=test == "bca")
     if evidence.drop is None:
         return evidence
@@ -442,7 +442,7 @@ def _tested(question: DropQuestion, test: SignificanceTest) -> Evidence:
 
 
 def _estimate(question: DropQuestion, *, jackknife: bool = False) -> Estimate:
-    """Estimate the metric of a gate's drop question in both runs, with resamples."""
+    """The estimate of a metric's drop in both runs, with resamples."""
     pairing, rows, name, statistic = question[:4]
     estimates = estimate(
         pairing, rows, [name], statistic=statistic, cluster_by=question.cluster_by, jackknife=jackknife
@@ -451,7 +451,7 @@ def _estimate(question: DropQuestion, *, jackknife: bool = False) -> Estimate:
 
 
 def _bootstrap(question: DropQuestion, *, corrected: bool) -> Evidence:
-    """Test a gate's drop by resampled cases, with percentiles or, if `corrected`, BCa."""
+    """The test of a drop by resampled cases, with percentiles or, if `corrected`, BCa."""
     pairing, name = question.pairing, question.metric
     data = _estimate(question, jackknife=corrected)
     alike = list(alike_cases(data, pairing, question.rows, question.cluster_by))
@@ -479,7 +479,7 @@ def _bootstrap(question: DropQuestion, *, corrected: bool) -> Evidence:
 
 
 def _guarded(question: DropQuestion, evidence: Evidence, *, means: bool = True) -> Evidence:
-    """Raise the p-values of a gate's drop to what so few cases can prove: resamples of equal cases are equal.
+    """The p-values of a drop, raised to what so few cases can prove: resamples of equal cases are equal.
 
     What speaks against a drop where next to no case changed is just that: had the share of the cases that the drop
     needs lost all that they can lose, so few changes would be unlikely.
@@ -513,7 +513,7 @@ def _guarded(question: DropQuestion, evidence: Evidence, *, means: bool = True) 
 
 
 def _mcnemar(question: DropQuestion, evidence: Evidence, *, mid_p: bool) -> Evidence:
-    """Test a gate's drop of two-valued case scores with McNemar's test; `Untestable` for other scores."""
+    """McNemar's test of a drop of two-valued case scores; `Untestable` for other scores."""
     import numpy as np
 
     here, there = _case_scores(question, "mcnemar")
@@ -544,17 +544,17 @@ def _mcnemar(question: DropQuestion, evidence: Evidence, *, mid_p: bool) -> Evid
 
 
 def _wilcoxon(question: DropQuestion) -> Tails:
-    """Test the drops of a gate's paired cases with Wilcoxon's signed-rank test."""
+    """Wilcoxon's signed-rank test of the drops of paired cases."""
     return wilcoxon_tails(_drops(question, *_case_scores(question, "wilcoxon")), question.max_drop)
 
 
 def _drops(question: DropQuestion, here: FloatArray, there: FloatArray) -> FloatArray:
-    """The drop of each paired case in the metric of a gate; positive if the current run is worse."""
+    """The drop of each paired case in a metric; positive if the current run is worse."""
     return there - here if question.pairing.table.metric(question.metric).higher_is_better else here - there
 
 
 def _compared(question: DropQuestion, columns: Columns) -> PairedRows:
-    """Return a gate's paired cases that both runs have measured, and that have a score in one of them at least."""
+    """The paired cases that both runs have measured, and that have a score in one of them at least."""
     pairing, rows, name = question[:3]
     lost = pairing.table.failed[name] | pairing.table.missing
     judged = columns.judged[name]
@@ -564,7 +564,7 @@ def _compared(question: DropQuestion, columns: Columns) -> PairedRows:
 
 
 def _case_scores(question: DropQuestion, test: str) -> tuple[FloatArray, FloatArray]:
-    """Return the case scores of both runs for a gate's test that pairs them.
+    """The case scores of both runs for a significance test that pairs them.
 
     Raises:
         Untestable: The metric is more than the mean of its cases' scores, or cases have one in one run only.
@@ -602,7 +602,7 @@ def _is_mean(columns: Columns, name: str, rows: IntArray, scores: FloatArray) ->
 
 
 def _permutation(question: DropQuestion) -> Tails:
-    """Swap the two runs of random cases, and count how often the drop is at least as large (Good 2005).
+    """The permutation test of a drop: both runs of random cases are swapped, larger drops counted (Good 2005).
 
     With a drop to test other than 0, the scores of the current run are raised by it first.
     """
@@ -626,7 +626,7 @@ def _permutation(question: DropQuestion) -> Tails:
 
 
 def _exchange_counts(question: DropQuestion) -> tuple[float, FloatArray]:
-    """Return a gate's drop, and its drops with the counts of random cases exchanged, for a permutation test."""
+    """The drop, and the drops with the counts of random cases exchanged, for a permutation test."""
     import numpy as np
 
     pairing, _, name, statistic = question[:4]
@@ -652,7 +652,7 @@ _POWER_SAID = f"in fewer than {100 * POWER:.0f} of 100 runs"
 
 @dataclass(frozen=True, slots=True)
 class DropPower:
-    """The drops that a gate can find with the cases, clusters and gates of a run.
+    """The drops that a significance test can find with the cases, clusters and gates of a run.
 
     Attributes:
         level: The one-sided level at which the gate is judged, divided by the number of tests that are judged together.
@@ -682,7 +682,7 @@ class DropPower:
         self,
         gate: TestedChange,
     ) -> float:
-        """Return the largest drop that a gate which can decide may fail to find: the larger of two limits.
+        """The largest drop that a test which can decide may fail to find: the larger of two limits.
 
         One is twice `max_drop`, the other half of what the score can fall.
         """
@@ -690,7 +690,7 @@ class DropPower:
 
 
 def _least(data: Estimate, gate: TestedChange, room: float, reach: float | None) -> float:
-    """Return the smallest p-value that the gate's test has for any drop that is possible."""
+    """The smallest p-value that the test has for any drop that is possible."""
     if data.bounded and room <= gate.max_drop:
         return 1.0
     if data.changed is None:
@@ -705,24 +705,24 @@ def _least(data: Estimate, gate: TestedChange, room: float, reach: float | None)
 
 
 def _needed(level: float, gate: TestedChange) -> int:
-    """The number of cases that must fall, with none rising, for a gate's drop to be significant."""
+    """The number of cases that must fall, with none rising, for a drop to be significant."""
     return math.ceil(-math.log2(level)) - (gate.test == "mcnemar_mid_p")
 
 
 def units_needed(gate: TestedChange) -> int:
-    """The number of units that must fall, with none rising, for a drop to be significant by the gate alone."""
+    """The number of units that must fall, with none rising, for a drop to be significant by one test alone."""
     return _needed((1 - gate.confidence) / gate.sides, gate)
 
 
 def units_of(data: Estimate) -> str:
-    """Name the units that a metric's estimate draws independently: cases, or the clusters that they come in."""
+    """The name of the units that a metric's estimate draws independently: cases, or the clusters that they come in."""
     if data.units == min(data.cases, data.baseline_cases):
         return counted(data.units, "case")
     return f"{counted(data.cases, 'case')} in {counted(data.units, 'cluster')}"
 
 
 def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> float | None:
-    """Return the smallest drop beyond the allowed one that a gate finds; ``None`` if its scatter is unknown."""
+    """The smallest drop beyond the allowed one that the test finds; ``None`` if its scatter is unknown."""
     data = evidence.estimate
     paired = data.changed is not None
     reach, binary = span(metric), data.binary and paired
@@ -735,7 +735,7 @@ def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> floa
 
 
 def _shift_of_gain(evidence: Evidence, gate: TestedChange, metric: Metric, level: float) -> float | None:
-    """Return the smallest gain beyond the required one that a gate finds; ``None`` if its scatter is unknown.
+    """The smallest gain beyond the required one that the test finds; ``None`` if its scatter is unknown.
 
     It is so large that the cases which would take it back could not all have gone unseen; see `unseen_tail`.
     """
@@ -748,7 +748,7 @@ def _shift_of_gain(evidence: Evidence, gate: TestedChange, metric: Metric, level
 
 
 def _falling_share(needed: int, units: int) -> float:
-    """Return the true share of falling units with which a gate sees enough of them fall in 80 of 100 runs."""
+    """The true share of falling units with which the test sees enough of them fall in 80 of 100 runs."""
     from scipy.special import bdtri
 
     return float(bdtri(needed - 1, units, 1 - POWER)) if needed <= units else 1.0
@@ -769,14 +769,14 @@ _EQUAL_RUNS = 0.9
 
 
 def _within(bounds: tuple[float, float] | None, change: str, gate: TestedChange) -> str:
-    """Format the interval of a tested change for a gate's reason, with its confidence."""
+    """The interval of a tested change in words, with its confidence."""
     if bounds is None:
         return "no interval"
     return f"{100 * (1 - 2 * (1 - gate.confidence) / gate.sides):.6g}% interval of the {change} {interval(*bounds)}"
 
 
 def _rise_tail(evidence: Evidence, gate: TestedChange) -> float:
-    """Return the one-sided p-value of no rise, for what a gate knows about a change."""
+    """The one-sided p-value of no rise, for what is known of a change."""
     if evidence.tails is None or evidence.drop is None:
         return 1.0
     if not gate.max_drop:
@@ -786,7 +786,7 @@ def _rise_tail(evidence: Evidence, gate: TestedChange) -> float:
 
 
 def _size_that_matters(gate: WatchedChange, metric: Metric) -> tuple[float | None, str]:
-    """Return the drop that matters to a gate, and its text with the unit or share."""
+    """The drop that matters, and its text with the unit or share."""
     size = gate.matters if gate.matters is not None else gate.max_drop
     if size > 0:
         return size, limit(size)
@@ -818,7 +818,7 @@ _MOST_CHANGED = 0.05
 
 
 def _predicted(evidence: Evidence, units: int, metric: Metric) -> Evidence:
-    """Return a gate's evidence as more units would give it, with the scatter that nine of ten such runs stay below.
+    """The evidence as more units would give it, with the scatter that nine of ten such runs stay below.
 
     A deviation is an estimate itself, which rests on as many units as its squares do, now and then. That of yes and no
     is one of the share of cases that change, of which few cases may have shown none.
@@ -839,14 +839,14 @@ def _predicted(evidence: Evidence, units: int, metric: Metric) -> Evidence:
 
 
 def _most_changed(changed: int, units: int) -> float:
-    """Return an upper bound of the true share of units that change between runs, given how many did."""
+    """An upper bound of the true share of units that change between runs, given how many did."""
     from scipy.special import bdtri
 
     return float(bdtri(changed, units, _MOST_CHANGED)) if changed < units else 1.0
 
 
 def _scaled(evidence: Evidence, units: int) -> Evidence:
-    """Return a gate's evidence as more units, scattering like these, would give it."""
+    """The evidence as more units, scattering like these, would give it."""
     data = evidence.estimate
     more = units / data.units
     cases, others = round(more * data.cases), round(more * data.baseline_cases)
@@ -856,7 +856,7 @@ def _scaled(evidence: Evidence, units: int) -> Evidence:
 
 
 def _fewest(finds: Callable[[int], bool], units: int) -> int | None:
-    """Find the fewest units with which a gate's test decides, by doubling and bisection; ``None`` if too many."""
+    """The fewest units with which a test decides, by doubling and bisection; ``None`` if too many."""
     few, many = 0, max(1, units)
     while not finds(many):
         few, many = many, 2 * many

@@ -100,7 +100,7 @@ class Estimate:
 
     @property
     def difference(self) -> float | None:
-        """Current value minus baseline."""
+        """The current value of the metric minus that of the baseline."""
         return None if self.value is None or self.baseline is None else self.value - self.baseline
 
 
@@ -116,7 +116,7 @@ class Columns(NamedTuple):
 
 
 def columns_of(table: Table, statistic: Statistic, names: Sequence[str]) -> Columns:
-    """Return the count columns of a table from which a statistic of metrics is computed."""
+    """The count columns of a table from which a statistic of metrics is computed."""
     import numpy as np
 
     if statistic == "value":
@@ -150,7 +150,7 @@ def estimate(
     cluster_by: str | None = None,
     jackknife: bool = False,
 ) -> dict[str, Estimate]:
-    """Estimate the differences of metrics between two runs, with resamples.
+    """The estimates of the differences of metrics between two runs, with resamples.
 
     Args:
         pairing: The two runs.
@@ -180,13 +180,13 @@ def estimate(
 
 
 def chain_name(metric: str, statistic: Statistic, cluster_by: str | None) -> str:
-    """Return the name in a score file of the chain of a statistic of a metric."""
+    """The name in a score file of the chain of a statistic of a metric."""
     subject = subject_of(metric, statistic)
     return f"{subject} by {cluster_by}" if cluster_by else subject
 
 
 def chain_step(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by: str | None) -> Chain | None:
-    """Return the step of a metric's chain from the baseline to the run; ``None`` if its units' errors are not known."""
+    """The step of a metric's chain from the baseline to the run; ``None`` if its units' errors are not known."""
     import numpy as np
 
     values, difference = data.contributions, data.difference
@@ -204,7 +204,7 @@ def chain_step(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by
 
 
 def step_between_runs(pairing: RunPairing, metric: str, statistic: Statistic, cluster_by: str | None) -> Chain | None:
-    """Return the step of a metric from the baseline to the current run, over all cases of both; ``None`` without one.
+    """The step of a metric from the baseline to the current run, over all cases of both; ``None`` without one.
 
     Args:
         pairing: The two runs.
@@ -220,7 +220,7 @@ def step_between_runs(pairing: RunPairing, metric: str, statistic: Statistic, cl
 
 
 def _chained(data: Estimate, chain: Chain, metric: Metric) -> Estimate:
-    """Return the estimate of the difference from the first run of a chain, of which two runs are the last step.
+    """The estimate of the difference from the first run of a chain, of which two runs are the last step.
 
     Of the first run's cases none may be left, so the baseline is what the steps say that it would be with the current
     ones. A sum may say what is out of the metric's range, to which it is then cut.
@@ -245,7 +245,7 @@ def _chained(data: Estimate, chain: Chain, metric: Metric) -> Estimate:
 
 
 def _across(data: Estimate, shift: Shift | None) -> Estimate:
-    """Return a metric's estimate across a change of judge, whose uncertainty adds to that of the difference.
+    """A metric's estimate across a change of judge, whose uncertainty adds to that of the difference.
 
     How many cases changed is not known then: what the old judge said is no measure of what the new one would have said.
     """
@@ -321,7 +321,7 @@ class _Resampling:
         self.formula = _difference(columns.formula, here.shape[1]) if pairing.paired else columns.formula
 
     def estimates(self, names: Sequence[str], *, jackknife: bool) -> dict[str, Estimate]:
-        """Estimate metrics."""
+        """The estimates of metric differences, by name."""
         import numpy as np
 
         with np.errstate(all="ignore"):
@@ -343,6 +343,7 @@ class _Resampling:
         *,
         jackknife: bool,
     ) -> Estimate:
+        """The estimate of one metric's difference from resamples."""
         import numpy as np
 
         rows, table = self.rows, self.pairing.table
@@ -410,7 +411,7 @@ class _Resampling:
     def _contributions(
         self, judged: BoolArray, value: float | None, baseline: float | None, without: Sequence[FloatArray]
     ) -> FloatArray:
-        """Return the pseudo-values of the units that have a part in the metric."""
+        """The pseudo-values of the units that have a part in the metric."""
         import numpy as np
 
         if not self.pairing.paired or len(without) != 1 or value is None or baseline is None:
@@ -438,7 +439,7 @@ class _Resampling:
         return ~same
 
     def _resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
-        """Return the differences of resamples: one weight for both runs if they are paired."""
+        """The differences of resamples: one weight for both runs if they are paired."""
         import numpy as np
 
         count = min(resample_count(len(block)) for block in self.blocks)
@@ -452,7 +453,7 @@ class _Resampling:
         return {name: draws[0][name] - draws[1][name] for name in names}
 
     def _current(self, names: Sequence[str]) -> dict[str, FloatArray]:
-        """Return the values of the current run in the resamples of `_resampled`."""
+        """The values of the current run in the resamples of `_resampled`."""
         import numpy as np
 
         count = min(resample_count(len(block)) for block in self.blocks)
@@ -462,7 +463,7 @@ class _Resampling:
         return dict(self.columns.formula(totals[:, : self.columns.matrix.shape[1]]))
 
     def _without_one(self, names: Sequence[str]) -> dict[str, tuple[FloatArray, ...]]:
-        """Return differences without one unit each; of unpaired runs, without one unit of either."""
+        """Differences without one unit each; of unpaired runs, without one unit of either."""
         without = [self.formula(_total(block) - block) for block in self.blocks]
         if len(without) == 1:
             return {name: (without[0][name],) for name in names}
@@ -476,7 +477,7 @@ def is_bounded(metric: Metric) -> bool:
 
 
 def scaled_ends(metric: Metric, extent: tuple[float, float] | None, units: int) -> tuple[float | None, float | None]:
-    """Return the ends of a metric; where it declares none, those of the baseline's scores if enough units show them."""
+    """The ends of a metric; where it declares none, those of the baseline's scores if enough units show them."""
     if is_bounded(metric) or extent is None or extent[0] == extent[1] or units < UNITS_OF_SCALE:
         return metric.low, metric.high
     low, high = extent
@@ -505,7 +506,7 @@ def _score_extent(scores: FloatArray) -> tuple[float, float] | None:
 
 
 def _unseen(floor: float, count: int) -> FloatArray:
-    """Return noise with the deviation that a metric's cases cannot have shown; the same in every process."""
+    """Noise with the deviation that a metric's cases cannot have shown; the same in every process."""
     import numpy as np
 
     noise: FloatArray = floor * np.random.default_rng(SEED + _APART).standard_normal(count)
@@ -527,7 +528,7 @@ def _distinct_units(units: IntArray, chosen: BoolArray) -> int:
 
 
 def _difference(formula: "Formula", width: int) -> "Formula":
-    """Return the formula of a metric difference between the left and the right part of the count columns."""
+    """The formula of a metric difference between the left and the right part of the count columns."""
 
     def difference(totals: FloatArray) -> dict[str, FloatArray]:
         here, there = formula(totals[:, :width]), formula(totals[:, width:])

@@ -89,7 +89,7 @@ class Worsened(NamedTuple):
 
     @property
     def tally(self) -> str:
-        """How many cases got worse, and how many better."""
+        """How many paired cases got worse, and how many better."""
         return f"{counted(len(self.ids), 'case')} worse, {self.better} better"
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ class Worsened(NamedTuple):
 
 
 def worsened(pairing: RunPairing, rows: PairedRows, metric: str) -> Worsened:
-    """Return the paired cases that have a worse score of a metric, with the label that explains most of them."""
+    """The paired cases that have a worse score of a metric, with the label that explains most of them."""
     table = pairing.table
     if not pairing.paired or metric not in table.scores:
         return Worsened()
@@ -123,7 +123,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def explaining_label(labels: Mapping[_Key, Mapping[str, str]], worse: Collection[_Key]) -> tuple[str, str]:
-    """Return the label and value that explain most worse cases, by Fisher's exact test over all; empty for none.
+    """The label and value that explain most worse cases, by Fisher's exact test over all; empty for none.
 
     They explain if at least half of the worse cases have them, and chance would hardly put so many there.
 
@@ -170,7 +170,7 @@ class FarChanges(NamedTuple):
 
     @property
     def net(self) -> int:
-        """How many more lost than gained."""
+        """How many more units lost than gained."""
         return self.worse - self.better
 
     def is_collapse(self, others: Iterable["FarChanges"], level: float) -> bool:
@@ -199,7 +199,7 @@ class FarChanges(NamedTuple):
 
 
 def fallen_units(data: Estimate, metric: Metric) -> int | None:
-    """Return the number of units, cases or clusters, that fell in a metric; ``None`` if it is not known."""
+    """The number of units, cases or clusters, that fell in a metric; ``None`` if it is not known."""
     import numpy as np
 
     if not len(data.contributions):
@@ -218,14 +218,14 @@ def made_up_tail(data: Estimate, metric: Metric) -> float:
 
 
 def _rises(pool: Sequence[FarChanges]) -> float:
-    """Return the share of units that rise by luck, estimated from the far changes of one or more gate tests."""
+    """The share of units that rise by luck, estimated from the far changes of one or more tests."""
     return (sum(changes.better for changes in pool) + _PRIOR_RISES) / (
         sum(changes.units for changes in pool) + 2 * _PRIOR_RISES
     )
 
 
 def far_changes(data: Estimate, metric: Metric) -> FarChanges | None:
-    """Return the units that changed by half of the baseline's score or more.
+    """The units that changed by half of the baseline's score or more.
 
     Returns:
         ``None`` if runs are not paired, or the metric has no scale to tell what half is.
@@ -265,7 +265,7 @@ class Bootstrap:
 
     @classmethod
     def from_estimate(cls, estimate: Estimate, method: Method, metric: Metric) -> "Bootstrap | None":
-        """Return the inference from an estimate's resamples; ``None`` if it has none."""
+        """The inference from an estimate's resamples; ``None`` if it has none."""
         difference = estimate.difference
         if difference is None or not estimate.resampled.size:
             return None
@@ -278,7 +278,7 @@ class Bootstrap:
         return cls(estimate, resampled, reach, z0, acceleration(estimate.jackknives), corrected=True)
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Return the interval of the difference; see `agreeing` for how it goes with a test."""
+        """The interval of the difference; see `agreeing` for how it goes with a test."""
         if self.resampled.constant:
             return self._of_equal_resamples(confidence)
         if self.corrected:
@@ -306,7 +306,7 @@ class Bootstrap:
         return (inner, reach) if value > 0 else (-reach, -inner)
 
     def tails(self, at: float) -> Tails:
-        """Return one-sided p-values of the difference around a number, by the same method as the interval.
+        """One-sided p-values of the difference around a number, by the same method as the interval.
 
         Around 0, those of changes of one size are counted: see `sign_tails`.
         """
@@ -324,7 +324,7 @@ class Bootstrap:
 
 
 def scaled(metric: Metric, data: Estimate) -> Metric:
-    """Return a metric with ends, those of the baseline's scores if it declares none; see `scaled_ends`."""
+    """A metric with ends, those of the baseline's scores if it declares none; see `scaled_ends`."""
     low, high = scaled_ends(metric, data.extent, data.units)
     return replace(metric, low=low, high=high)
 
@@ -424,7 +424,7 @@ def _is_witnessed(data: Estimate) -> bool:
 
 
 def witnessed_tail(data: Estimate) -> Tails:
-    """Return the smallest p-values of a difference from 0 that so few cases, or so few that matter, can have."""
+    """The smallest p-values of a difference from 0 that so few cases, or so few that matter, can have."""
     least = least_tail(data)
     values = data.contributions
     if not _is_witnessed(data):
@@ -454,7 +454,7 @@ def equal_changes(data: Estimate) -> tuple[int, int] | None:
 
 
 def least_tail(estimate: Estimate) -> float:
-    """Return the smallest one-sided p-value that a test of no difference can have with so few cases.
+    """The smallest one-sided p-value that a test of no difference can have with so few cases.
 
     If nothing changed in truth, every changed case might as well have changed the other way round: `k` changed cases
     look all worse in one of ``2 ** k`` equally likely ways. Unpaired, every case might be of the other run.
@@ -541,7 +541,7 @@ def alike_cases(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_b
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for being several (Holm 1979): all errors together stay under the level.
+    """The p-values of several tests, adjusted (Holm 1979): all errors together stay under the level.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -555,13 +555,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def holm_of_tested(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return adjusted p-values as `holm` does, over those that exist; what was not tested stays ``None``."""
+    """Adjusted p-values as `holm` has them, over those that exist; what was not tested stays ``None``."""
     adjusted = iter(holm([value for value in p_values if value is not None]))
     return [None if value is None else next(adjusted) for value in p_values]
 
 
 def hochberg(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted by Hochberg's step-up method (1988), for tests that are independent.
+    """The p-values of several independent tests, adjusted by Hochberg's step-up method (1988).
 
     It finds what all tests show alike, however many they are.
 
@@ -572,7 +572,7 @@ def hochberg(p_values: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted so that the expected share of errors among what is found stays under the level (1995).
+    """Adjusted p-values: the expected share of errors among what is found stays under the level (1995).
 
     >>> benjamini_hochberg([0.01, 0.04, 0.03])
     [0.03, 0.04, 0.04]

@@ -15,7 +15,7 @@ _TINY = 1e-300
 
 
 def normal_cdf(z: float) -> float:
-    """Return the probability of at most `z` in the normal distribution, precise in both tails."""
+    """The probability of at most `z` in the normal distribution, precise in both tails."""
     return math.erfc(-z / math.sqrt(2)) / 2
 
 
@@ -29,7 +29,7 @@ def normal_quantile(p: float) -> float:
 
 
 def student_cdf(freedom: float, t: float) -> float:
-    """Return the probability of at most `t` in Student's distribution, precise in both tails."""
+    """The probability of at most `t` in Student's distribution, precise in both tails."""
     if t > 0:
         return 1 - student_cdf(freedom, -t)
     return _beta_share(freedom / 2, freedom / (freedom + t * t)) / 2 if math.isfinite(t) else 0.0
@@ -56,7 +56,7 @@ def _student_density(freedom: float, t: float) -> float:
 
 
 def _beta_share(a: float, x: float, b: float = 0.5) -> float:
-    """Return the regularised incomplete beta function (DLMF 8.17.22, by Lentz's method)."""
+    """The regularised incomplete beta function (DLMF 8.17.22, by Lentz's method)."""
     if x in (0, 1):
         return x
     scale = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
@@ -71,7 +71,7 @@ def _nonzero_deviation(value: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """Return the continued fraction of the incomplete beta function; about the root of `a` steps make it exact."""
+    """The continued fraction of the incomplete beta function; about the root of `a` steps make it exact."""
     c = 1.0
     total = d = 1 / _nonzero_deviation(1 - (a + b) * x / (a + 1))
     for m in range(1, 10_000):
@@ -103,7 +103,7 @@ _LEAST_LEVEL = 1e-300
 
 
 def present(value: float) -> float | None:
-    """Return a metric's number as users see it: ``None`` if it is not finite."""
+    """A metric's number as users see it: ``None`` if it is not finite."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -143,14 +143,14 @@ class CountedMetric(Struct, frozen=True, kw_only=True):
 
     @property
     def value(self) -> float | None:
-        """The formula over summed counts; ``None`` if it is undefined, or no case has a part in it."""
+        """The metric's formula over summed counts; ``None`` if it is undefined, or no case has a part in it."""
         if not self.judged or (self.basis and self.basis.fault):
             return None
         return present(self.pooled) if self.basis is None else present(in_range(self.pooled, self.ranged))
 
     @property
     def drawn(self) -> int:
-        """The number of independent draws."""
+        """The number of independent draws behind the metric."""
         drawn = self.judged if self.units is None else self.units
         return drawn if self.basis is None else min(drawn, int(self.basis.cases))
 
@@ -165,13 +165,13 @@ class CountedMetric(Struct, frozen=True, kw_only=True):
         return self.value is not None and self.drawn >= _LEAST_UNITS
 
     def closed_interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the interval that the evaluator computes itself, if it does."""
+        """The interval that the evaluator computes itself, if it does."""
         if self.basis is None or self.basis.interval is None:
             return None
         return self.basis.interval(confidence, 1.0 if self.units is None else self.units / self.judged)
 
     def metric_value(self, bounds: tuple[float, float] | None) -> MetricValue:
-        """Return the metric as users get it, with the bounds of its interval, if any."""
+        """The metric as users get it, with the bounds of its interval, if any."""
         low, high = bounds or (None, None)
         return MetricValue(
             value=self.value,
@@ -189,7 +189,7 @@ class CountedMetric(Struct, frozen=True, kw_only=True):
 
 
 def corrected(metric: MetricValue, sampled: float) -> MetricValue:
-    """Return a metric with an interval about all of a finite number of cases (Cochran 1977, section 2.6).
+    """A metric with an interval about all of a finite number of cases (Cochran 1977, section 2.6).
 
     Args:
         metric: With an interval about infinitely many.
@@ -203,7 +203,7 @@ def corrected(metric: MetricValue, sampled: float) -> MetricValue:
 
 
 class Tails(NamedTuple):
-    """One-sided p-values about a number `at`.
+    """One-sided p-values of a difference about a number `at`.
 
     Attributes:
         above: Of the hypothesis that the true value is at most `at`; small if it is larger.
@@ -234,7 +234,7 @@ class Resampled(Struct, frozen=True):
 
     @property
     def deviation(self) -> float:
-        """The standard deviation; 0 if all resamples agree."""
+        """The standard deviation of the resamples; 0 if all agree."""
         return 0.0 if self.constant else float(self.values.std())
 
     def resolves(self, tail: float) -> bool:
@@ -242,7 +242,7 @@ class Resampled(Struct, frozen=True):
         return tail * self.values.size >= _RESOLVED or self.constant
 
     def quantile(self, tail: float, side: int) -> float:
-        """Return the value beyond which a share of the distribution lies, on the lower (-1) or the upper side (1)."""
+        """The value beyond which a share of the distribution lies, on the lower (-1) or the upper side (1)."""
         if self.resolves(tail):
             return quantiles(self.values, [tail if side < 0 else 1 - tail])[0]
         # Normal, so that expanded levels give Student's interval; a heavier tail is for p-values.
@@ -250,10 +250,11 @@ class Resampled(Struct, frozen=True):
         return side * max(self._edge(side)[0], normal)
 
     def tails(self, at: float) -> Tails:
-        """Return the shares of the distribution at or below a number, and at or above it."""
+        """The shares of the distribution at or below a number, and at or above it."""
         return Tails(self._share(at, -1), self._share(at, 1))
 
     def _share(self, at: float, side: int) -> float:
+        """The share of the distribution at or beyond a number on a side, continued beyond the resamples."""
         import numpy as np
 
         beyond = int(np.count_nonzero(side * (self.values - at) >= -_ROUNDING))
@@ -279,7 +280,7 @@ class Resampled(Struct, frozen=True):
 
 
 def expanded(tail: float, units: int) -> float:
-    """Return the share of resamples to cut off so that an interval of few cases is wide enough.
+    """The share of resamples to cut off so that an interval of few cases is wide enough.
 
     A resample of n cases scatters by the factor ``sqrt((n - 1) / n)`` too little, and its quantiles are those of a
     normal distribution where a mean of few cases needs Student's (Hesterberg 2015, section 4).
@@ -293,13 +294,13 @@ def expanded(tail: float, units: int) -> float:
 
 
 def nominal(share: float, units: int) -> float:
-    """Return the one-sided p-value that belongs to a share of resamples; the inverse of `expanded`."""
+    """The one-sided p-value that belongs to a share of resamples; the inverse of `expanded`."""
     freedom = max(units, _LEAST_UNITS) - 1
     return student_cdf(freedom, normal_quantile(share) / math.sqrt(1 + 1 / freedom))
 
 
 def quantiles(values: "FloatArray", levels: Sequence[float]) -> list[float]:
-    """Return quantiles by linear interpolation, as `numpy.quantile` does, which loads masked arrays at its first call.
+    """Quantiles by linear interpolation, as of `numpy.quantile`, which loads masked arrays at its first call.
 
     Args:
         values: Shape ``(n,)``, at least one; without NaN.
@@ -318,7 +319,7 @@ def quantiles(values: "FloatArray", levels: Sequence[float]) -> list[float]:
 
 
 def resampled_interval(values: Resampled, confidence: float, units: int) -> tuple[float, float]:
-    """Return the expanded percentile interval of a metric's resampled values."""
+    """The expanded percentile interval of a metric's resampled values."""
     level = expanded((1 - confidence) / 2, units)
     if values.resolves(level):
         low, high = quantiles(values.values, (level, 1 - level))
@@ -332,7 +333,7 @@ def _squared_quantile(confidence: float) -> float:
 
 
 def wilson_interval(successes: float, cases: float, confidence: float) -> tuple[float, float]:
-    """Return the score interval of a share (Wilson 1927)."""
+    """The score interval of a share (Wilson 1927)."""
     z2 = _squared_quantile(confidence)
     middle = (successes + z2 / 2) / (cases + z2)
     half = math.sqrt(z2 * (successes * (cases - successes) / cases + z2 / 4)) / (cases + z2)
@@ -340,7 +341,7 @@ def wilson_interval(successes: float, cases: float, confidence: float) -> tuple[
 
 
 def mid_p_interval(successes: float, cases: float, confidence: float) -> tuple[float, float]:
-    """Return the exact interval of a share with half the probability of what was seen (Lancaster 1961).
+    """The exact interval of a share with half the probability of what was seen (Lancaster 1961).
 
     Counts need not be whole: binomial probabilities are those of beta distributions.
     """
@@ -385,7 +386,7 @@ def cases_for_bound(share: float, bound: float, other: float, limit: float, case
 
 
 def unseen_share(cases: int, confidence: float) -> float:
-    """Return the share of other cases that there may be where none has been seen: Wilson's bound for 0 of them."""
+    """The share of other cases that there may be where none has been seen: Wilson's bound for 0 of them."""
     z2 = _squared_quantile(confidence)
     return z2 / (cases + z2)
 
@@ -393,7 +394,7 @@ def unseen_share(cases: int, confidence: float) -> float:
 def share_interval(
     value: float, scores: FloatArray, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
-    """Return Wilson's interval of a value that is the share of cases that score 1, among cases that score 0 or 1.
+    """Wilson's interval of a value that is the share of cases that score 1, among cases that score 0 or 1.
 
     A value that is the number of such cases has that interval times the number of cases.
 
@@ -431,7 +432,7 @@ def binary_interval(
 def value_interval(
     resampled: FloatArray, value: float, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
-    """Return the interval of a metric's value by its resamples.
+    """The interval of a metric's value by its resamples.
 
     If cases are so alike that all resamples agree, the interval leaves room for as many unlike cases as may have gone
     unseen.
@@ -468,13 +469,13 @@ def _metric_range(metric: Metric, value: float) -> tuple[float, float]:
 
 
 def _alike_interval(value: float, low: float, high: float, units: int, confidence: float) -> tuple[float, float]:
-    """Return the interval of a value in a range if all cases are alike: as many unlike cases may have gone unseen."""
+    """The interval of a value in a range if all cases are alike: as many unlike cases may have gone unseen."""
     unseen = unseen_share(units, confidence)
     return value - (value - low) * unseen, value + (high - value) * unseen
 
 
 def in_range(value: float, metric: Metric) -> float:
-    """Return the number in the range of a metric that is nearest to a corrected value.
+    """The number in the range of a metric that is nearest to a corrected value.
 
     Corrected values may leave the range, in which the truth lies: the nearest number in it is never farther from the
     truth, so that an interval about it holds the truth at least as often.
@@ -487,7 +488,7 @@ def in_range(value: float, metric: Metric) -> float:
 def delta_interval(
     deviation: float, value: float, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
-    """Return Student's interval of a metric's value by its standard deviation.
+    """Student's interval of a metric's value by its standard deviation.
 
     Args:
         deviation: Of the value over samples, as resamples of the data have it; 0 if all cases are alike.
@@ -512,7 +513,7 @@ def delta_interval(
 def partial_interval(
     deviation: float, basis: Basis, value: float, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
-    """Return Student's interval of a value that rests on a part of the cases, within the range of the metric.
+    """Student's interval of a value that rests on a part of the cases, within the range of the metric.
 
     Args:
         deviation: Of the value over samples.
@@ -537,7 +538,7 @@ def partial_interval(
 
 
 def resampled_deviation(resampled: FloatArray) -> float:
-    """Return the standard deviation of a metric's resamples; NaN if half of them or more have no value."""
+    """The standard deviation of a metric's resamples; NaN if half of them or more have no value."""
     import numpy as np
 
     finite = resampled[np.isfinite(resampled)]

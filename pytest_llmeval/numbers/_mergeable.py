@@ -75,7 +75,7 @@ class Moments:
     def with_sums(
         self, names: Sequence[str], matrix: FloatArray, scores: Mapping[str, FloatArray], weights: Sequence[int]
     ) -> "Moments":
-        """Return these counts of cases with the sums of rows.
+        """These counts of cases with the sums of rows.
 
         Args:
             names: Of the columns.
@@ -116,7 +116,7 @@ class Moments:
     def deviations(
         self, formula: Callable[[FloatArray], Mapping[str, FloatArray]], names: Sequence[str]
     ) -> Mapping[str, float]:
-        """Return standard deviations of values over samples of this size, by the delta method.
+        """Standard deviations of values over samples of this size, by the delta method.
 
         The variance of a function of sums is that of its linear part, whose slopes are central differences.
 
@@ -143,7 +143,7 @@ class Moments:
         return deviations
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
+        """The moments as JSON data."""
         return {
             **{name: getattr(self, name) for name in _NUMBERS},
             "totals": self.totals.to_json(),
@@ -175,7 +175,7 @@ def _added(left: Any, right: Any) -> Any:
 
 
 def _weighted(values: FloatArray, number: Any) -> list[float]:
-    """Return numbers whose exact sum is that of `values`, each counted for so many equal cases.
+    """Numbers whose exact sum is that of `values`, each counted for so many equal cases.
 
     A product with a whole number would be rounded; products with powers of two are not.
     """
@@ -188,7 +188,7 @@ def _weighted(values: FloatArray, number: Any) -> list[float]:
 def _slopes(
     formula: Callable[[FloatArray], Mapping[str, FloatArray]], totals: FloatArray, steps: FloatArray
 ) -> Mapping[str, FloatArray]:
-    """Return the partial derivatives of every metric by the summed counts, for intervals by the delta method."""
+    """The partial derivatives of every metric by the summed counts, for intervals by the delta method."""
     import numpy as np
 
     parts: dict[str, list[FloatArray]] = {}
@@ -239,7 +239,7 @@ class Statistics:
     def from_observations(
         cls, label: str, evaluator: Evaluator, observations: Iterable[Observation | None]
     ) -> "Statistics":
-        """Count observations; ``None`` is a case that could not be measured."""
+        """The statistics of observations; ``None`` is a case that could not be measured."""
         listed = list(observations)
         shared = {id(observation): observation for observation in listed}  # most cases of a block share theirs
         counts: Counter[Any] = Counter()
@@ -253,14 +253,14 @@ class Statistics:
         return _bounded_statistics(rows, label, evaluator)
 
     def plus(self, other: "Statistics", label: str, evaluator: Evaluator) -> "Statistics":
-        """Add the statistics of other cases."""
+        """The statistics of these and other cases."""
         if self.moments is None and other.moments is None:
             return _bounded_statistics(Counter(self.rows) + Counter(other.rows), label, evaluator)
         return Statistics({}, self.summed(label, evaluator) + other.summed(label, evaluator))
 
     @property
     def cases(self) -> int:
-        """The number of cases."""
+        """The number of cases in the statistics."""
         return sum(self.rows.values()) if self.moments is None else self.moments.cases
 
     @property
@@ -271,7 +271,7 @@ class Statistics:
         return sorted({name for counts, *_ in self.rows for name, _ in counts})
 
     def summed(self, label: str, evaluator: Evaluator, names: Sequence[str] = ()) -> Moments:
-        """Return sums.
+        """The sums over all cases, those in distinct rows included.
 
         Args:
             label: The evaluator's name in the suite.
@@ -289,7 +289,7 @@ class Statistics:
         return cases.with_sums(table.names[label], table.columns(label)[:-1], scores, weights)
 
     def _cases(self, label: str, index: MetricIndex, *, pools: bool) -> Moments:
-        """Return the numbers of cases."""
+        """The numbers of cases, without the sums of their counts."""
         failed: Counter[str] = Counter()
         unjudged: Counter[str] = Counter()
         silent: Counter[str] = Counter()
@@ -311,7 +311,7 @@ class Statistics:
         return Moments(sum(self.rows.values()), unmeasured, absent, failed, unjudged, abstained=silent)
 
     def resampled(self, formula: Formula, names: Sequence[str]) -> Mapping[str, FloatArray]:
-        """Return metrics of bootstrap resamples, drawn as numbers of cases of each distinct row."""
+        """Metrics of bootstrap resamples, drawn as numbers of cases of each distinct row."""
         import numpy as np
 
         rows, cases = self._listed()
@@ -323,11 +323,12 @@ class Statistics:
         return formula(multinomial_totals(matrix, np.array(cases)))
 
     def _listed(self) -> tuple[list[CountsRow], list[int]]:
+        """The distinct rows of counts, sorted, and the number of cases with each."""
         rows = sorted(self.rows)
         return rows, [self.rows[row] for row in rows]
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
+        """The statistics as JSON data."""
         if self.moments is not None:
             return {"moments": self.moments.to_json()}
         rows, cases = self._listed()
@@ -358,7 +359,7 @@ class Statistics:
         confidence: float | None,
         missing: int = 0,
     ) -> dict[str, tuple[MetricValue, IntervalMethod | None]]:
-        """Return an evaluator's metrics, each with how its interval was computed.
+        """An evaluator's metrics, each with how its interval was computed.
 
         Args:
             label: The evaluator's name in the suite.
@@ -428,13 +429,13 @@ class Statistics:
 
 
 def _bounded_statistics(rows: Mapping[CountsRow, int], label: str, evaluator: Evaluator) -> Statistics:
-    """Return an evaluator's statistics with distinct count rows, or their sums if the rows are too many."""
+    """An evaluator's statistics with distinct count rows, or their sums if the rows are too many."""
     statistics = Statistics(rows)
     return statistics if len(rows) <= FEW else Statistics({}, statistics.summed(label, evaluator))
 
 
 def label_formula(label: str, evaluator: Evaluator, names: Sequence[str]) -> Formula:
-    """Return the formula of an evaluator for rows of totals, with the columns `names`."""
+    """The formula of an evaluator for rows of totals, with the columns `names`."""
     import numpy as np
 
     table = Table(_of_suite(label, evaluator), [_padding(label, names)])
@@ -449,7 +450,7 @@ def label_formula(label: str, evaluator: Evaluator, names: Sequence[str]) -> For
 
 
 def _of_suite(label: str, evaluator: Evaluator) -> Mapping[str, Evaluator]:
-    """Return the evaluators for a table of one evaluator; every table also has that of the outcome."""
+    """The evaluators for a table of one evaluator; every table also has that of the outcome."""
     return {} if label == OUTCOME else {label: evaluator}
 
 
@@ -459,7 +460,7 @@ def _sorted_row(
     errored: Iterable[str],
     abstained: Iterable[str] = (),
 ) -> CountsRow:
-    """Return a case's counts as a sorted row, so that statistics merge equal cases in any order."""
+    """A case's counts as a sorted row, so that statistics merge equal cases in any order."""
     return (
         tuple(sorted((name, float(count)) for name, count in counts)),
         tuple(sorted(undefined)),
@@ -469,7 +470,7 @@ def _sorted_row(
 
 
 def _record_of_counts(label: str, row: CountsRow) -> CaseRecord:
-    """Return a case record with the counts of a row of merged statistics, for tables."""
+    """A case record with the counts of a row of merged statistics, for tables."""
     if row == _UNMEASURED:
         return CaseRecord("", errors={label: ""})
     counts, undefined, errored, abstained = row
@@ -483,5 +484,5 @@ def _record_of_counts(label: str, row: CountsRow) -> CaseRecord:
 
 
 def _padding(label: str, names: Sequence[str]) -> CaseRecord:
-    """Return a case record that adds nothing to merged statistics but the names of counts."""
+    """A case record that adds nothing to merged statistics but the names of counts."""
     return CaseRecord("", observations={label: Observation(dict.fromkeys(names, 0.0))})

@@ -68,7 +68,7 @@ class Shift:
     measured: tuple[float, ...] = ()
 
     def width(self, value: float) -> float:
-        """Return the width of the interval of the bridge for a value by the new judge."""
+        """The width of the interval of the bridge between two judges for a value by the new one."""
         import numpy as np
 
         if not self.rates:
@@ -78,7 +78,7 @@ class Shift:
         return float(high - low)
 
     def former_value(self, value: float) -> float:
-        """Return a mean of 0/1 scores by the new judge as the old one would have it (Rogan and Gladen 1978).
+        """A mean of 0/1 scores by the new judge as the old one would have it (Rogan and Gladen 1978).
 
         The difference of two judges depends on how many answers are right. Their two conditional rates do not: how
         often the new one passes what the old one passed, and what the old one failed.
@@ -91,7 +91,7 @@ class Shift:
         return min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.5
 
     def former(self, values: FloatArray) -> FloatArray:
-        """Return resampled means by the new judge as the old one may have them; the same in every process.
+        """Resampled means by the new judge as the old one may have them; the same in every process.
 
         The rates are drawn from their posterior distributions by Jeffreys' prior. Where the new judge does not tell
         what the old one passed from what it failed, the mean may be any.
@@ -109,7 +109,7 @@ class Shift:
 
     @property
     def deviation(self) -> float:
-        """Its standard deviation, by the wider side of the interval."""
+        """The standard deviation of the shift, by the wider side of the interval."""
         return max(self.high - self.value, self.value - self.low, 0.0) / normal_quantile((1 + CONFIDENCE) / 2)
 
     def draws(self, count: int) -> FloatArray:
@@ -120,7 +120,7 @@ class Shift:
         return drawn
 
     def outside(self, scores: FloatArray) -> str:
-        """Say how many scores lie where the judges were not compared, if more than one in twenty do."""
+        """The number of scores that lie where the judges were not compared, in words, if more than one in twenty do."""
         import numpy as np
 
         known = scores[np.isfinite(scores)]
@@ -139,7 +139,7 @@ class Shift:
 
 
 def subject_of(metric: str, statistic: Statistic) -> str:
-    """Return the name under which a statistic of a metric has its shift; gates name it alike."""
+    """The name under which a statistic of a metric has its shift; gates name it alike."""
     return metric if statistic == "value" else f"{statistic}({metric})"
 
 
@@ -194,7 +194,7 @@ class CaseMatching(NamedTuple):
 
 
 def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
-    """Match the cases of two runs by id and digest, then by digest; without a digest on either side, the id decides."""
+    """The matching of two runs' cases by id and digest, then by digest; without a digest, the id decides."""
     here, there = ({record.id for record in run.records} for run in (current, baseline))
     contents = [
         {case: run.digests[case].data for case in ids if case in run.digests}
@@ -228,7 +228,7 @@ def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
 
 
 def matched_by_content(current: Mapping[str, str], baseline: Mapping[str, str]) -> dict[str, str]:
-    """Match cases whose ids disagree by their content, such as rows that are named by their position.
+    """The matching of cases whose ids disagree by their content, such as rows named by their position.
 
     Cases with equal id and content stay together. Content that several cases of a run have identifies none of them, so
     it matches only ids that are positions: the first of one run belongs to the first of the other, and so on, as many
@@ -273,7 +273,7 @@ def _named_cases(word: str, ids: Sequence[str]) -> str:
 
 
 def _find_falls(table: Table, size: int) -> dict[str, BoolArray]:
-    """Return the fallen cases by metric: they abstain in the current run and had a score in the baseline.
+    """The fallen cases by metric: they abstain in the current run and had a score in the baseline.
 
     Args:
         table: Of both runs.
@@ -288,7 +288,7 @@ def _find_falls(table: Table, size: int) -> dict[str, BoolArray]:
 def _records_with_falls(
     records: Sequence[CaseRecord], table: Table, fallen: Mapping[str, BoolArray]
 ) -> Sequence[CaseRecord]:
-    """Return the cases of two runs, of which those that fell count as the worst value of their metrics."""
+    """The cases of two runs, of which those that fell count as the worst value of their metrics."""
     import numpy as np
 
     out = list(records)
@@ -302,7 +302,7 @@ def _records_with_falls(
 
 
 def _fallen_case(evaluator: Evaluator, seen: Observation, name: str) -> Observation:
-    """Return an observation of an abstained case in which a metric counts as fallen, not as undefined."""
+    """An observation of an abstained case in which a metric counts as fallen, not as undefined."""
     # Of an observation without counts nothing has a value, and now it has one.
     others = () if seen.counts else [metric.name for metric in evaluator.describe()]
     undefined = {**dict.fromkeys(others, ""), **seen.undefined}
@@ -369,7 +369,7 @@ class RunPairing:
         self._groups: dict[str, dict[str, PairedRows]] = {}
 
     def everything(self) -> PairedRows:
-        """Return all cases that are compared."""
+        """All cases of two runs that are compared."""
         import numpy as np
 
         return PairedRows(np.arange(self._size), np.arange(self._size, len(self._records)))
@@ -385,11 +385,12 @@ class RunPairing:
         return apart
 
     def describe_falls(self, name: str, rows: PairedRows) -> str:
-        """Say how many of some cases abstain that had a score in the baseline, or the reverse; empty for none."""
+        """The number of cases that abstain and had a score in the baseline, or the reverse, in words."""
         parts = [self._describe_fallen(name, rows), self._describe_answered(name, rows)]
         return "; ".join(filter(None, parts))
 
     def _describe_answered(self, name: str, rows: PairedRows) -> str:
+        """The number of cases with a score that abstained in the baseline, in words."""
         import numpy as np
 
         if not self.paired or name not in self.table.abstained:
@@ -399,6 +400,7 @@ class RunPairing:
         return f"{counted(count, 'case')} with a score abstained before" if count else ""
 
     def _describe_fallen(self, name: str, rows: PairedRows) -> str:
+        """The number of cases that abstain and had a score in the baseline, in words."""
         count = int(self.fallen[name][rows.current].sum()) if name in self.fallen else 0
         if not count:
             return ""
@@ -408,7 +410,7 @@ class RunPairing:
         return f"{silent}, counted as {limit(self.table.worst(name))}"
 
     def groups(self, label: str) -> dict[str, PairedRows]:
-        """Return the cases by the value of a label, which paired cases have from the current run."""
+        """The paired cases by the value of a label, which they have from the current run."""
         import numpy as np
 
         if label in self._groups:
@@ -424,7 +426,7 @@ class RunPairing:
         return self._groups[label]
 
     def _members(self, rows: IntArray, label: str) -> dict[str, IntArray]:
-        """Return the places of the cases of each group."""
+        """The places of the cases of each group."""
         import numpy as np
 
         members: dict[str, list[int]] = {}
@@ -438,15 +440,15 @@ class RunPairing:
         return any(label in record.labels for record in self._records[: self._size])
 
     def clusters_by(self, label: str | None) -> str | None:
-        """Return a label of clusters; ``None`` if no case has it."""
+        """A label of clusters; ``None`` if no case has it."""
         return label if label and self.has_label(label) else None
 
     def units(self, rows: IntArray, cluster_by: str | None) -> IntArray:
-        """Return the cluster number of each case; a case without the label is a cluster of its own."""
+        """The cluster number of each case; a case without the label is a cluster of its own."""
         return unit_numbers([self._records[row] for row in rows], cluster_by)
 
     def count_left_out(self, name: str, rows: PairedRows) -> "LeftOut":
-        """Count the cases that are left out, and bound them by their worst case.
+        """The cases that the comparison leaves out, bounded by their worst case.
 
         A case that one run has measured falls from its score, or to it; of others only the metric's range is known.
         """

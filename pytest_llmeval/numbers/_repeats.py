@@ -82,7 +82,7 @@ class Repeats:
 
 
 def status_of(passed: Sequence[bool | None]) -> Status:
-    """Say how a case did: every repeat passed or failed; ``None`` if a repeat could not be scored."""
+    """The status of a repeated case: every repeat passed or failed; ``None`` if one could not be scored."""
     if None in passed:
         return "error"
     if all(passed):
@@ -91,7 +91,7 @@ def status_of(passed: Sequence[bool | None]) -> Status:
 
 
 def flakiness_of(passed: Sequence[bool | None]) -> float | None:
-    """Return the probability that two repeats of a case, drawn at random, come out differently.
+    """The probability that two repeats of a case, drawn at random, come out differently.
 
     Returns:
         0 if all repeats came out alike, 1 for two that did not, and at most a little above 0.5 for many; ``None``
@@ -133,7 +133,7 @@ def _all_of_k(n: int, successes: int, k: int) -> float:
 def _estimate_by_successes(
     estimate: Callable[[int, int, int], float],
 ) -> Callable[[Sequence[float], Metric, Repeats], float]:
-    """Make a reduction of a case's repeats, such as ``pass@k``, of an estimate by runs and successes."""
+    """A reduction of a case's repeats, such as ``pass@k``, by an estimate from runs and successes."""
 
     def reduce(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
         del metric
@@ -154,7 +154,7 @@ REDUCERS: Mapping[str, Callable[[Sequence[float], Metric, Repeats], float]] = {
 
 @dataclass(frozen=True)
 class Reduced(WrappedEvaluator):
-    """An evaluator over repeats: its observations are reduced ones, its values means over cases.
+    """An evaluator over repeated cases: its observations are reduced ones, its values means over cases.
 
     Attributes:
         evaluator: The evaluator that measures each repeat.
@@ -174,7 +174,7 @@ class Reduced(WrappedEvaluator):
         return self.evaluator.pools_undefined and self.repeats.reduce == "mean"
 
     def describe(self) -> Sequence[Metric]:
-        """Return its metrics, with the repeats in their signatures."""
+        """The metrics of the evaluator, with the repeats in their signatures."""
         return [
             structs.replace(
                 metric,
@@ -185,7 +185,7 @@ class Reduced(WrappedEvaluator):
         ]
 
     def reduce(self, observations: Sequence[Observation]) -> Observation:
-        """Make one observation of those of all repeats.
+        """The observation of a case from those of all its repeats.
 
         A metric that is undefined in some of them is reduced over the others, and over those that abstain.
         """
@@ -224,7 +224,7 @@ class Reduced(WrappedEvaluator):
         return self.evaluator.basis(measured_counts(sums)) if self.repeats.reduce == "mean" else {}
 
     def tables(self) -> "Sequence[ReportTable]":
-        """Return those of the evaluator that measures; counts are kept only where repeats are averaged."""
+        """The tables of the evaluator that measures; counts are kept only where repeats are averaged."""
         return [table for table in self.evaluator.tables() if self.repeats.reduce == "mean" or not table.has_counts]
 
     @cached_property
@@ -238,20 +238,23 @@ class Reduced(WrappedEvaluator):
         )
 
     def _averages(self, name: str) -> bool:
+        """Whether a metric's value is a mean over repeats."""
         return self.repeats.reduce == "mean" or _metric_family(name) in self._averaged
 
     def _metric(self, name: str) -> Metric:
+        """The declared metric of a name or family."""
         return next(
             metric for metric in self.evaluator.describe() if _metric_family(metric.name) == _metric_family(name)
         )
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Return the evaluator's own formula for ``mean``, else means over cases."""
+        """The evaluator's own formula for ``mean``, else means over cases."""
         fallen = [name.removeprefix(FALLEN) for name in sums if name.startswith(FALLEN)]
         worst = {name: worst_value for name in fallen if (worst_value := self._metric(name).worst) is not None}
         return values_with_falls(self._summarize, sums, worst)
 
     def _summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Means over repeated cases, or the evaluator's own formula."""
         if self.repeats.reduce == "mean":
             return self.evaluator.summarize(sums)
         names = [name.removeprefix(_COUNT) for name in sums if name.startswith(_COUNT)]
@@ -285,14 +288,14 @@ class WithFalls(WrappedEvaluator):
         return self.evaluator.basis(measured_counts(sums))
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Return the evaluator's values, moved towards the worst ones."""
+        """The evaluator's values, moved towards the worst ones."""
         return values_with_falls(self.evaluator.summarize, sums, self.worst)
 
 
 def values_with_falls(
     formula: Callable[[Sums], Mapping[str, FloatArray]], sums: Sums, worst: Mapping[str, float]
 ) -> Mapping[str, FloatArray]:
-    """Return the values of a formula, of which the share of cases that fell is the worst value.
+    """The values of a formula, of which the share of cases that fell is the worst value.
 
     Args:
         formula: Of an evaluator, over its own counts.
@@ -341,7 +344,7 @@ def case_weights(
 
 
 def _weights(evaluator: Evaluator, sums: Sums, name: str, scores: FloatArray) -> FloatArray | None:
-    """Return the weights of cases, whose mean is 1, if they can be derived.
+    """The weights of cases, whose mean is 1, if they can be derived.
 
     A ratio of sums is the mean of scores by its denominators: a case that is added to others of another score moves
     their value by its weight.
@@ -369,7 +372,7 @@ def _weights(evaluator: Evaluator, sums: Sums, name: str, scores: FloatArray) ->
 
 
 def measured_counts(sums: Sums) -> Sums:
-    """Return the counts that an evaluator itself has measured, without those of fallen cases."""
+    """The counts that an evaluator itself has measured, without those of fallen cases."""
     columns = {name: column for name, column in sums.items() if _without_mark(name) == name}
     return sums if len(columns) == len(sums) else Sums(columns, sums.length, sums.metrics)
 
@@ -399,27 +402,28 @@ class Reliability(RecordedCounts):
     times: int
 
     def describe(self) -> Sequence[Metric]:
-        """Return both metrics for each k up to the number of runs, 10 at most."""
+        """Both reliability metrics for each k up to the number of runs, 10 at most."""
         signature = f"repeats:{self.times}"
         return [Metric(f"pass{mark}{k}", signature=signature, averaged=True) for mark, k in self._named]
 
     @cached_property
     def _named(self) -> Sequence[tuple[str, int]]:
+        """The name and k of each reliability metric."""
         return [(mark, k) for mark in _ESTIMATES for k in range(1, min(self.times, _MOST_TRIES) + 1)]
 
     def reduce(self, observations: Sequence[Observation]) -> Observation:
-        """Return the observation of a case from those of its runs, made by `passing`."""
+        """The observation of a case from those of its runs, made by `passing`."""
         n, successes = len(observations), sum(observation.counts[_PASSED] == 1 for observation in observations)
         counts = {f"pass{mark}{k}": _ESTIMATES[mark](n, successes, k) for mark, k in self._named}
         return Observation({**counts, "n": 1})
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Return means over cases."""
+        """The reliability metrics as means over cases."""
         return {metric.name: sums[metric.name] / sums["n"] for metric in self.describe()}
 
 
 def passing(passed: bool) -> Observation:
-    """Return the observation of one run that passed or failed, as `Reliability` reduces it."""
+    """The observation of one run that passed or failed, as `Reliability` reduces it."""
     return Observation({_PASSED: int(passed)})
 
 
@@ -450,7 +454,7 @@ def repeat_summary(passed: Sequence[bool | None], scores: Sequence[Mapping[str, 
 
 
 def spread_of(scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
-    """Return, per metric, the scores of all repeats and their smallest, largest and standard deviation."""
+    """The scores of all repeats per metric, with their smallest, largest and standard deviation."""
     spread: dict[str, Any] = {}
     for name in dict.fromkeys(name for score in scores for name in score):
         values = [score.get(name) for score in scores]

@@ -54,7 +54,7 @@ def resample_count(cases: int) -> int:
 def resampled_totals(
     matrix: "FloatArray", resamples: int, seed: int = SEED, *, compact: bool = False
 ) -> "NDArray[Any]":
-    """Return bootstrap totals of the counts of cases.
+    """Bootstrap totals of the counts of cases.
 
     Args:
         matrix: Shape ``(cases, counts)``.
@@ -92,7 +92,7 @@ def draw_ahead(cases: int) -> None:
 
 
 def _type_of_totals(matrix: "NDArray[Any]") -> "type[np.signedinteger[Any]] | None":
-    """Return the integers that hold all totals of a wide matrix of few whole numbers; ``None`` for other matrices."""
+    """The integers that hold all totals of a wide matrix of few whole numbers; ``None`` for other matrices."""
     import numpy as np
 
     if matrix.shape[1] < _WIDE or np.count_nonzero(matrix) * _WIDE > matrix.size:
@@ -106,7 +106,7 @@ def _type_of_totals(matrix: "NDArray[Any]") -> "type[np.signedinteger[Any]] | No
 def _sums_of_few(
     matrix: "NDArray[Any]", resamples: int, seed: int, kind: "type[np.signedinteger[Any]]"
 ) -> "NDArray[Any]":
-    """Return bootstrap totals of a sparse count matrix from its nonzero numbers alone."""
+    """Bootstrap totals of a sparse count matrix from its nonzero numbers alone."""
     import numpy as np
 
     cases, counts = matrix.shape
@@ -136,7 +136,7 @@ class _Kinds(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: "NDArray[Any]") -> "_Kinds | None":
-        """Return the different rows; ``None`` if there are too many, or the numbers are no bytes."""
+        """The distinct rows of a matrix; ``None`` if there are too many, or the numbers are no bytes."""
         import numpy as np
 
         sizes = [int(column.max(initial=0)) + 1 for column in matrix.T] if matrix.dtype == np.int8 else []
@@ -150,7 +150,7 @@ class _Kinds(NamedTuple):
         return cls(matrix[first], number.astype(np.uint8)) if len(first) <= _MOST_KINDS else None
 
     def totals(self, resamples: int, seed: int) -> "FloatArray":
-        """Count how often each row is drawn; sums of whole numbers are exact, so they are those of the cases."""
+        """Bootstrap totals by the number of draws of each row; sums of whole numbers are exact, as of the cases."""
         import numpy as np
 
         cases, kinds = len(self.number), len(self.rows)
@@ -193,7 +193,7 @@ def _drawing(cases: int, seed: int) -> "Callable[[NDArray[Any]], None]":
 
 @lru_cache(maxsize=1)
 def _kept_weights(cases: int, resamples: int, seed: int) -> "NDArray[np.uint16]":
-    """Draw all weights of a bootstrap that is small enough to keep, 16 bits each."""
+    """All weights of a bootstrap that is small enough to keep, 16 bits each."""
     import numpy as np
 
     weights = np.empty((resamples, cases), np.uint16)
@@ -210,7 +210,7 @@ def _slice_rows(cases: int) -> int:
 
 
 def multinomial_totals(matrix: "FloatArray", cases: "NDArray[Any]") -> "FloatArray":
-    """Return bootstrap totals of cases that have few distinct rows.
+    """Bootstrap totals of cases that have few distinct rows.
 
     How often the cases with one row are drawn is multinomial, so that the work depends on the rows, not on the cases.
 
@@ -233,7 +233,7 @@ def multinomial_totals(matrix: "FloatArray", cases: "NDArray[Any]") -> "FloatArr
 
 
 def swapped_totals(matrix: "FloatArray", resamples: int) -> "FloatArray":
-    """Return totals in which every row has the sign that a coin gave it: of differences, for permutation tests.
+    """Totals in which every row has the sign that a coin gave it: of differences, for permutation tests.
 
     Args:
         matrix: Shape ``(cases, counts)``.
@@ -281,7 +281,7 @@ def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray]
 
 
 def _one_thread_of_blas() -> AbstractContextManager[object]:
-    """Return a context in which BLAS uses one thread.
+    """A context in which BLAS uses one thread.
 
     Products this narrow gain little from more, and the sums then do not depend on the number of cores.
     """
@@ -291,7 +291,7 @@ def _one_thread_of_blas() -> AbstractContextManager[object]:
 
 @cache
 def _libraries() -> "ThreadpoolController":
-    """Return the libraries with thread pools of their own, such as NumPy's BLAS; the search takes a while."""
+    """The libraries with thread pools of their own, such as NumPy's BLAS; the search takes a while."""
     import numpy as np  # noqa: F401 (it must be there to be found)
     from threadpoolctl import ThreadpoolController
 
@@ -302,7 +302,7 @@ _NO_INFLUENCE = 1e-12
 
 
 def by_unit(block: FloatArray, units: IntArray) -> FloatArray:
-    """Add up the count rows of the cases of every unit, such as a cluster."""
+    """The count rows of the cases of every unit, such as a cluster, added up."""
     import numpy as np
 
     size = int(units.max()) + 1 if units.size else 0
@@ -314,7 +314,7 @@ def by_unit(block: FloatArray, units: IntArray) -> FloatArray:
 
 
 def cluster_totals(matrix: FloatArray, units: IntArray | None, most: int) -> FloatArray:
-    """Return bootstrap totals of the rows of a matrix, those of a unit drawn together; none for a single unit.
+    """Bootstrap totals of the rows of a matrix, those of a unit drawn together; none for a single unit.
 
     Args:
         matrix: Shape ``(cases, counts)``.
@@ -326,7 +326,7 @@ def cluster_totals(matrix: FloatArray, units: IntArray | None, most: int) -> Flo
 
 
 def design_effect(influence: FloatArray, units: IntArray) -> float | None:
-    """Return by which factor the variance of a value grows because cases are drawn in clusters (Kish 1965).
+    """The factor by which the variance of a value grows because cases are drawn in clusters (Kish 1965).
 
     Args:
         influence: What the value loses without each of the cases, which sums up to nearly 0.

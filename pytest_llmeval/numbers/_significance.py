@@ -35,12 +35,12 @@ _DECIMALS = 12
 
 
 def two_sided(one_sided: float) -> float:
-    """Double a one-sided p-value, so that 0.05 corresponds to the bound of a 95 % interval."""
+    """A one-sided p-value doubled, so that 0.05 corresponds to the bound of a 95 % interval."""
     return min(1.0, 2 * one_sided)
 
 
 def bias(resampled: FloatArray, estimate: float) -> float:
-    """Return the bias correction z0 of BCa; ties with the estimate count half."""
+    """The bias correction z0 of BCa; ties with the estimate count half."""
     import numpy as np
 
     slack = 10.0**-_DECIMALS
@@ -52,7 +52,7 @@ def bias(resampled: FloatArray, estimate: float) -> float:
 
 
 def acceleration(jackknives: Sequence[FloatArray]) -> float:
-    """Return the acceleration of BCa from leave-one-out values.
+    """The acceleration of BCa from leave-one-out values.
 
     Args:
         jackknives: One array per independent sample; values that are not finite are left out.
@@ -74,7 +74,7 @@ def acceleration(jackknives: Sequence[FloatArray]) -> float:
 
 
 def bca_interval(resampled: Resampled, z0: float, a: float, confidence: float) -> tuple[float, float]:
-    """Return the bias-corrected and accelerated interval (Efron and Tibshirani 1993, section 14.3)."""
+    """The bias-corrected and accelerated interval (Efron and Tibshirani 1993, section 14.3)."""
 
     def adjusted(z: float) -> float:
         return z0 + (z0 + z) / (1 - a * (z0 + z))
@@ -84,13 +84,13 @@ def bca_interval(resampled: Resampled, z0: float, a: float, confidence: float) -
 
 
 def bca_share(share: float, z0: float, a: float) -> float:
-    """Turn a share of resamples into the one-sided p-value that belongs to it under BCa."""
+    """The one-sided p-value that belongs to a share of resamples under BCa."""
     shifted = normal_quantile(share) - z0
     return normal_cdf(shifted / (1 + a * shifted) - z0) if math.isfinite(shifted) else share
 
 
 def few_changes_tail(changed: int, cases: int, share: float) -> float:
-    """Return the chance that so few of the cases change if each does with probability `share`."""
+    """The chance that so few of the cases change if each does with probability `share`."""
     from scipy.special import bdtr
 
     return float(bdtr(changed, cases, share))
@@ -169,7 +169,7 @@ def skewed_tails(values: FloatArray, at: float) -> Tails:
 
 
 def _error_and_lean(values: FloatArray) -> tuple[float, float]:
-    """Return the standard error of a mean, 0 if all values are equal, and the skewness of its estimate."""
+    """The standard error of a mean, 0 if all values are equal, and the skewness of its estimate."""
     import numpy as np
 
     size = len(values)
@@ -231,7 +231,7 @@ def unseen_rest(room: float, units: int, tail: float) -> float:
 
 
 def effective_units(values: FloatArray) -> float:
-    """Return the number of values on which a sum of squares rests: all if they are alike, `k` if all others are 0."""
+    """The number of values on which a sum of squares rests: all if they are alike, `k` if all others are 0."""
     import numpy as np
 
     squares = values**2
@@ -240,7 +240,7 @@ def effective_units(values: FloatArray) -> float:
 
 
 def mcnemar_tails(worse: int, better: int, pairs: int, at: float, *, mid_p: bool = False) -> Tails:
-    """Test the drop of a share of successes: McNemar's exact test at 0, Tango's score test (1998) elsewhere.
+    """The tails of a share's drop: McNemar's exact test at 0, Tango's score test (1998) elsewhere.
 
     The exact test is about the share of changes that are worse, given their number. Which share a drop of `at` means
     depends on how many change in truth, which Tango's test estimates.
@@ -274,7 +274,7 @@ def mcnemar_tails(worse: int, better: int, pairs: int, at: float, *, mid_p: bool
 def mcnemar_interval(
     worse: int, better: int, pairs: int, confidence: float, *, mid_p: bool = False
 ) -> tuple[float, float]:
-    """Return the interval of the drop of a share that holds what `mcnemar_tails` does not refute.
+    """The interval of the drop of a share that holds what `mcnemar_tails` does not refute.
 
     It excludes 0 exactly where McNemar's test does. Without a changed pair it is what the true share of changes
     may still be.
@@ -289,7 +289,7 @@ def mcnemar_interval(
 
 
 def _largest_drop(worse: int, better: int, pairs: int, tail: float) -> float:
-    """Return the largest drop in a share of successes that Tango's test does not refute."""
+    """The largest drop in a share of successes that Tango's test does not refute."""
     from scipy.optimize import bisect
 
     if worse == pairs:
@@ -336,7 +336,7 @@ def wilcoxon_tails(drops: FloatArray, at: float) -> Tails:
 
 
 def detectable_shift(deviation: float, confidence: float, units: float = math.inf, *, binary: bool = False) -> float:
-    """Return the smallest true difference that a two-sided test finds with `POWER`, by normal theory.
+    """The smallest true difference that a two-sided test finds with `POWER`, by normal theory.
 
     Args:
         deviation: Standard deviation of the difference, where there is none in truth.
@@ -380,7 +380,7 @@ class ChangedShares(NamedTuple):
     mid_p: bool = True
 
     def power(self, drop: float) -> float:
-        """Return the chance that the test finds a drop, by which right answers fall alike, and luck raises fewer."""
+        """The chance that McNemar's test finds a drop, by which right answers fall alike, and luck raises fewer."""
         rises = max(0.0, self.changed / 2 - drop * (1 - self.room))
         share = min(1.0, drop + 2 * rises)
         if share <= 0:
@@ -398,7 +398,7 @@ class ChangedShares(NamedTuple):
         return float((often * power).sum())
 
     def detectable(self) -> float | None:
-        """Return the smallest drop that is found with `POWER`; ``None`` if none that is possible is."""
+        """The smallest drop that is found with `POWER`; ``None`` if none that is possible is."""
         low, high = 0.0, self.room
         if self.power(high) < POWER:
             return None

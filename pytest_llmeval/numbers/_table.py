@@ -135,7 +135,7 @@ class Table:
     def _with_falls(
         self, label: str, observations: Sequence[Observation | None], counts: Mapping[str, FloatArray], former: int
     ) -> tuple[WithFalls, dict[str, FloatArray]]:
-        """Return an evaluator by which cases that fell count as the worst value or score, and the counts it needs."""
+        """An evaluator by which cases that fell count as the worst value or score, and the counts it needs."""
         import numpy as np
 
         worst: dict[str, float] = {}
@@ -161,7 +161,7 @@ class Table:
         return WithFalls(self.evaluators[label], worst), numbers
 
     def worst(self, name: str) -> float:
-        """Return the value that cases have which fell."""
+        """The value of a metric that cases have which fell."""
         label = self.owner[name]
         evaluator = self.evaluators[label]
         assert isinstance(evaluator, WithFalls)
@@ -226,7 +226,7 @@ class Table:
         }
 
     def _columns(self, label: str, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the columns of one evaluator by the names of its counts."""
+        """The columns of one evaluator by the names of its counts."""
         start = self._starts[label]
         return {name: matrix[:, start + place] for place, name in enumerate(self.names[label])}
 
@@ -236,20 +236,21 @@ class Table:
         return self._counts.astype(float, copy=False)
 
     def columns(self, label: str) -> FloatArray:
-        """Return the counts of one evaluator, one row per case."""
+        """The counts of one evaluator, one row per case."""
         start = self._starts[label]
         return self._counts[:, start : start + len(self.names[label])].astype(float, copy=False)
 
     def metric(self, name: str) -> Metric:
-        """Return the declaration of a metric, of a member of a family that of the family."""
+        """The declaration of a metric in the table, of a member of a family that of the family."""
         return self.owned[name].metric
 
     def _signature(self, name: str) -> str:
-        """Return the signature of a metric, with the part that depends on the cases."""
+        """The signature of a metric in the table, with the part that depends on the cases."""
         metric = self.metric(name)
         return f"{metric.signature}|{self._learned(name)}" if metric.learned else metric.signature
 
     def _learned(self, name: str) -> str:
+        """The digest of the texts, such as a judge's steps, on which a metric of the cases depends."""
         detail, label = self.metric(name).learned, self.owner[name]
         key = label, detail
         if key not in self._digests:
@@ -294,7 +295,7 @@ class Table:
         return undefined
 
     def design_effects(self, cluster_by: str) -> dict[str, float]:
-        """Return the design effects of the values over all cases, if any."""
+        """The design effects of the values over all cases, if any."""
         from pytest_llmeval.numbers._resample import design_effect
 
         units = unit_numbers(self.records, cluster_by)
@@ -304,6 +305,7 @@ class Table:
         return {name: effect for name, effect in effects.items() if effect is not None}
 
     def _totals(self, part: "npt.NDArray[Any]") -> FloatArray:
+        """The exact totals of some columns of counts."""
         import numpy as np
 
         if part.dtype == np.int8 or not part.size:
@@ -314,7 +316,7 @@ class Table:
     def metrics(
         self, members: Sequence[int], confidence: float | None, cluster_by: str | None = None, faulty: int = 0
     ) -> dict[str, MetricValue]:
-        """Summarise some of the cases.
+        """The metrics over some of the cases.
 
         Args:
             members: The cases.
@@ -369,7 +371,7 @@ class Table:
         return {name: metric.metric_value(bounds.get(name)) for name, metric in counted.items()}
 
     def _weighted_total(self, scores: FloatArray, rows: "npt.NDArray[np.intp]") -> float:
-        """Return the weighted mean of scores, times their number."""
+        """The weighted mean of scores, times their number."""
         import numpy as np
 
         assert self.weights is not None
@@ -439,7 +441,7 @@ class Table:
 
 
 def unit_numbers(records: Sequence[CaseRecord], cluster_by: str | None) -> "npt.NDArray[np.intp]":
-    """Return for every case the number of its resampled unit: its cluster, or without the label the case itself."""
+    """The number of each case's resampled unit: its cluster, or without the label the case itself."""
     import numpy as np
 
     if cluster_by is None:
@@ -462,7 +464,7 @@ def _observation_of(record: CaseRecord, label: str) -> Observation | None:
 
 
 def outcome_of(record: CaseRecord) -> Observation:
-    """Return a case's counts for the pass rate; those of several runs as one are in its `observations`."""
+    """The counts of a case for the pass rate; those of several runs as one are in its `observations`."""
     if not record.ran or record.outcome in ("skipped", "not_run", "not_scored"):
         return _NOT_RUN
     return _PASSED if record.outcome == "passed" else _NOT_PASSED
@@ -487,7 +489,7 @@ def _summarize_sums(evaluator: Evaluator, sums: Sums) -> Mapping[str, FloatArray
 
 
 def _column(evaluator: Evaluator, name: str, values: object, length: int) -> FloatArray:
-    """Return a column of a metric from a user's formula as floats."""
+    """A column of a metric from a user's formula as floats."""
     import numpy as np
 
     try:
@@ -526,7 +528,7 @@ def summarize(
     cluster_by: str | None = None,
     sampled: float = 0.0,
 ) -> Result:
-    """Summarise the recorded cases of a suite into its metrics.
+    """The result of a suite: its metrics over recorded cases, with groups and intervals.
 
     Args:
         evaluators: Label to evaluator, in the order of the report; or the index of their metrics.
@@ -572,7 +574,7 @@ def _groups(
     cluster_by: str | None,
     sampled: float = 0.0,
 ) -> dict[str, dict[str, GroupResult]]:
-    """Summarise the groups of a table's cases by label; their members are places among `rows`."""
+    """The groups of a table's cases by label, summarised; their members are places among `rows`."""
     groups: dict[str, dict[str, GroupResult]] = {}
     for key in group_by:
         members: dict[str, list[int]] = {}
@@ -597,7 +599,7 @@ def _clusters_of_table(table: Table, label: str) -> Clusters:
 def _split(
     table: Table, metrics: Mapping[str, MetricValue], sampled: float = 0.0
 ) -> tuple[dict[str, MetricValue], MetricValue, dict[str, MetricValue]]:
-    """Separate pass rate and usage from the metrics of a table's evaluators."""
+    """The pass rate and usage, apart from the metrics of a table's evaluators."""
     own = {name: corrected(metric, sampled) for name, metric in metrics.items()} if sampled else dict(metrics)
     pass_rate = own.pop(PASS_RATE)
     usage = {name: own.pop(name) for name in metrics if table.owner[name] == USAGE}

@@ -50,13 +50,13 @@ class UsageEvaluator(RecordedCounts):
     origin = "calls are recorded"
 
     def describe(self) -> Sequence[Metric]:
-        """Name the figures; all of them are better when small."""
+        """The figures of usage as metrics; all of them are better when small."""
         return [
             Metric(name, higher_is_better=False, high=None, signature=signature) for name, signature in _FIGURES.items()
         ]
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Return totals, ``nan`` if a part of them is unknown, and mean latencies."""
+        """Totals of usage, ``nan`` if a part of them is unknown, and mean latencies."""
         import numpy as np
 
         judged = sums["verdicts"] > 0
@@ -84,7 +84,7 @@ def usage_of(
     target_usage: Sequence[TargetUsage] = (),
     successes: int = 0,
 ) -> Observation:
-    """Count the judge and target calls, tokens, costs and latencies of one case.
+    """The counts of judge and target calls, tokens, costs and latencies of one case.
 
     Args:
         calls: To judges.
@@ -169,7 +169,7 @@ class JudgeUsage(Struct, frozen=True):
 
     @classmethod
     def from_calls(cls, calls: Sequence[JudgeCall]) -> "JudgeUsage":
-        """Add calls up."""
+        """The usage of judge calls, added up."""
         fresh = [call for call in calls if call.fresh]
         return cls(
             verdicts=len(calls),
@@ -248,7 +248,7 @@ class UsageReport(Struct, frozen=True):
     def from_records(
         cls, records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse] | None = None
     ) -> "UsageReport | None":
-        """Add up the usage of a suite's cases; ``None`` if there is none.
+        """The usage of a suite's judges over its cases; ``None`` if there is none.
 
         Args:
             records: Of the cases.
@@ -277,7 +277,7 @@ class UsageReport(Struct, frozen=True):
 
 
 def _of_one_attempt(records: Sequence[CaseRecord], amount: "Callable[[TargetUsage], float | None]") -> float | None:
-    """Add up a target's usage over cases, for one answer each: of several repeats, their mean."""
+    """A target's usage over cases, for one answer each: of several repeats, their mean."""
     means = [
         None if total is None else total / len(record.target_usage)
         for record in records
@@ -329,7 +329,7 @@ class SpentMoney(Struct, frozen=True):
 
     @property
     def total(self) -> float | None:
-        """The sum."""
+        """The sum of what was spent."""
         return _known_sum(structs.astuple(self))
 
 
@@ -350,7 +350,7 @@ class SavedMoney(Struct, frozen=True):
 
     @property
     def total(self) -> float | None:
-        """The sum."""
+        """The sum of what was saved."""
         return _known_sum(structs.astuple(self))
 
 
@@ -376,7 +376,7 @@ class Money(Struct, frozen=True):
     def of_records(
         cls, records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse], large_judge: str = ""
     ) -> "Money | None":
-        """Add up the money of a suite; ``None`` if nothing was asked.
+        """The money of a suite; ``None`` if nothing was asked.
 
         Args:
             records: Of the cases, in which a call that several share is made once; see `claim_calls`.
@@ -403,7 +403,7 @@ class Money(Struct, frozen=True):
 
     @classmethod
     def total(cls, parts: "Iterable[Money | None]") -> "Money | None":
-        """Add up the money of suites; ``None`` if nothing was asked in any."""
+        """The money of several suites; ``None`` if nothing was asked in any."""
         known = [part for part in parts if part is not None]
         if not known:
             return None
@@ -412,11 +412,11 @@ class Money(Struct, frozen=True):
         return cls(SpentMoney(*map(_known_sum, spent)), SavedMoney(*map(_known_sum, saved)))
 
     def with_stop(self, saved: float | None) -> "Money":
-        """Return the money of a suite that stopped early."""
+        """The money of a suite that stopped early."""
         return structs.replace(self, saved=structs.replace(self.saved, stop=saved))
 
 
 def _price(calls: Sequence[JudgeCall]) -> float | None:
-    """Return the mean price of judge calls; ``None`` if there is none, or one has no known price."""
+    """The mean price of judge calls; ``None`` if there is none, or one has no known price."""
     total = _known_sum([call.cost_usd for call in calls]) if calls else None
     return None if total is None else total / len(calls)

@@ -91,7 +91,7 @@ class Answering:
         self._ask = self._calling((self.opponents, self.recorded, self.batched, *self._shared))
 
     def _calling(self, links: Sequence[Link], thread: ThisThread | None = None) -> Next:
-        """Return a chain of some links and of those that call a target.
+        """The chain of some links and of those that call a target.
 
         Args:
             links: The ways to answer that are tried before.
@@ -103,7 +103,7 @@ class Answering:
         return chain((*links, *calls), AskTarget(self.limit, thread))
 
     def _chain_for(self, job: Job, thread: ThisThread | None) -> Next:
-        """Return the chain for a job: a plain target in this thread is called for this case alone.
+        """The chain for a job: a plain target in this thread is called for this case alone.
 
         Other cases and processes share the answers of opponents and batches, and must not wait for this thread.
         """
@@ -116,7 +116,7 @@ class Answering:
         return any(link.is_orphaned(job) for link in self._shared)
 
     def at_once(self, job: Job) -> "CaseAnswer | PendingAnswer | None":
-        """Return the answer if it requires no call, or what judges must be asked; ``None`` if a target must be."""
+        """The answer if it requires no call, or what judges must be asked; ``None`` if a target must be."""
         try:
             case = self.recorded.known(job)
         except LlmevalError as error:
@@ -135,7 +135,7 @@ class Answering:
         return pending.complete()
 
     def now(self, job: Job) -> CaseAnswer:
-        """Return the answer; a plain target runs in this thread.
+        """The answer to a job; a plain target runs in this thread.
 
         Raises:
             KeyboardInterrupt: The user interrupts.
@@ -158,7 +158,7 @@ class Answering:
         here: ThisThread | None = None,
         cut_off: list[CaseAnswer] | None = None,
     ) -> CaseAnswer:
-        """Return the answer; many of these run at a time.
+        """The answer to a job; many of these run at a time.
 
         Args:
             job: The case.
@@ -175,6 +175,7 @@ class Answering:
             return await self._answered(job, here, cut_off)
 
     async def _answered(self, job: Job, here: ThisThread | None, cut_off: list[CaseAnswer] | None) -> CaseAnswer:
+        """The target's answer to a case, or its error, before judges are asked."""
         answer = CaseAnswer(job.case, origin="run" if job.case.prediction is MISSING else "given")
         try:
             answer.case = answer_to(job, await self._chain_for(job, here)(job))
@@ -191,6 +192,7 @@ class Answering:
         return await self._judged(PendingAnswer(answer, self.askings(job, answer.case)), cut_off)
 
     async def _judged(self, pending: "PendingAnswer", cut_off: list[CaseAnswer] | None) -> CaseAnswer:
+        """The answer with the verdicts of all judges that are asked about it."""
         judges = self.judges
         if judges is None:
             return pending.answer
@@ -235,7 +237,7 @@ class PendingAnswer(NamedTuple):
     questions: dict[str, Asking]
 
     def complete(self) -> CaseAnswer:
-        """Return the answer with the verdicts and errors of all questions."""
+        """The answer with the verdicts and errors of all questions."""
         answer = self.answer
         for label, asking in self.questions.items():
             if asking.error is None:
@@ -295,7 +297,7 @@ class Opponents:
             raise
 
     async def _own(self, job: Job, ask: Next) -> Case:
-        """Return the answer to a case's own question; one that runs again gets another."""
+        """The target's answer to a case's own question; one that runs again gets another."""
         place = job.place
         if place in self._answered:
             del self._tasks[place]
@@ -306,7 +308,7 @@ class Opponents:
         return answer
 
     async def _shared(self, job: Job, ask: Next) -> Case | BaseException:
-        """Return the answer, asking for it if nobody has yet."""
+        """The target's answer to a job, asked for once for all cases that need it."""
         place = job.place
         if place not in self._tasks or self._tasks[place].is_cancelled:
             self._tasks[place] = SharedTask(self._outcome(job, ask))
@@ -322,25 +324,26 @@ class Opponents:
             return error
 
     def own(self, job: Job) -> Case | None:
-        """Return the answer to a case's own question, if it has come while its opponents have not answered."""
+        """The answer to a case's own question, if it has come while its opponents have not answered."""
         answer = self._ended(job)
         return None if isinstance(answer, BaseException) else answer
 
     def _ended(self, job: Job) -> Case | BaseException | None:
-        """Return the answer, or the error, of a task that has ended."""
+        """The answer, or the error, of a task that has ended."""
         shared = self._tasks.get(job.place)
         return None if shared is None or not shared.task.done() or shared.task.cancelled() else shared.task.result()
 
     def known(self, job: Job) -> dict[str, Any] | None:
-        """Return the opponents' answers to a case; ``None`` where one must be asked for."""
+        """The opponents' answers to a case; ``None`` where one must be asked for."""
         others = self.at_hand(job)
         return None if None in others.values() else others
 
     def at_hand(self, job: Job) -> dict[str, Any]:
-        """Return the opponents' answers to a case, ``None`` in place of each that must be asked for."""
+        """The opponents' answers to a case, ``None`` in place of each that must be asked for."""
         return {name: self._known(opponent) for name, opponent in job.opponents.items()}
 
     def _known(self, opponent: Job | NoAnswer | Itself) -> Any:
+        """An opponent's answer that needs no call; ``None`` if a target must be asked."""
         if not isinstance(opponent, Job):
             return opponent
         try:
@@ -353,10 +356,12 @@ class Opponents:
         return None if answer is None else _answer_of(opponent, answer)
 
     async def _others(self, job: Job, ask: Next) -> dict[str, Any]:
+        """The answers of all opponents of a case, asked for at the same time."""
         others = await asyncio.gather(*(self._other(opponent, ask) for opponent in job.opponents.values()))
         return dict(zip(job.opponents, others, strict=True))
 
     async def _other(self, opponent: Job | NoAnswer | Itself, ask: Next) -> Any:
+        """The answer of an opponent, asked for if it is not known."""
         known = self._known(opponent)
         if known is not None or not isinstance(opponent, Job):
             return known
@@ -392,7 +397,7 @@ class Prefetch:
     _since_look: int = 0
 
     def looks_ahead(self, loaded: LoadedCase) -> bool:
-        """Whether the cases to come are looked at before this one: many at a time, which costs less.
+        """Whether the run's next cases are looked at before this one: many at a time, which costs less.
 
         A case that was not foreseen, as where another process has run those before it, is a reason to look at once.
         """
@@ -403,11 +408,11 @@ class Prefetch:
         return True
 
     def considered(self, loaded: LoadedCase) -> bool:
-        """Whether a case has been considered already, or has had its turn."""
+        """Whether a case has been considered for an early call, or has had its turn."""
         return loaded.place in self._considered
 
     def take(self, jobs: Sequence[Job], following: Iterable[Sequence[Job]], early: EarlyCalls) -> list[CaseAnswer]:
-        """Return the answers of one case, and send for those of the cases to come.
+        """The answers of one case, after early calls for the cases to come were begun.
 
         Args:
             jobs: One per repeat.
@@ -435,12 +440,13 @@ class Prefetch:
         return answers
 
     def _send(self) -> None:
+        """Hand the early calls that were prepared to the background loop."""
         starting, self._starting = self._starting, []
         if starting:
             self.answering.background.submit_all(starting)
 
     def finish(self, within_s: float | None = None) -> None:
-        """Wait for what is under way. Cases that another process runs need it: cut off, it would be asked for twice.
+        """Wait for early calls under way. Cases that another process runs need it: cut off, they would be repeated.
 
         Args:
             within_s: How long a case may take, after which nobody needs it any more; ``None`` if that is unknown.
@@ -451,6 +457,7 @@ class Prefetch:
                 pending.ended(None if until is None else until - time.monotonic())
 
     def _own(self, job: Job, early: EarlyCalls) -> CaseAnswer | Pending[CaseAnswer] | None:
+        """The answer, pending or not, to a job whose turn it is."""
         __tracebackhide__ = True
         return self._pending.pop(job.place, None) or self._start(job, early)
 
@@ -469,6 +476,7 @@ class Prefetch:
         return answer
 
     def _wait(self, job: Job, started: CaseAnswer | Pending[CaseAnswer] | None) -> CaseAnswer:
+        """The answer to a job whose turn it is; one whose process died is asked for again."""
         __tracebackhide__ = True
         if started is None:
             return self.answering.now(job)

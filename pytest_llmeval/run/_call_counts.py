@@ -123,7 +123,7 @@ class CallCounter:
             self.notes[_UNANSWERED] += 1
 
     def _with_own_parts(self, job: Job) -> Job:
-        """Return the job with parts under their names, as a placeholder has them: the suite may look elsewhere."""
+        """The job with parts under their names, as a placeholder has them: the suite may look elsewhere."""
         if job.suite.parts == Parts() or job.case.conversation:
             return job
         if job.key not in self._own_parts:
@@ -131,7 +131,7 @@ class CallCounter:
         return structs.replace(job, loaded=structs.replace(job.loaded, suite=self._own_parts[job.key]))
 
     def _others(self, job: Job) -> dict[str, Any]:
-        """Return the answers of opponents, ``None`` for those that must be asked for, and count the calls for these."""
+        """The answers of opponents, ``None`` for those that must be asked for; their calls are counted."""
         others = self.answering.opponents.at_hand(job)
         for name, opponent in job.opponents.items():
             if isinstance(opponent, Job) and others[name] is None:
@@ -142,6 +142,7 @@ class CallCounter:
         return others
 
     def _tally(self, job: Job) -> CallTally:
+        """The tally of the suite or system of a job."""
         if job.key not in self.tallies:
             self.tallies[job.key] = CallTally(job.suite)
         tally = self.tallies[job.key]
@@ -230,6 +231,7 @@ class CallCounter:
             tally.unsure[large.juror.model, large.question.mode.name][large.key] = question
 
     def _counted_once(self, tally: CallTally, question: JurorQuestion) -> JurorVerdict | None:
+        """The verdict of one juror; a question without one is counted, once for all cases that share it."""
         known = self._known(question)
         if known is None and question.key not in self._counted_keys:
             self._counted_keys.add(question.key)
@@ -243,6 +245,7 @@ class CallCounter:
         return known
 
     def _count_media(self, question: JurorQuestion) -> None:
+        """Count the media of a question whose tokens cannot be estimated."""
         forms = (form for text in question.question.texts.values() for form in getattr(text, "media", ()))
         if uncounted := uncounted_media(forms):
             self.notes[_UNCOUNTED] += uncounted
@@ -261,6 +264,7 @@ class CallCounter:
             tally.more = None
 
     def _counted_as_likely(self, tally: CallTally, question: PanelQuestion) -> Judgement | None:
+        """The verdict on a question about an answer that does not exist yet; its calls count as likely."""
         if question.question.shared:
             return self._counted(tally, question)
         new = [expected for expected in question.expected if expected.key not in self._counted_keys]

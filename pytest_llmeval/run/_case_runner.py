@@ -147,14 +147,14 @@ class CaseRunner(Struct, dict=True):
         return self.judges.snapshot() if "judges" in vars(self) else self.activity.snapshot()
 
     def calls_line(self) -> str:
-        """The cost of a run that was cut off; empty without calls."""
+        """The line on the cost of a run that was cut off; empty without calls."""
         from pytest_llmeval.reports import calls_line
 
         return calls_line(self.snapshot(), complete="judges" not in vars(self) or not self.judges.has_others)
 
     @cached_property
     def _prefetch(self) -> "Prefetch":
-        """What calls targets and judges, which runs of recorded predictions never do."""
+        """The window over the next cases in which targets and judges are called early."""
         from pytest_llmeval.run._answering import Answering, Prefetch
 
         answering = Answering(
@@ -166,10 +166,12 @@ class CaseRunner(Struct, dict=True):
 
     @cached_property
     def _targets(self) -> "SuiteTargets":
+        """The targets of the suites of this process."""
         return SuiteTargets(self.background, self.judges.calls, self.judges.limit.slow_down)
 
     @cached_property
     def _opponents(self) -> "OpponentJobs":
+        """The jobs of other systems with whose answers judges compare."""
         return OpponentJobs(self._targets)
 
     @property
@@ -182,7 +184,7 @@ class CaseRunner(Struct, dict=True):
         return (self.records or self.mutates or bool(loaded.suite.against_approved)) and not loaded.key.test
 
     def excused(self, loaded: LoadedCase, execution: Execution) -> Execution:
-        """Return an execution whose failure is known if it was approved, or is being approved."""
+        """The execution of a case, whose failure is known if it was approved, or is being approved."""
         record = execution.record
         if record.outcome != "failed" or is_xfail(execution.case):
             return execution
@@ -191,6 +193,7 @@ class CaseRunner(Struct, dict=True):
         return structs.replace(execution, record=as_approved(record, approved))
 
     def _known_failures(self, loaded: LoadedCase) -> "KnownFailures":
+        """The approved failures of a case's suite."""
         key = loaded.key
         if key not in self._known:
             from pytest_llmeval.baselines import FailuresFile, contents_of
@@ -243,7 +246,7 @@ class CaseRunner(Struct, dict=True):
         return self._scored(loaded, self._own_answers(loaded) or self._replayed(loaded)).as_expected()
 
     def _replayed(self, loaded: LoadedCase) -> Sequence[CaseAnswer]:
-        """Return the recorded answers to a case, or why there are none."""
+        """The recorded answers to a case, or why there are none."""
         if self.recordings is None:
             none = CaseAnswer(loaded.case, PredictionError(why_unanswered(loaded.suite) or _NOT_CALLED))
             return [none] * loaded.suite.repeats.times
@@ -326,18 +329,20 @@ class CaseRunner(Struct, dict=True):
             thread.end()
 
     def _concluded(self, execution: Execution) -> Execution:
+        """The execution of a case as it is expected; an error that ends the run is raised."""
         if isinstance(execution.error, self.signals.ends):
             raise execution.error
         return execution.as_expected()
 
     def _most_at_a_time(self, suite: LoadedSuite) -> int:
+        """The number of cases of a suite that run at the same time on an event loop."""
         own = suite.target.concurrency if suite.target is not None else None
         return max(min(own or self.options.concurrency, self.options.concurrency), self._batched(suite))
 
     async def _answers_here(
         self, loaded: LoadedCase, fixtures: FromFixtures, parts: list[CaseAnswer]
     ) -> Sequence[CaseAnswer]:
-        """Return the answers to a case, for which the calls are made on the running event loop.
+        """The answers to a case, for which the calls are made on the running event loop.
 
         Args:
             loaded: The case.
@@ -347,6 +352,7 @@ class CaseRunner(Struct, dict=True):
         return await together([self._answer_here(job, parts) for job in self.jobs(loaded, fixtures, EarlyCalls())])
 
     async def _answer_here(self, job: Job, parts: list[CaseAnswer]) -> CaseAnswer:
+        """The answer to one repeat of a case, for which the calls are made on the running event loop."""
         known = self.answering.at_once(job)
         if not isinstance(known, CaseAnswer):
             job.prepare(asks_target=known is None)
@@ -355,17 +361,19 @@ class CaseRunner(Struct, dict=True):
         return known
 
     def _own_answers(self, loaded: LoadedCase) -> Sequence[CaseAnswer]:
-        """Return the answers of a case that carries its prediction and requires no judge."""
+        """The answers of a case that carries its prediction and requires no judge."""
         suite = loaded.suite
         if suite.judged or not self._is_recorded(loaded):
             return ()
         return [CaseAnswer(with_figures(loaded.case, suite.parts_of(loaded.case)))] * suite.repeats.times
 
     def _is_recorded(self, loaded: LoadedCase) -> bool:
+        """Whether a case carries a prediction of the suite's file."""
         # A Python test has its own prediction, which is in no batch of the file's predictions.
         return loaded.case.prediction is not MISSING and not loaded.key.test
 
     def _scored(self, loaded: LoadedCase, answers: Sequence[CaseAnswer], started: float | None = None) -> Execution:
+        """The execution of a case, scored from its answers."""
         measure = self._measured.measure if self._is_recorded(loaded) else None
         execution = execute_repeats(loaded.suite, answers, measure, explains_all=self.explains_all, started=started)
         if isinstance(execution.error, self.signals.skips):
@@ -375,6 +383,7 @@ class CaseRunner(Struct, dict=True):
     def _answers(
         self, loaded: LoadedCase, fixtures: FromFixtures, following: Iterable[LoadedCase], early: EarlyCalls
     ) -> Sequence[CaseAnswer]:
+        """The answers to the repeats of a case, while early calls for the following cases begin."""
         __tracebackhide__ = True
         early = self._allowed(loaded.suite, early)
         ahead = any(early) and self._prefetch.looks_ahead(loaded)
@@ -387,10 +396,12 @@ class CaseRunner(Struct, dict=True):
         return max(self._prefetch.window, self._batched(suite))
 
     def _batched(self, suite: LoadedSuite) -> int:
+        """The number of cases that an HTTP target of a suite answers in batches under way; 0 for others."""
         http = suite.target.http if suite.target is not None else None
         return min(http.batch * http.concurrency, _WIDEST_WINDOW) if http is not None else 0
 
     def _allowed(self, suite: LoadedSuite, early: EarlyCalls) -> EarlyCalls:
+        """The early calls that the suite and the options allow."""
         if self.in_turn or self.options.concurrency == 1:
             return EarlyCalls()
         targets = [suite.target, *(suite.systems[name].target for name in suite.opponents if name in suite.systems)]
@@ -402,11 +413,11 @@ class CaseRunner(Struct, dict=True):
 
     @property
     def answering(self) -> "Answering":
-        """The ways in which cases are answered."""
+        """The answering of cases: the chain of links, and the judges."""
         return self._prefetch.answering
 
     def jobs(self, loaded: LoadedCase, fixtures: FromFixtures, early: EarlyCalls) -> Sequence[Job]:
-        """Return a job for each repeat of a case."""
+        """The jobs for all repeats of a case."""
         suite = loaded.suite
         target = fixtures.target
         load_target = partial(self._targets.load, suite) if target is None else lambda: target
@@ -472,10 +483,11 @@ class OpponentJobs(Struct, frozen=True):
     _approved: "dict[SuiteKey, ApprovedAnswers]" = {}
 
     def jobs_of(self, job: Job) -> dict[str, Job | NoAnswer | Itself]:
-        """Return the jobs by the names of the opponents, or why there is none."""
+        """The jobs of a case's opponents by name, or why there is none."""
         return {name: self._job(job, name) for name in job.suite.opponents}
 
     def _job(self, job: Job, name: str) -> Job | NoAnswer | Itself:
+        """The job of one opponent, or why it has no answer."""
         if name == APPROVED:
             return self._approved_job(job)
         if name == job.key.variant:
@@ -493,7 +505,7 @@ class OpponentJobs(Struct, frozen=True):
         return Job(LoadedCase(suite, case, key), job.repeat, load_target, shared=job.shared, user=job.user)
 
     def _approved_job(self, job: Job) -> Job | NoAnswer:
-        """Return the job of the approved answer, for which nobody need be asked."""
+        """The job of the approved answer, for which no target need be asked."""
         from pytest_llmeval.baselines import ApprovedAnswers
 
         key = job.key._replace(test="")

@@ -234,7 +234,7 @@ class Checkout:
     _modules: dict[str, ModuleType] = field(default_factory=dict)
 
     def read(self, path: Path) -> LoadedSuite:
-        """Return the suite of a file.
+        """The suite of a file in the checkout.
 
         Raises:
             LlmevalError: The file has faults, or what registers its evaluators is not there or fails.
@@ -242,6 +242,7 @@ class Checkout:
         return self.loaded.get(path) or self._suites.get(path, lambda: self._read(path))
 
     def _read(self, path: Path) -> LoadedSuite:
+        """The suite of a file in the checkout, or that a Python file declares."""
         display, registry = display_path(path, self.root), self.registry(path)
         if IN_MODULE in path.name:
             from pytest_llmeval.run._declared import declared_suite
@@ -250,7 +251,7 @@ class Checkout:
         return self.ordered(load_suite(path, registry, root=self.root, display_path=display))
 
     def registry(self, path: Path) -> Registry:
-        """The registry of the suite of a file.
+        """The registry of the suite of a file in the checkout.
 
         Raises:
             LlmevalError: What registers its evaluators is not there or fails.
@@ -261,6 +262,7 @@ class Checkout:
         return registry
 
     def _register(self, plugin: str, registry: Registry) -> None:
+        """Let a plugin or conftest register its evaluators."""
         try:
             if plugin not in self._modules:
                 self._modules[plugin] = self._conftest(plugin) if plugin.endswith(".py") else import_module(plugin)
@@ -283,6 +285,6 @@ class Checkout:
         return import_file(path, "conftest")
 
     def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
-        """Return, by evaluator, what decides the verdicts on a suite."""
+        """The settings by evaluator that decide the verdicts of judges on a suite."""
         del suite
         return self.known.get(key, {})

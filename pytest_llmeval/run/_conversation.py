@@ -58,7 +58,7 @@ _OWN = frozenset((*PARTS, "stop", "stop_comment", "stop_reason", "turns", "unrec
 
 
 class UserTurn(Struct, frozen=True):
-    """The turn of a simulated user: a message, or the end of the conversation.
+    """The turn of a simulated user in a conversation of a run: a message, or the end.
 
     Attributes:
         message: What it says; empty where it ends the conversation.
@@ -94,12 +94,12 @@ class Dialogue:
 
     @property
     def messages(self) -> Sequence[Mapping[str, Any]]:
-        """What has been said so far."""
+        """The messages of the conversation so far."""
         return self._messages
 
     @property
     def turn(self) -> int:
-        """Number of the turn that is under way, counted from 1."""
+        """The number of the conversation's turn that is under way, counted from 1."""
         return len(self._replies) + 1
 
     @property
@@ -112,11 +112,12 @@ class Dialogue:
 
     @property
     def _is_full(self) -> bool:
+        """Whether the conversation has as many replies as its limit allows."""
         limit = self.settings.limit
         return limit is not None and len(self._replies) >= limit
 
     def hear(self, turn: UserTurn) -> None:
-        """Take what the simulated user does.
+        """Take the turn of the simulated user into the conversation.
 
         Raises:
             PredictionError: It ends the conversation before it has begun.
@@ -137,7 +138,7 @@ class Dialogue:
         self._stop = "recording"
 
     def next(self) -> list[Any] | None:
-        """Return the messages so far, to which the target must reply; ``None`` at the end of the conversation."""
+        """The messages so far, to which the target must reply; ``None`` at the end of the conversation."""
         if self._stop is None:
             scripted = self.settings.stop == "script" and self.settings.user is None
             if self._sent == len(self.script) and scripted:
@@ -183,7 +184,7 @@ class Dialogue:
             self._reason = stop if isinstance(stop, str) else None
 
     def transcript(self) -> dict[str, Any]:
-        """Return the conversation as a prediction: messages, the last answer, how many turns, and why it ended.
+        """The conversation as a prediction: messages, the last answer, how many turns, and why it ended.
 
         What the target returned beside its last answer, such as the state of its world, is kept under its own names,
         and as the outcome.
@@ -240,7 +241,7 @@ class UserQuestions:
     asker: str
 
     def next(self, messages: Sequence[Mapping[str, Any]]) -> PanelQuestion:
-        """Return the question that follows what has been said."""
+        """The question to a simulated user that follows what has been said."""
         spoken = [
             (message["role"] == "user", text)
             for message in messages
@@ -251,7 +252,7 @@ class UserQuestions:
         return self.panel.bind(question, self.case, self.repeat, self.asker)
 
     def replayed(self, messages: Sequence[Mapping[str, Any]], script: int, *, ended: bool) -> Iterator[PanelQuestion]:
-        """Yield the questions whose replies a conversation consists of.
+        """Yield the questions to a simulated user of whose replies a conversation consists.
 
         Args:
             messages: Of the conversation.
@@ -267,7 +268,7 @@ class UserQuestions:
 
 @dataclass
 class Conversations:
-    """Transcripts of conversations: the next link is asked for each reply, until the conversation ends.
+    """The link of the chain that leads conversations: the next link is asked for each reply, until the end.
 
     Attributes:
         judges: Asks simulated users.
@@ -301,7 +302,7 @@ class Conversations:
         return {job.case.id: job.case.answered(json_like(dialogue.transcript() | wants))}
 
     async def _turn(self, job: Job, messages: list[Any], ask: Next) -> Any:
-        """Return the reply in one turn, as JSON data; one that a killed run has got is taken over.
+        """The reply in one turn, as JSON data; one that a killed run has got is taken over.
 
         Not in a world: what the agent did in that of the killed run has not happened in this one.
         """
@@ -380,7 +381,7 @@ class Conversations:
 
 
 async def _target_reply(job: Job, messages: list[Any], ask: Next) -> Any:
-    """The target's reply to the messages of a conversation so far."""
+    """The target's reply to the messages of a conversation that a run leads."""
     return answer_to(job, await ask(structs.replace(job, messages=messages))).prediction
 
 
@@ -431,7 +432,7 @@ def _added(sent: Sequence[Any], reply_messages: list[Any]) -> list[Any]:
 
 
 def beginning(value: Any) -> Sequence[Mapping[str, Any]]:
-    """The scripted messages in the input of a conversation; none where the input describes a simulated user."""
+    """The scripted messages of a conversation in a case's input; none where it describes a simulated user."""
     return value if isinstance(value, list) else ()
 
 
@@ -464,7 +465,7 @@ def next_turn_question(
     instructions: str | None = None,
     language: str | None = None,
 ) -> Question:
-    """The question to the model that plays the user of a conversation, for the user's next turn.
+    """The question for a simulated user's next turn, to the model that plays this user in a run.
 
     Args:
         wants: ``persona``, ``goal`` and ``knows``, as far as there are any.
@@ -522,5 +523,5 @@ def _read(stops: Sequence[str], reply: str) -> Verdict:
 
 
 def read_turn(verdict: Verdict) -> UserTurn:
-    """The turn of a simulated user that a reply was read as."""
+    """The turn of a simulated user that its reply was read as."""
     return UserTurn(verdict.details.get("message", ""), verdict.details.get("stop", ""), verdict.reasoning)

@@ -102,7 +102,7 @@ Returned = TypeVar("Returned")
 
 
 class OtherColumns(TypedDict, total=False):
-    """The arguments of `cases` that say nothing about types."""
+    """The arguments of the public function `cases` that say nothing about types."""
 
     id: str | None
     messages: str | None
@@ -171,7 +171,7 @@ def cases(
     items: str | None = None,
     split: str | None = None,
 ) -> CaseData[Any, Any]:
-    """Return cases for `suite`, from data as people have it.
+    """The cases of a `suite` in Python, from data as people have it.
 
     A part that is not named here is read from the column of its name, if there is one. Null, NaN and NaT are absent.
 
@@ -285,7 +285,7 @@ class Suite(Generic[Input_co, Expected_co]):
             self._check(frame.f_code)
 
     def _check(self, declaring: CodeType) -> None:
-        """Refuse wrong names.
+        """Refuse wrong names of the keys of a suite in Python.
 
         Args:
             declaring: The user's code. A function that it names may yet become an evaluator, by `evaluator` or `check`.
@@ -302,12 +302,13 @@ class Suite(Generic[Input_co, Expected_co]):
             raise SuiteError(wrong)
 
     def _read_keys(self) -> None:
+        """Read the keys of the suite as a file has them."""
         self._by_name = by_name_in_file(self._keys)
         self._data: dict[str, Any] = {"suite": self.name, **_in_file(self._by_name.keys)}
 
     @classmethod
     def from_file(cls, path: "str | Path") -> "Suite":
-        """Return the suite of a file, relative to the file that calls."""
+        """The suite of a file, relative to the file that calls."""
         caller = Path(users_frame().f_code.co_filename)
         folder = caller.parent if caller.is_file() else Path.cwd()
         with with_value(CHECKS_DEFERRED, True):
@@ -379,6 +380,7 @@ class Suite(Generic[Input_co, Expected_co]):
         return self._adding("checks", partial(check, name=name), function)
 
     def _adding(self, key: str, entry_of: Callable[..., Any], function: Any) -> Any:
+        """A decorator that adds an evaluator or check made of a function to the suite."""
         if function is None:
             return partial(self._adding, key, entry_of)
         if not self._data:
@@ -391,7 +393,7 @@ class Suite(Generic[Input_co, Expected_co]):
     def load(
         self, registry: Registry | None = None, *, root: Path | None = None, share: RowShare | None = None
     ) -> LoadedSuite:
-        """Return the checked suite.
+        """The suite in Python, loaded and checked.
 
         Args:
             registry: What its evaluators are; default: those that ship and those of installed plugins.
@@ -419,7 +421,7 @@ class Suite(Generic[Input_co, Expected_co]):
         return self._typed(suite, document) if self._cases.types else suite
 
     def _document(self, root: Path) -> tuple[Document, list[Fault]]:
-        """Return the keys as data, with names in place of what JSON cannot express, and a fault for each such key."""
+        """The keys as data, with names in place of what JSON cannot express, and a fault for each such key."""
         place = FilePlace(self._line, 1)
         source = self._cases.file_entry
         data = dict(self._data if source is None else {**self._data, "source": source})
@@ -437,7 +439,7 @@ class Suite(Generic[Input_co, Expected_co]):
         return document, faults
 
     def _typed(self, suite: LoadedSuite, document: Document) -> LoadedSuite:
-        """Return a suite whose cases fit their types; those that do not are faulty."""
+        """The suite whose cases fit their types; those that do not are faulty."""
         faults, fitting = list(suite.faults), []
         for case in suite.cases:
             typed_case, wrong = _typed_faults(case, self._cases.types)
@@ -452,7 +454,7 @@ class Suite(Generic[Input_co, Expected_co]):
         return structs.replace(suite, cases=tuple(fitting), faults=tuple(faults), faulty=faulty, types=types)
 
     def to_yaml(self) -> str:
-        """Return the suite as the text of a suite file; its cases stand in it, unless they are those of a file.
+        """The suite as the text of a suite file; its cases stand in it, unless they are those of a file.
 
         Raises:
             LlmevalError: An evaluator has options that YAML cannot express.
@@ -539,6 +541,7 @@ class Suite(Generic[Input_co, Expected_co]):
         judge: "Judgeable | None",
         progress: bool | None,
     ) -> "SuiteResult":
+        """The result of a run of the suite without pytest."""
         answers = target.value if isinstance(target, NamedObject) else target
         if answers is not None and not callable(answers):
             kind = "a suite" if isinstance(answers, Suite) else type(answers).__name__
@@ -549,6 +552,7 @@ class Suite(Generic[Input_co, Expected_co]):
             self.last_result = run.result
 
     def _chosen(self, system: str, record: "PredictionsFile", replay: "PredictionsFile") -> "ScriptRun":
+        """The run of one system of the suite without pytest."""
         from pytest_llmeval.run._scripts import ScriptRun
 
         whole = self.load()

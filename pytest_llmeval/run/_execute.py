@@ -88,24 +88,24 @@ class Execution(Struct, frozen=True):
 
     @classmethod
     def skipped(cls, case: Case) -> "Execution":
-        """Return the execution of a case that has the tag ``skip``."""
+        """The execution of a case that has the tag ``skip``."""
         return cls(case, CaseRecord(case.id, case.labels, "skipped", reason="Skipped: unconditional skip"))
 
     @property
     def answered(self) -> Sequence[Case]:
-        """The case with its prediction, once per repeat."""
+        """The executed case with its prediction, once per repeat."""
         return [repeat.case for repeat in self.repeats] or (self.case,)
 
     def with_record(self, **changes: Any) -> "Execution":
-        """Return the execution with some fields of its record changed."""
+        """The execution with some fields of its record changed."""
         return structs.replace(self, record=structs.replace(self.record, **changes))
 
     def scores(self, suite: LoadedSuite) -> dict[str, float | None]:
-        """Return the case's metrics by their names in the suite."""
+        """The executed case's metrics by their names in the suite."""
         return _scores(suite, suite.reported, self.record.observations)
 
     def as_expected(self) -> "Execution":
-        """Return an execution whose failure is ``xfailed`` if the case has the tag ``xfail``, where no mark does so."""
+        """The execution whose failure is ``xfailed`` if the case has the tag ``xfail``, where no mark does so."""
         if not is_xfail(self.case) or self.record.outcome not in BAD:
             return self
         return self.with_record(outcome="xfailed")
@@ -122,7 +122,7 @@ def execute(
     explains_all: bool = True,
     started: float | None = None,
 ) -> Execution:
-    """Score one answer to a case of a suite.
+    """The execution of a case of a suite with one answer: its scores and outcome.
 
     Args:
         suite: The case's suite.
@@ -285,7 +285,7 @@ def execute_repeats(
     explains_all: bool = True,
     started: float | None = None,
 ) -> Execution:
-    """Score several answers to one case: one reduced score per metric, and how much the answers differ.
+    """The execution of a case with several answers: one reduced score per metric, and how much they differ.
 
     A case one of whose repeats could not be scored is errored: a mean over the others would hide it.
     """
@@ -514,7 +514,7 @@ def measure_returned(
     returned: Any,
     ask: "Callable[[JudgedEvaluator, Case, Reading], Sequence[Sequence[Verdict | LlmevalError]]]",
 ) -> tuple[Case, Observation]:
-    """Measure what the user's code returned for a case of no suite.
+    """The scores of what the user's code returned for a case of no suite.
 
     Args:
         evaluator: Measures.
@@ -651,7 +651,7 @@ def _answer_key(value: Any) -> str:
 
 
 def answered_with(case: Case, returned: Any) -> Case:
-    """Return a case with what the user's code returned as its prediction: the JSON form, beside the object itself.
+    """A case with what the user's code returned as its prediction: the JSON form, beside the object itself.
 
     Raises:
         PredictionError: It is no value, such as a function, or cannot be read.

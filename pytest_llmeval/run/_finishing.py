@@ -81,7 +81,7 @@ _CONFIDENCE = 0.95
 
 
 def report(judged: Judged, scope: RunScope) -> Reported:
-    """Report a judged run: its suites, the systems of each, and the faults of files.
+    """The report of a judged run: its suites, the systems of each, and the faults of files.
 
     A suite that cannot be reported has a failed verdict of its own, as one that cannot be judged, and does not affect
     other suites.
@@ -126,7 +126,7 @@ def report(judged: Judged, scope: RunScope) -> Reported:
 
 
 def _floor_notes(judged: JudgedSuite, reported: SuiteReport) -> Iterator[str]:
-    """Yield a note for each metric of a suite that is approved at its worst possible value."""
+    """Yield a note on a run for each metric of a suite that is approved at its worst possible value."""
     is_approved = any(verdict.outcome == "passed" for verdict in judged.snapshot.verdicts)
     for name in reported.compared if is_approved else ():
         owned, value = judged.suite.metrics.find(name), reported.metrics.get(name, reported.pass_rate).value
@@ -196,7 +196,7 @@ def _cascades(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> dict[str, Casca
 
 
 def _money(judged: JudgedSuite, cascades: Mapping[str, CascadeUse]) -> Money | None:
-    """The cost and the savings of a suite; calls that ran ahead before it stopped were paid for."""
+    """The cost and the savings of a suite in its run; calls that ran ahead before it stopped were paid for."""
     panel, stop = judged.suite.judge, judged.collected.stop
     large = panel.names[-1] if isinstance(panel, PanelSpec) else ""
     if stop is None:
@@ -228,7 +228,7 @@ def _shared_inputs(suite: LoadedSuite) -> int:
 
 
 def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | None":
-    """Compare the systems of a suite; ``None`` unless several of them ran."""
+    """The comparison of a finished suite's systems; ``None`` unless several of them ran."""
     ran = {name: variant for name, variant in variants.items() if variant.measured.ran}
     if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
         return None
@@ -285,7 +285,7 @@ def compared_metrics(suite: LoadedSuite, result: Result) -> list[str]:
 
 
 def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: bool) -> Changes | None:
-    """The changes since the approval; ``None`` if nothing is known of the approved cases.
+    """The changes of a finished suite since its approval; ``None`` if no approved case is known.
 
     Args:
         judged: The suite.
@@ -318,7 +318,7 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
 
 
 def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
-    """The approved answers of a suite as reports show them; none where they were not kept or are damaged."""
+    """The approved answers of a finished suite for its report; none where they were not kept or are damaged."""
     from pytest_llmeval.baselines import ApprovedAnswers
 
     try:
@@ -332,7 +332,7 @@ def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
 
 
 def _notes(pairing: "RunPairing") -> Iterator[str]:
-    """Yield how many cases of a run and of the approved run have no counterpart in the other."""
+    """Yield how many cases of a finished run and of the approved run have no counterpart in the other."""
     if pairing.only_current:
         yield f"{counted(pairing.only_current, 'case')} only in this run, or edited"
     if pairing.only_baseline:
@@ -342,7 +342,7 @@ def _notes(pairing: "RunPairing") -> Iterator[str]:
 def _cases(
     statistics: "CaseStatistics", suite: LoadedSuite, answers: Mapping[str, Sequence[AnswerShown]]
 ) -> Iterator[CaseReport]:
-    """Yield the cases of an approved run with their scores and answers, for the report on changes."""
+    """Yield the cases of an approved run with their scores and answers, for the report of the run that finished."""
     scores = Table(suite.metrics, statistics.records).scores
     columns = {name: scores[name].tolist() for name in scores if name != PASS_RATE}  # each column is unpacked once
     for row, record in enumerate(statistics.records):
@@ -352,7 +352,7 @@ def _cases(
 
 
 def with_past(report: RunReport, root: Path) -> RunReport:
-    """The report of a run with the history of its suites.
+    """The report of a finished run with the history of its suites.
 
     Args:
         report: The report.
@@ -394,7 +394,7 @@ def finish_run(
     recordings: "Recordings | None" = None,
     baselines: Mapping[SuiteKey, Sequence[CaseRecord]] = {},
 ) -> Reported:
-    """Turn the record of a run into verdicts, files and its report.
+    """End a run: turn its record into verdicts, files and its report.
 
     Args:
         run: The record.
@@ -471,7 +471,7 @@ def _failures(judged: Judged) -> Iterator[str]:
 
 
 def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
-    """The branch and the pull request number that a run is about; empty where they are not known.
+    """The branch and the pull request number that a finished run is about; empty where they are not known.
 
     In a job of GitHub or GitLab, the environment names both: what is checked out there has no branch.
 
@@ -494,6 +494,6 @@ def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
 
 
 def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:
-    """The history of a suite, or of a variant of it, by its name with the variant in brackets."""
+    """The history of a suite, or of a variant of it, for the report of a finished run."""
     named = [timeline for timeline in timelines if suite.endswith(timeline.variant)]
     return max(named, key=lambda timeline: len(timeline.variant), default=None)

@@ -58,7 +58,7 @@ _UNKNOWN: Final = {
 
 
 def begin_run(root: Path, limits: MediaLimits | None = None) -> None:
-    """Begin a run, which counts its media from none and keeps them below a folder.
+    """Begin a run of cases, which counts its media from none and keeps them below a folder.
 
     Args:
         root: Of the run.
@@ -88,7 +88,7 @@ class LoadedCase(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[SuiteKey, str]:
-        """What distinguishes it from all others: a Python test has its own prediction for a case of a suite."""
+        """Suite key and case id of the case: a Python test has its own prediction for a case of a suite."""
         return self.key, self.case.id
 
 
@@ -130,32 +130,32 @@ class Job(Struct, frozen=True):
 
     @property
     def suite(self) -> LoadedSuite:
-        """The suite of the case."""
+        """The suite of the job's case."""
         return self.loaded.suite
 
     @property
     def parts(self) -> Parts:
-        """Where the parts of its prediction are."""
+        """The paths to the parts of the case's prediction."""
         return self.suite.parts_of(self.case)
 
     @property
     def case(self) -> Case:
-        """The case."""
+        """The case that the job is to answer."""
         return self.loaded.case
 
     @property
     def cases(self) -> Sequence[Case]:
-        """The cases that are asked for."""
+        """The cases that the job asks for: its own, or a block of them."""
         return self.block or (self.case,)
 
     @property
     def key(self) -> SuiteKey:
-        """What the results of the case are gathered under."""
+        """The key under which the results of the case are gathered."""
         return self.loaded.key
 
     @property
     def place(self) -> tuple[SuiteKey, str, int]:
-        """What distinguishes it from all others."""
+        """The suite, test, case and repeat that distinguish the job from all others."""
         return self.loaded.key, self.loaded.case.id, self.repeat
 
     def prepare(self, *, asks_target: bool) -> None:
@@ -352,7 +352,7 @@ class SuiteTargets(Struct):
     _targets: "dict[tuple[Path, str], Target | BatchTarget | PredictionError]" = {}
 
     def load(self, suite: LoadedSuite) -> "Target | BatchTarget":
-        """Return the target of a suite.
+        """The target of a suite that this process runs.
 
         Raises:
             PredictionError: The suite has none, or it cannot be loaded.
@@ -371,6 +371,7 @@ class SuiteTargets(Struct):
         return target
 
     def _connect(self, suite: LoadedSuite) -> "Target | BatchTarget":
+        """The target of a suite, ready to be called."""
         if suite.model is not None:
             return self._connect_model(suite.model)
         spec = suite.target
@@ -389,6 +390,7 @@ class SuiteTargets(Struct):
         return target
 
     def _connect_model(self, model: "ModelSystem") -> "Target":
+        """The target that a model of a system is."""
         from pytest_llmeval.judges import connect
 
         client = connect(model.spec, on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
@@ -397,7 +399,7 @@ class SuiteTargets(Struct):
 
 
 class ModelTarget:
-    """Answers inputs by a model: the text as ``answer``, and what it took as ``usage``."""
+    """A target that is a model, for a run: the text as ``answer``, and what it took as ``usage``."""
 
     def __init__(self, system: "ModelSystem", client: "AsyncJudge") -> None:
         self.system = system
@@ -407,7 +409,7 @@ class ModelTarget:
         self._price = price_of(system.spec)
 
     async def answer(self, value: Any) -> dict[str, Any]:
-        """Return the prediction for an input.
+        """The prediction of the model for an input.
 
         Raises:
             PredictionError: The model gave no reply, or the input lacks something that a prompt names.

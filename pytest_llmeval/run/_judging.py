@@ -236,7 +236,7 @@ def _verdicts(judged: JudgedSuite, broken: str) -> Iterator[SuiteVerdict]:
 
 
 def measure(collected: CollectedSuite) -> MeasuredSuite:
-    """The metrics of a suite and its groups, added up from its case records."""
+    """The metrics of a finished suite and its groups, added up from its case records."""
     suite = collected.suite
     result = summarize(
         suite.metrics,

@@ -50,7 +50,7 @@ class OrphanedError(LlmevalError):
 
 @dataclass(frozen=True)
 class Recorded:
-    """The link for predictions that a case carries, or that an earlier run recorded.
+    """The link of the chain for predictions that a case carries, or that an earlier run recorded.
 
     Attributes:
         recordings: Predictions of earlier runs.
@@ -59,7 +59,7 @@ class Recorded:
     recordings: "Recordings | None"
 
     def known(self, job: Job) -> Case | None:
-        """Return the case with its answer, if that requires no call."""
+        """The case with its recorded answer, if that requires no call."""
         if job.case.prediction is not MISSING:
             return with_figures(job.case, job.parts)
         if self.recordings is None:
@@ -85,7 +85,7 @@ class Recorded:
 
 @dataclass
 class Batched:
-    """The link for services that take several inputs in one request: it asks once for a block of cases.
+    """The link of the chain for services that take several inputs in one request: a block of cases.
 
     Blocks are cut by position in the file, so that every run and every process asks for a case in the same company.
     A case that runs again is asked for alone.
@@ -118,7 +118,7 @@ class Batched:
         return await self._tasks[place].result()
 
     def _blocks_of(self, suite: LoadedSuite, size: int) -> Mapping[str, Sequence[Case]]:
-        """Return, by case, its block; they are cut once, since looking a case up among all takes time with each."""
+        """The blocks by case; they are cut once, since looking a case up among all takes time with each."""
         if suite.place not in self._cut:
             self._cut[suite.place] = {
                 name: block
@@ -130,13 +130,13 @@ class Batched:
         return self._cut[suite.place]
 
     def first_of(self, suite: LoadedSuite, size: int, case: Case) -> str:
-        """Return the id of the first case of a case's block, by which blocks are distinguished."""
+        """The id of the first case of a case's block, by which blocks are distinguished."""
         return self._blocks_of(suite, size)[case.id][0].id
 
 
 @dataclass(frozen=True)
 class Shared:
-    """The link that shares answers through the working cache, so that only one process of a run asks.
+    """The link of the chain that shares answers through the working cache: only one process of a run asks.
 
     A missing prediction, for example because of a time limit, is shared. Other exceptions of the target stay in
     its process, where its type and traceback are known: the process whose turn it is asks again.
@@ -176,11 +176,13 @@ class Shared:
         return self.store.working.is_orphaned(self._key(job))
 
     def _key(self, job: Job) -> str:
+        """The key of a job's answers in the working cache."""
         run, case = self.store.working.run, job.case
         parts = (run, job.key.display_path, job.key.variant, case.id, str(job.repeat), input_digest(case.input))
         return " ".join(("answer", *parts))
 
     async def _answers(self, key: str, job: Job, ask: Next) -> Answers | PredictionError:
+        """The answers to a job, asked for here or by another process of the run."""
         store, working = self.store, self.store.working
         store.heart.beat()
         while not working.claim(key, store.lease_s):
@@ -258,7 +260,7 @@ def _decoded(job: Job, text: str) -> Answers | PredictionError:
 
 @dataclass
 class Limited:
-    """The link that limits how many target calls are in flight at a time.
+    """The link of the chain that limits how many target calls are in flight at a time.
 
     Attributes:
         limit: On calls in flight.
@@ -280,7 +282,7 @@ class Limited:
         return answers
 
     def _own(self, job: Job) -> AbstractAsyncContextManager[None]:
-        """Return the limit that a suite or a service has for itself."""
+        """The limit that a suite or a service has for itself."""
         target = batch_target(job)
         if target is not None:
             return self._targets.setdefault(target, asyncio.Semaphore(target.concurrency))
@@ -293,7 +295,7 @@ class Limited:
 
 @dataclass(frozen=True)
 class Budgeted:
-    """The link that charges target calls to the budget that all processes of a run share.
+    """The link of the chain that charges target calls to the budget that all processes of a run share.
 
     Calls of models are known and limited in advance, as those of judges. What another target takes, its predictions
     say afterwards, so it may exceed the budget.
@@ -320,6 +322,7 @@ class Budgeted:
         return answers
 
     async def _reserve(self, job: Job) -> "Reservation | None":
+        """Set the most that a target call may cost aside from the run's budget."""
         if not self.store.budget:
             return None
         if job.suite.model is not None:
@@ -327,6 +330,7 @@ class Budgeted:
         return await self.store.spending.reserve(calls=0, tokens=0, usd=0.0)
 
     async def _reserve_model(self, job: Job, model: "ModelSystem") -> "Reservation | None":
+        """Set the most that the call of a model as target may cost aside from the run's budget."""
         case, turns = job.case, 1
         messages = model.messages(case.input)
         price = price_of(model.spec)
@@ -345,6 +349,7 @@ class Budgeted:
         )
 
     def _settle(self, reservation: "Reservation | None", answers: Answers) -> None:
+        """Replace what a target call set aside by the tokens and cost of its answers."""
         cases = [answer for answer in answers.values() if isinstance(answer, Case)]
         figures = [case.origin.figures for case in cases if case.origin is not None]
         tokens = [figure[name] for figure in figures for name in _TOKENS if figure.get(name) is not None]
@@ -356,7 +361,7 @@ class Budgeted:
 
 @dataclass(frozen=True)
 class Recording:
-    """The link that records predictions with their latency, on disk before anyone sees them.
+    """The link of the chain that records predictions with their latency, on disk before anyone sees them.
 
     Attributes:
         recordings: Predictions that this run adds to.
@@ -378,6 +383,7 @@ class Recording:
         }
 
     def _stored_case(self, job: Job, answered: Case, figures: Mapping[str, float]) -> Case:
+        """The answered case, whose prediction has been recorded."""
         case = with_figures(answered, job.suite.parts_of(answered), figures)
         if self.recordings is not None:
             from pytest_llmeval.targets import recording
@@ -391,7 +397,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class InWorld:
-    """The link that sets up the world of a case before its target answers, and tears it down afterwards.
+    """The link of the chain that sets up the world of a case before its target answers, and tears it down.
 
     Attributes:
         thread: Where a plain target runs, and its world with it; ``None``: each world has a thread of its own.
@@ -430,7 +436,7 @@ async def traced(job: Job, ask: Next) -> Answers:
 
 @dataclass(frozen=True)
 class AskTarget:
-    """The end of the chain that answers a case: calls the target.
+    """The last link of the chain that answers a case: calls the target.
 
     Attributes:
         limit: On calls in flight.
@@ -458,6 +464,7 @@ class AskTarget:
         }
 
     async def _call(self, job: Job, target: Callable[..., Any]) -> Any:
+        """The target's prediction for a job."""
         spec, world = job.suite.target, job.world
         ask = partial(call_target, timeout=spec.timeout if spec is not None else None, around=job.around)
         if job.messages is None:

@@ -195,7 +195,7 @@ class MeasuredBlocks:
     _cut: dict[tuple[tuple[Path, str], str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
 
     def measure(self, suite: LoadedSuite, label: str, evaluator: Evaluator, case: Case) -> Observation | Exception:
-        """Measure a case together with its neighbours in the file.
+        """The observations of a case, measured together with its neighbours in the file.
 
         Blocks are cut by position in the file, not by what this process happens to run, so that every process measures
         a case in the same company and gets the same number.
@@ -218,6 +218,7 @@ class MeasuredBlocks:
         return self._measured.pop(place)
 
     def _blocks(self, suite: LoadedSuite, label: str, size: int) -> Mapping[str, Sequence[Case]]:
+        """The blocks of a suite's cases that an evaluator measures together."""
         if (suite.place, label) not in self._cut:
             self._cut[suite.place, label] = cut_in_blocks(
                 [case for case in suite.cases if case.prediction is not MISSING], size

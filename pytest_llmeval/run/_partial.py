@@ -43,6 +43,7 @@ class _Slice:
 
     @classmethod
     def from_records(cls, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord]) -> "_Slice":
+        """The statistics of recorded cases."""
         statistics = {
             label: Statistics.from_observations(
                 label, evaluator, (_observation_of(record, label) for record in records)
@@ -52,6 +53,7 @@ class _Slice:
         return cls(len(records), sum(not record.ran for record in records), statistics)
 
     def plus(self, other: "_Slice", evaluators: Mapping[str, Evaluator]) -> "_Slice":
+        """The statistics of these and other cases."""
         return _Slice(
             self.cases + other.cases,
             self.missing + other.missing,
@@ -62,12 +64,14 @@ class _Slice:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """The statistics as JSON data."""
         evaluators = {label: statistic.to_json() for label, statistic in self.statistics.items() if label != _OUTCOME}
         outcomes = self.statistics[_OUTCOME].to_json()
         return {"cases": self.cases, "missing": self.missing, "outcomes": outcomes, "evaluators": evaluators}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "_Slice":
+        """The statistics in JSON data that `to_json` wrote."""
         statistics = {label: Statistics.from_json(counted) for label, counted in data["evaluators"].items()}
         statistics[_OUTCOME] = Statistics.from_json(data["outcomes"])
         cases, missing = data["cases"], data["missing"]
@@ -109,7 +113,7 @@ class PartialResult:
     def of(
         cls, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord], group_by: Sequence[str] = ()
     ) -> "PartialResult":
-        """Count recorded cases."""
+        """The partial result of recorded cases."""
         with_outcome = {**evaluators, _OUTCOME: OUTCOME_EVALUATOR}
         groups: dict[str, dict[str, _Slice]] = {}
         for key in group_by:
@@ -119,7 +123,7 @@ class PartialResult:
 
     @property
     def cases(self) -> int:
-        """How many cases were counted."""
+        """The number of cases that the partial result counts."""
         return self._whole.cases
 
     def __add__(self, other: "PartialResult") -> "PartialResult":
@@ -144,7 +148,7 @@ class PartialResult:
         return PartialResult(self.evaluators, self.group_by, self._whole.plus(other._whole, evaluators), groups)
 
     def result(self, confidence: float | None = 0.95) -> Result:
-        """Return metrics and groups; results of single cases are not kept.
+        """Metrics and groups of the counted cases; results of single cases are not kept.
 
         Value, mean and counts are those of `score` over all cases. `Result.intervals` names the method of every
         interval.
@@ -167,6 +171,7 @@ class PartialResult:
     def _metrics(
         self, slice_: _Slice, names: Mapping[str, Sequence[str]], confidence: float | None
     ) -> tuple[dict[str, MetricValue], dict[str, IntervalMethod]]:
+        """The metrics of some of the cases, each with how its interval was computed."""
         values: dict[str, MetricValue] = {}
         methods: dict[str, IntervalMethod] = {}
         for label, evaluator in {**self.evaluators, _OUTCOME: OUTCOME_EVALUATOR}.items():
@@ -179,7 +184,7 @@ class PartialResult:
         return values, methods
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data; `from_json` reads it."""
+        """The partial result as JSON data; `from_json` reads it."""
         groups = {
             key: {name: slice_.to_json() for name, slice_ in sorted(self._groups[key].items())} for key in self._groups
         }

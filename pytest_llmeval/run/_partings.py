@@ -28,7 +28,7 @@ _END = _Action("end", "the end")
 
 
 def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -> dict[str, Any] | None:
-    """The first step at which the repeats of a case differ; ``None`` if none does, or steps cannot be compared.
+    """The first step at which the repeats of a case that ran differ; ``None`` if none does, or for no steps.
 
     Steps are messages of the user, calls of tools with their arguments, and messages of the assistant without calls.
     Texts differ whenever a model writes them again, so they are compared only if no repeat calls a tool.
@@ -83,7 +83,7 @@ class _Read(NamedTuple):
 
     @classmethod
     def parse(cls, case: Case) -> "_Read":
-        """Read a prediction.
+        """The trace of a prediction.
 
         Raises:
             MissingTraceError: It has neither messages nor calls of tools, or some that cannot be read.
@@ -97,7 +97,7 @@ class _Read(NamedTuple):
         return cls(None, ToolCall.read_trace(listed))
 
     def steps(self, *, texts: bool) -> Iterator[_Action]:
-        """Yield what was done, in order."""
+        """Yield the actions in the trace of a repeat, in order."""
         if self.messages is None:
             yield from map(_action_of_call, self.calls)
             return

@@ -94,7 +94,7 @@ class SuitePart(msgspec.Struct, frozen=True, array_like=True):
         secrets: Sequence[str] = (),
         all_answers: bool = False,
     ) -> "SuitePart":
-        """Put executed cases together.
+        """The part of a suite that executed cases are.
 
         Args:
             key: What their results are gathered under.
@@ -226,12 +226,12 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
 
     @property
     def broken(self) -> str:
-        """Why cases may be missing without being deselected."""
+        """The reason why cases of the run may be missing without being deselected."""
         return self.crashed or self.ended
 
     @property
     def duration(self) -> float:
-        """Seconds that it took; until now, if it has not ended."""
+        """The seconds that the run took; until now, if it has not ended."""
         return self.seconds or time.monotonic() - self._since
 
     def take(self, report: ItemReport, part: SuitePart | None) -> None:
@@ -255,7 +255,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
         self.items[item] = ItemResult(part, "passed", 0.0)
 
     def case_records(self) -> dict[SuiteKey, dict[str, CaseRecord]]:
-        """Return suite to case to record; of a case that ran again, the last record counts."""
+        """The case records by suite and case; of a case that ran again, the last record counts."""
         records: dict[SuiteKey, dict[str, CaseRecord]] = {}
         for result in self.items.values():
             of_suite = records.setdefault(result.part.key, {})
@@ -269,7 +269,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
         return Item(report.location[0], report.nodeid) in self.items
 
     def relocated(self, move: Callable[[str], str]) -> "RunRecord":
-        """Return the record with other paths of suite files and recordings, as another checkout has them."""
+        """The record with other paths of suite files and recordings, as another checkout has them."""
 
         def moved(key: SuiteKey) -> SuiteKey:
             return key._replace(path=move(key.path))
@@ -290,7 +290,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
 
     @classmethod
     def merged(cls, records: Sequence["RunRecord"]) -> "RunRecord":
-        """Return several records as that of one run; of an item that two have, the later one's result counts."""
+        """The record of one run from several; of an item that two have, the later one's result counts."""
         whole = cls(
             started=min(record.started for record in records), seconds=sum(record.seconds for record in records)
         )
@@ -331,7 +331,7 @@ def as_reported(record: CaseRecord, hidden: Collection[str] | None) -> CaseRecor
 
 
 def shown_value(value: Any, secrets: Collection[str]) -> Any:
-    """An input, expectation or answer as reports show it: without secrets, and with long texts cut.
+    """An input, expectation or answer in a case record for reports: without secrets, with long texts cut.
 
     Data keep their form if their texts can be cut so far that they fit; the room of messages and calls is larger.
 
@@ -367,7 +367,7 @@ def shown_value(value: Any, secrets: Collection[str]) -> Any:
 
 
 def _longest_text(value: Any) -> int:
-    """The length of the longest text in a reported value, as `excerpt` writes it."""
+    """The length of the longest text in a case record's value, as `excerpt` writes it."""
     if isinstance(value, str):
         return len(excerpt(value, _LONGEST, lines=True))
     if isinstance(value, Mapping):
@@ -376,7 +376,7 @@ def _longest_text(value: Any) -> int:
 
 
 def _shortened(value: Any, most: int, own: int = _OWN_TEXT) -> Any:
-    """A reported value, such as an answer, with shorter texts.
+    """A value in a case record, such as an answer, with shorter texts.
 
     Args:
         value: JSON data.

@@ -92,7 +92,7 @@ class SuiteResult(Result):
             raise AssertionError("\n".join(lines))
 
     def lines(self) -> Iterator[str]:
-        """Yield what `print` shows: the name, what a `Result` shows, and the verdicts on the gates."""
+        """Yield what `print` shows of the result: the name, metrics, and the verdicts on the gates."""
         from pytest_llmeval.reports import gate_line
 
         yield printable(f"{self.suite}{f'[{self.system}]' if self.system else ''}")
@@ -114,7 +114,7 @@ class _OneSuite(Struct, frozen=True):
     panel: "SuiteJudges"
 
     def read(self, path: Path) -> LoadedSuite:
-        """Return the suite."""
+        """The suite of the run."""
         del path
         return self.suite
 
@@ -124,7 +124,7 @@ class _OneSuite(Struct, frozen=True):
         return default_registry()
 
     def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
-        """Return, by evaluator, what decides the verdicts."""
+        """The settings by evaluator that decide the verdicts of judges."""
         return judges_of(suite, self.panel, key.display_path)
 
 
@@ -200,6 +200,7 @@ class ScriptRun:
         return self.result
 
     def _result(self, judged: Judged, key: SuiteKey, executions: Sequence[Execution]) -> SuiteResult:
+        """The result of the suite from the judged run."""
         if not judged.suites:
             raise LlmevalError("; ".join(judged.notes))
         of_suite = judged.suites[0]
@@ -228,7 +229,7 @@ class ScriptRun:
         return replace(_with_rows(whole, left_out), repeats=more)
 
     def _recordings(self, root: Path, run: str) -> "Recordings | None":
-        """Return the recordings that the run reads or writes.
+        """The recordings that the run reads or writes.
 
         Raises:
             LlmevalError: The file cannot be read or written, or two files are named.
@@ -252,11 +253,12 @@ class ScriptRun:
             raise LlmevalError(f"suite {self.whole.name!r}: {path} cannot be written: {error.strerror}") from None
 
     def _predictions_file(self, named: PredictionsFile) -> Path:
+        """The file of recorded predictions: as named, or that of the suite."""
         return own_file(self.whole.path, "predictions.jsonl") if isinstance(named, bool) else Path(named).absolute()
 
 
 def _left_out(suite: LoadedSuite) -> list[CaseRecord]:
-    """The records of a suite's faulty cases, which did not run."""
+    """The records of faulty cases, which did not run, of a suite in Python."""
     reasons: dict[str, list[str]] = {}
     for fault in suite.faults:
         if fault.case and not fault.spares_case:

@@ -74,10 +74,11 @@ class Shard:
         return self._owns(_number(file, name))
 
     def _owns(self, number: int) -> bool:
+        """Whether a group of cases with this hash belongs to this shard."""
         return _index(number, self.count) == self.index
 
     def picker(self, suite: LoadedSuite, file: str) -> Callable[[str], bool]:
-        """Return a function that says whether the case of an id belongs to this shard.
+        """A function that says whether the case of an id belongs to this shard.
 
         Args:
             suite: The suite; its cases stay together by group.

@@ -109,16 +109,16 @@ class CollectedSuite(Struct, frozen=True):
         records: Mapping[str, CaseRecord],
         judges: Mapping[str, Mapping[str, str]],
     ) -> "CollectedSuite":
-        """Return a suite with these records of its cases, by id; a case without one did not run."""
+        """The suite with these records of its cases, by id; a case without one did not run."""
         return cls(key, suite, _rows_of(suite, records, ""), suite.total, judges)
 
     def run_of(self, records: Sequence[CaseRecord]) -> SuiteRun:
-        """Return the run of other records, beside the approved one; its metrics have no intervals."""
+        """The run of other records, beside the approved one; its metrics have no intervals."""
         result = summarize(self.suite.metrics, records, confidence=None)
         return SuiteRun(self.key, self.suite, records, result, self.judges, self.baseline)
 
     def qualify(self, verdict: GateResult, most_skipped: int) -> GateResult:
-        """Return the verdict on a gate with what it rests on: cases that were skipped, or ran until they passed.
+        """The verdict on a gate with what it rests on: cases that were skipped, or ran until they passed.
 
         A target that skips what it cannot answer would pass, so the gate fails if more cases than it allows were
         skipped at run time. Cases with the tag ``skip`` are declared, and free.
@@ -155,22 +155,22 @@ class MeasuredSuite(Struct, frozen=True, dict=True):
 
     @property
     def key(self) -> SuiteKey:
-        """The key of its results."""
+        """The key of the measured suite's results."""
         return self.collected.key
 
     @property
     def suite(self) -> LoadedSuite:
-        """The suite."""
+        """The suite that was measured."""
         return self.collected.suite
 
     @property
     def ran(self) -> int:
-        """Number of cases that ran."""
+        """The number of cases of the measured suite that ran."""
         return sum(record.outcome != "not_run" for record in self.result.records)
 
     @cached_property
     def run(self) -> SuiteRun:
-        """Its run, beside the approved one."""
+        """The run of the measured suite, beside the approved one."""
         ran = self.collected
         return SuiteRun(ran.key, ran.suite, ran.records, self.result, ran.judges, ran.baseline)
 
@@ -205,27 +205,27 @@ class JudgedSuite(Struct, frozen=True):
 
     @property
     def key(self) -> SuiteKey:
-        """The key of its results."""
+        """The key of the judged suite's results."""
         return self.collected.key
 
     @property
     def suite(self) -> LoadedSuite:
-        """The suite."""
+        """The suite that was judged."""
         return self.collected.suite
 
     @property
     def records(self) -> Sequence[CaseRecord]:
-        """A record for each case."""
+        """The record of each case of the judged suite."""
         return self.collected.records
 
     @property
     def result(self) -> Result:
-        """Its metrics."""
+        """The metrics of the judged suite."""
         return self.measured.result
 
 
 class RunTerms(Struct, frozen=True):
-    """The options that decide what comes of results.
+    """The options that decide what comes of a run's results.
 
     Attributes:
         judge: What judges were allowed to do.
@@ -260,7 +260,7 @@ class Suites(Protocol):
         """The folder to which reports name files relatively: pytest's rootdir."""
 
     def read(self, path: Path) -> LoadedSuite:
-        """Return the suite of a file.
+        """The suite of a file.
 
         Raises:
             LlmevalError: The file has faults, or an evaluator cannot be registered.
@@ -274,7 +274,7 @@ class Suites(Protocol):
         """
 
     def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
-        """Return, by evaluator, what decides the verdicts on a suite."""
+        """The settings by evaluator that decide the verdicts of judges on a suite."""
 
 
 class RunWatcher(Protocol):
@@ -330,10 +330,10 @@ class PlanReport(Protocol):
 
     @property
     def exceeds_budget(self) -> bool:
-        """Whether a limit is known to be exceeded."""
+        """Whether the planned run is known to exceed a limit."""
 
     def lines(self, width: int, *, everything: bool = False) -> "Iterable[Line]":
-        """Return the plan as text.
+        """The plan of a run as text.
 
         Args:
             width: The width of the terminal, in columns.
@@ -341,7 +341,7 @@ class PlanReport(Protocol):
         """
 
     def data(self) -> Mapping[str, Any]:
-        """Return the plan as JSON data."""
+        """The plan of a run as JSON data."""
 
 
 class RunScope(Struct, frozen=True):
@@ -518,7 +518,7 @@ def _keys(path: str, suites: Suites) -> list[SuiteKey]:
 
 
 def judges_of(suite: LoadedSuite, judges: "SuiteJudges", display_path: str) -> dict[str, dict[str, str]]:
-    """The identity of each evaluator's judge in a suite: the model, its parameters, how it is asked."""
+    """The identity of each evaluator's judge in a run's suite: the model, its parameters, how it is asked."""
     if not suite.judged:
         return {}
     suite_judge = judges.judge_of(suite.path, suite.judge, display_path, priced=suite.asks_judge)
@@ -641,7 +641,7 @@ def record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings |
 
 
 def _complete(judged: Judged) -> set[tuple[str, str]]:
-    """The suites and variants whose recorded predictions are complete: all cases ran, outside Python tests."""
+    """The suites and variants of a run whose recorded predictions are complete: all cases ran, outside Python tests."""
     return {
         (suite.key.display_path, suite.key.variant)
         for suite in judged.suites
@@ -708,7 +708,7 @@ _RAN = ("passed", "failed", "xfailed", "known_failure")
 
 
 def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[str, list[str]]:
-    """The known failures of a suite that a run approves: of cases that ran, and earlier ones of the others."""
+    """The known failures that a run approves for a suite: of cases that ran, and earlier ones of the others."""
     following = {case: list(names) for case, names in known.items()}
     for record in records:
         if record.carried:
@@ -721,5 +721,5 @@ def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[s
 
 
 def mended(known: KnownFailures, records: Iterable[CaseRecord]) -> list[str]:
-    """The cases of a suite that are known to fail and passed."""
+    """The known failures of a suite that passed in a run."""
     return [record.id for record in records if record.id in known and record.outcome == "passed"]

@@ -210,12 +210,14 @@ class _Columns:
 
     @classmethod
     def from_cases(cls, cases: Sequence[Case]) -> "_Columns":
+        """The columns of a block of cases."""
         columns = [list(map(attrgetter(name), cases)) for name in _FIELDS]
         while len(columns) > _USUAL and not any(columns[-1]):
             columns.pop()
         return cls(columns)
 
     def cases(self) -> list[Case]:
+        """The cases of the block."""
         return [Case(*row) for row in zip(*self.values, strict=True)]
 
 
@@ -272,7 +274,7 @@ class CaseResultWriter:
         self._sink: _Sink = _SINKS[path.suffix](self._unfinished)
 
     def write(self, cases: Sequence[CaseResult]) -> None:
-        """Write the next cases."""
+        """Write the next case results of a stream."""
         self._sink.write(
             [
                 {"id": case.id, "outcome": case.outcome, "reason": case.reason, "metrics": dict(case.metrics)}
@@ -281,13 +283,13 @@ class CaseResultWriter:
         )
 
     def finish(self) -> None:
-        """Put the file in its place."""
+        """Put the complete file of a stream's case results in its place."""
         self._sink.close()
         sync(self._unfinished)
         put_in_place(self._unfinished, self._path)
 
     def close(self) -> None:
-        """Remove what is not finished."""
+        """Remove the file of a stream's case results if it is not finished."""
         self._sink.close()
         self._unfinished.unlink(missing_ok=True)
 

@@ -72,7 +72,7 @@ class SuiteQuestions:
     def of_suite(
         cls, suite: LoadedSuite, model: str | None = None, stored: StoredReplies = lambda _: None
     ) -> "SuiteQuestions":
-        """Work out what a suite asks about the predictions that it has.
+        """The questions to judges about the predictions that a suite has, worked out without a run.
 
         Args:
             suite: The suite.

@@ -57,7 +57,7 @@ class Pending(Generic[_T]):
         self._wakes.put(None)
 
     def ended(self, within_s: float | None = None) -> bool:
-        """Wait for the end, and return whether it came in that time.
+        """Wait for the end of the coroutine, and return whether it came in that time.
 
         The wait is in slices: a signal that comes at the moment before a wait is only seen once that wait has ended.
         """
@@ -71,7 +71,7 @@ class Pending(Generic[_T]):
         return True
 
     def result(self) -> _T:
-        """Wait for the result.
+        """Wait for the result of the coroutine.
 
         Raises:
             BaseException: Any error of the coroutine; `concurrent.futures.CancelledError` if it was cancelled.
@@ -110,6 +110,7 @@ class Background(Struct):
         self._running().call_soon_threadsafe(_start_tasks, work, self._tasks)
 
     def _running(self) -> "asyncio.AbstractEventLoop":
+        """The event loop, which is started with its thread if it does not run yet."""
         import asyncio
 
         if self._loop is None:
@@ -165,6 +166,7 @@ class Background(Struct):
 
     @staticmethod
     def _give_up(tasks: "Iterable[asyncio.Task[Any]]") -> None:
+        """Cancel the tasks of an ending loop once more, after its time of grace."""
         import asyncio
 
         _ending.discard(asyncio.get_running_loop())
@@ -179,6 +181,7 @@ class Background(Struct):
                 await close()
 
     async def _wind_up(self) -> None:
+        """Cancel what runs in the loop, wait for its end, and release what `closing` names."""
         import asyncio
 
         loop, running = asyncio.get_running_loop(), asyncio.all_tasks() - {asyncio.current_task()}
@@ -273,7 +276,7 @@ class SharedTask(Generic[_T]):
         return self.task.cancelled() or (not self.task.done() and self.task.cancelling() > 0)
 
     async def result(self) -> _T:
-        """Return the result of the task.
+        """The result of the task, for one more coroutine that waits.
 
         Raises:
             BaseException: Any error of the task.
@@ -373,6 +376,7 @@ class OwnThread:
         return await _returned(done)
 
     def _serve(self) -> None:
+        """Make the calls that are given to the thread, until `end`."""
         while (call := self._calls.get()) is not None:
             call()
 
@@ -530,7 +534,7 @@ class Snapshot(NamedTuple):
 
     @classmethod
     def of_all(cls, parts: Iterable[Self]) -> Self:
-        """Return the counts of several processes."""
+        """The counts of several processes, added up."""
         every = list(parts)
         costs = [part.cost_usd for part in every if part.cost_usd is not None]
         return cls(
@@ -560,7 +564,7 @@ class Activity(Struct):
     _waits: dict[object, str] = {}
 
     def snapshot(self) -> Snapshot:
-        """Return the present counts; of several calls that wait, the one that began last is shown."""
+        """The present counts of the process; of several calls that wait, the one that began last is shown."""
         waits = next(reversed(self._waits.values()), "")
         calls = self.judge_calls, self.judge_tokens, self.target_calls
         return Snapshot(self.total, self.done, self.in_flight, self.retries, self.cost_usd, waits, *calls)

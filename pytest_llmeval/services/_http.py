@@ -59,7 +59,7 @@ class Reply(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the request succeeded."""
+        """Whether the HTTP status says success."""
         return _FIRST_SUCCESS <= self.status < _FIRST_REDIRECTION
 
     @property
@@ -155,6 +155,7 @@ class Exchange:
             await session.close()
 
     async def _read(self, response: "aiohttp.ClientResponse") -> bytes:
+        """The body of a reply, read no further than to the limit."""
         body = bytearray()
         async for chunk in response.content.iter_any():
             body += chunk
@@ -170,7 +171,7 @@ class Exchange:
         return await in_thread(lambda: self._unpacked(body, encoding), "llmeval-unpacking")
 
     def _unpacked(self, body: bytes | bytearray, encoding: str) -> bytes:
-        """Return a body as it was before compression, read no further than to the limit."""
+        """The body of a reply as it was before compression, read no further than to the limit."""
         unpacker = zlib.decompressobj(_ENCODINGS[encoding])
         try:
             content = unpacker.decompress(body, self._largest + 1)
@@ -185,10 +186,11 @@ class Exchange:
         return content
 
     def _too_large(self) -> NoReplyError:
+        """The error for a reply above the limit."""
         return NoReplyError(f"returned more than {self._largest} bytes, expected fewer", "too large")
 
     def _connected(self) -> "aiohttp.ClientSession":
-        """Return the session of the running loop; connections belong to the loop that opened them."""
+        """The session of the running loop; connections belong to the loop that opened them."""
         import aiohttp
 
         loop = asyncio.get_running_loop()

@@ -93,7 +93,7 @@ class Program:
             raise EndedError(await self._how_it_ended(unfinished=False)) from None
 
     async def receive(self) -> bytes:
-        """Return the next line that the program writes, without its end.
+        """The next line that the program writes, without its end.
 
         Raises:
             EndedError: It wrote none, and will not.
@@ -111,6 +111,7 @@ class Program:
         return answer.rstrip(b"\r\n")
 
     async def _how_it_ended(self, *, unfinished: bool) -> str:
+        """How the program ended, for the error on a missing answer."""
         await self._wait()
         code = self._process.returncode
         when = "in the middle of a line" if unfinished else "without an answer"
@@ -143,12 +144,14 @@ class Program:
         await asyncio.gather(self._drained, return_exceptions=True)
 
     async def _wait(self) -> None:
+        """Wait for the end of the program, not for long."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):
                 await self._process.wait()
                 await asyncio.wait({self._drained})  # unlike it, the wait is not cancelled with it
 
     async def _drain(self) -> None:
+        """Read stderr of the program, and keep its end."""
         assert self._process.stderr is not None
         while chunk := await self._process.stderr.read(CHUNK):
             self._tail = (self._tail + chunk)[-_TAIL:]

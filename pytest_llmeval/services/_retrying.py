@@ -21,10 +21,10 @@ class Notes(Protocol):
     """Notes on services, by key, that the processes of a run share."""
 
     def get(self, key: str) -> str | None:
-        """Return a text."""
+        """The text of a note on a service."""
 
     def put(self, key: str, text: str) -> None:
-        """Keep a text until the run ends."""
+        """Keep the text of a note on a service until the run ends."""
 
 
 class Refusals(Struct):
@@ -183,11 +183,11 @@ class RunCalls(Struct, frozen=True):
 
     @classmethod
     def of_several_processes(cls, activity: Activity, notes: Notes) -> "RunCalls":
-        """Return the state of a run whose processes read each other's notes of refusals."""
+        """The state of a run whose processes read each other's notes of refusals."""
         return cls(activity, Refusals(notes))
 
     async def retry(self, attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sleep, address: str) -> _T:
-        """Return the first result of an attempt, repeated as long as its failures are transient.
+        """The first result of an attempt to call a service, repeated as long as its failures are transient.
 
         Args:
             attempt: Makes one.
@@ -232,7 +232,7 @@ def _retry_delay(error: AttemptError, number: int) -> float:
 
 
 def ordinal(value: int) -> str:
-    """The position of a repeat or an attempt in words, from 1.
+    """The position of an attempt at a call, or of a repeat, in words, from 1.
 
     Example:
         >>> [ordinal(value) for value in (1, 2, 3, 4, 11, 22)]

@@ -169,7 +169,7 @@ def without(text: str, secrets: Iterable[str]) -> str:
 
 
 def masked(value: Any, secrets: Collection[str]) -> Any:
-    """Return JSON data with ``***`` in place of secrets in all its texts, names of fields; see `without`."""
+    """JSON data with ``***`` in place of secrets in all its texts, names of fields included; see `without`."""
     match value:
         case str():
             return without(value, secrets)
@@ -277,7 +277,7 @@ class Redactor:
         return _longest_first(frozenset(form for form in spelt(self._secrets) if len(form) >= SHORTEST_PART))
 
     def redacted(self, text: str) -> str:
-        """Return the text without secrets."""
+        """The text without secrets."""
         text = without(text, self._whole)
         for part in self._parts:
             text = _without_beginning(text, part)
@@ -286,7 +286,7 @@ class Redactor:
         return _LOOKS_SECRET.sub(MASK, text)
 
     def line(self, text: str) -> str:
-        """Return the text redacted, printable, on one line, at most 300 characters long.
+        """The text redacted, printable, on one line, at most 300 characters long.
 
         Example:
             >>> Redactor().line("Incorrect key:   sk-abcdefghijkl")
@@ -299,7 +299,7 @@ class Redactor:
         )
 
     def excerpt(self, content: bytes | str, *, end: bool = False) -> str:
-        """Return the beginning, or the end, of what was written, redacted and quoted."""
+        """The beginning, or the end, of what was written, redacted and quoted."""
         examined = content[-_EXAMINED:] if end else content[:_EXAMINED]
         text = examined if isinstance(examined, str) else examined.decode("utf-8", "replace")
         return quotation(self.redacted(text).strip(), _LONGEST, end=end)
@@ -382,7 +382,7 @@ def _lines_of(path: Path) -> list[str]:
 
 
 def without_key(text: str, key: str) -> str:
-    """Return a reply without the key that was sent for it, which a bad server may send back.
+    """A service's reply without the key that was sent for it, which a bad server may send back.
 
     A reply is kept and recorded, so nothing else in it is touched, nor is a word such as ``ollama`` taken for a key.
 

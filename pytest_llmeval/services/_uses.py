@@ -112,7 +112,7 @@ class UseRecord:
         self.uses |= self.early
 
     def stop(self) -> None:
-        """Record nothing more."""
+        """Record no further use."""
         if _WATCH.record is self:
             _WATCH.end()
 
@@ -137,7 +137,7 @@ class UseRecord:
         return sorted([(name, module) for name, module in own if name is not None], key=lambda named: named[0])
 
     def enter(self, runner: str) -> None:
-        """Note whose code runs from now on.
+        """Note whose code runs from now on, so that its uses are recorded as its own.
 
         Args:
             runner: ``suite NAME``, or ``file NAME`` of a test that is no case.
@@ -183,12 +183,12 @@ class UseRecord:
         return states
 
     def _is_own(self, module: str) -> bool:
-        """Return whether a module is the project's."""
+        """Whether a module is the project's."""
         file = getattr(sys.modules.get(module), "__file__", None)
         return isinstance(file, str) and self.name(file) is not None
 
     def name(self, path: Any) -> str | None:
-        """Return the name of a file of the project; ``None`` for others, and for what is no input."""
+        """The name of a file of the project in the record of uses; ``None`` for others, and for what is no input."""
         text = os.fsdecode(path)
         if not text.startswith(os.sep):
             text = os.path.join(os.getcwd(), text)  # noqa: PTH109, PTH118 (many calls, for which paths are slow)
@@ -197,6 +197,7 @@ class UseRecord:
         return self._names[text]
 
     def _name(self, path: str) -> str | None:
+        """The name of a file of the project by its path; ``None`` for others."""
         if path.startswith(self._installed):
             return None
         if not f"{path}{os.sep}".startswith(self._prefix):
@@ -212,7 +213,7 @@ class UseRecord:
         return None if "site-packages" in parts or _OWN & {*parts} else "/".join(parts) or "."
 
     def _origin(self, file: str) -> Any:
-        """Return whose code a file has: the name of one of the project, or what else it is."""
+        """Whose code a file has: the name of one of the project, or what else it is."""
         if file not in self._code:
             parts = Path(file).parts
             origin: Any = _LIBRARY
@@ -230,6 +231,7 @@ class UseRecord:
         return self._code[file]
 
     def _is_python(self, file: str) -> bool:
+        """Whether a file belongs to Python's own library."""
         return file.startswith(self._python) and "site-packages" not in file
 
     def note(self, what: str, frame: FrameType | None, *, near: bool = False) -> None:
@@ -243,7 +245,7 @@ class UseRecord:
         self.uses |= {(user, what) for user in self._users(frame, near=near)}
 
     def _users(self, frame: FrameType | None, *, near: bool = False) -> set[str]:
-        """The suites whose code, among some frames, uses something; none if it is for our own ends."""
+        """The suites whose code, among some frames, uses a thing; none if it is for our own ends."""
         if OURS.get():
             return set()
         origins: list[Any] = []
@@ -273,7 +275,7 @@ class UseRecord:
             self.uses |= {(reader, writer) for writer in code - {reader}}
 
     def take(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Record what an audit event tells."""
+        """Record the use that an audit event of Python tells."""
         frame = sys._getframe(2)  # noqa: SLF001 (the documented way to the caller)
         if event in _FORKS:  # what the copy of this process uses is not seen here
             self.uses.add((USER.get(), f"unknown the process is copied ({event})"))
@@ -306,6 +308,7 @@ class UseRecord:
         return 0
 
     def _touch_database(self, uri: str, frame: FrameType) -> None:
+        """Record that an SQLite database is read, with the files beside it."""
         for ending in ("", "-wal", "-journal"):  # SQLite reads the two that are beside a database if they are there
             self._touch(f"{_file_of_database(uri)}{ending}", frame)
 
@@ -315,6 +318,7 @@ class UseRecord:
         self.uses |= {("", f"path {name}") for name in map(self.name, entries) if name is not None}
 
     def _open(self, event: str, path: Any, arguments: tuple[Any, ...], frame: FrameType) -> None:
+        """Record an audit event that opens, makes, lists or moves a file."""
         flags = arguments[2] if event == "open" and isinstance(arguments[2], int) else 0
         if event in _LISTS:
             self._list(event, path, frame)
@@ -331,10 +335,12 @@ class UseRecord:
             self._write(arguments[1], frame)
 
     def _write(self, path: Any, frame: FrameType) -> None:
+        """Record that a file of the project is written."""
         if (name := self.name(path)) is not None and name != _HISTORY and name not in self._read:
             self._written.setdefault(name, set()).update(self._users(frame))
 
     def _touch(self, path: Any, frame: FrameType) -> None:
+        """Record that a file of the project is read."""
         name = self.name(path)
         if name == _HISTORY:
             self.note("unknown what git has of the project is read", frame)
@@ -345,6 +351,7 @@ class UseRecord:
             self.uses |= {(user, f"file {name}") for user in users}
 
     def _list(self, event: str, path: Any, frame: FrameType) -> None:
+        """Record that a folder of the project is listed."""
         # Python's import system lists the folders that it looks for modules in.
         if (name := self.name(path)) == _HISTORY:
             self._touch(path, frame)
@@ -367,7 +374,7 @@ class UseRecord:
             inner, frame = frame.f_code.co_filename, frame.f_back
 
     def take_module(self, name: str, frame: FrameType) -> None:
-        """Record that a module was imported which may have been loaded before."""
+        """Record the import of a module that may have been loaded before."""
         file = getattr(sys.modules[name], "__file__", None)
         is_own = isinstance(file, str) and self.name(file) is not None
         if not is_own:
@@ -375,14 +382,14 @@ class UseRecord:
         self.note(f"module {name}", frame, near=not is_own)
 
     def take_variable(self, name: str, frame: FrameType) -> None:
-        """Record that a variable was read."""
+        """Record that an environment variable was read."""
         self.note(f"variable {name}", frame, near=True)
         for variable in self._set if name == "*" else (name,):
             if variable in self._set:
                 self._note_made(self._set[variable], frame, near=True)
 
     def set_variable(self, name: str, frame: FrameType) -> None:
-        """Note who has set a variable, for those who read it."""
+        """Note who has set an environment variable, for those who read it."""
         self._set.setdefault(name, set()).update(self._users(frame))
 
 
@@ -447,6 +454,7 @@ class _Watch:
         self._undo: list[tuple[Any, str, Any]] = []
 
     def begin(self, record: UseRecord, options: Namespace | None) -> None:
+        """Begin to record uses: replace the functions of which no audit event tells."""
         self.end()
         if options is not None:
             record.options = options
@@ -473,15 +481,19 @@ class _Watch:
             self._replace(os.environb, "__class__", _Environment)
 
     def _replace(self, owner: Any, name: str, value: Any) -> None:
+        """Set an attribute for the time of a record."""
         self._undo.append((owner, name, getattr(owner, name)))
         setattr(owner, name, value)
 
     def end(self) -> None:
+        """End the record of uses, and restore what was replaced."""
         self.record = None
         while self._undo:
             setattr(*self._undo.pop())
 
     def _looking(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A function such as `os.stat` that records the path which it is called for."""
+
         def looking(path: Any, *arguments: Any, **options: Any) -> Any:
             if self.record is not None and not isinstance(path, int):
                 self._note_path(path, options)
@@ -490,6 +502,8 @@ class _Watch:
         return looking
 
     def _opening(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """`os.open` that records the folder to which a path is relative."""
+
         def opening(path: Any, *arguments: Any, **options: Any) -> Any:
             if options.get("dir_fd") is not None:  # of which the event says nothing
                 self._note_path(path, options)
@@ -498,6 +512,7 @@ class _Watch:
         return opening
 
     def _note_path(self, path: Any, options: Mapping[str, Any]) -> None:
+        """Record the use of a path, which may be relative to an open folder."""
         if (descriptor := options.get("dir_fd")) is not None:
             if (folder := _path_of_descriptor(descriptor)) is None:
                 _hook("os.scandir", (descriptor,))  # which is unknown, too
@@ -506,6 +521,8 @@ class _Watch:
         _hook("open", (path, None, 0))
 
     def _connecting(self, connect: Callable[..., Any]) -> Callable[..., Any]:
+        """`sqlite3.connect` whose connections record the databases that they attach."""
+
         def connecting(*arguments: Any, **options: Any) -> Any:
             connection = connect(*arguments, **options)
             if self.record is not None:
@@ -515,6 +532,8 @@ class _Watch:
         return connecting
 
     def _loading(self, load: Callable[..., None]) -> Callable[..., None]:
+        """The loading of a module that records it as begun."""
+
         def loading(loader: Any, module: ModuleType) -> None:
             load(loader, module)
             if self.record is not None:
@@ -523,6 +542,8 @@ class _Watch:
         return loading
 
     def _localizing(self, localize: Callable[..., Any]) -> Callable[..., Any]:
+        """`locale.setlocale` that records the variables by which C chooses a locale."""
+
         def localizing(category: int, name: Any = None) -> Any:
             if self.record is not None and name == "":  # what the variables of the locale say, which C reads
                 for variable in _LOCALE:
@@ -532,6 +553,8 @@ class _Watch:
         return localizing
 
     def _named(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A function such as `importlib.import_module` that records an import, of which no audit event tells."""
+
         def named(name: str, package: str | None = None) -> Any:
             if name[:1] == "." and package:
                 name = importlib.util.resolve_name(name, package)
@@ -541,6 +564,8 @@ class _Watch:
         return named
 
     def _importing(self, load: Callable[..., Any]) -> Callable[..., Any]:
+        """``__import__`` that records the use of a module which is loaded already."""
+
         def importing(name: str, scope: Any = None, *others: Any, **options: Any) -> Any:
             file = scope.get("__file__", "") if type(scope) is dict else ""  # of a statement
             record = self.record
@@ -552,10 +577,12 @@ class _Watch:
         return importing
 
     def read_variable(self, name: str) -> None:
+        """Record that an environment variable is read, if a record runs."""
         if self.record is not None and not self.busy.get() and not name.startswith("PYTEST_"):
             self.record.take_variable(name, sys._getframe(2))  # noqa: SLF001
 
     def set_variable(self, key: Any) -> None:
+        """Record that an environment variable is set, if a record runs."""
         if self.record is not None and not self.busy.get():
             self.record.set_variable(os.fsdecode(key), sys._getframe(2))  # noqa: SLF001
 
@@ -617,7 +644,7 @@ class _Options(Namespace):
 
 @contextmanager
 def our_call() -> Iterator[None]:
-    """Call a service for this package: the suite that asks for it says what it depends on."""
+    """A context in which calls of a service are this package's own, and not recorded as uses by a suite."""
     token = OURS.set(True)
     try:
         yield
@@ -626,7 +653,7 @@ def our_call() -> Iterator[None]:
 
 
 def watch(top: Path, options: Namespace | None = None) -> UseRecord:
-    """Begin to record the files, variables and options that this process uses.
+    """Begin to record the files, variables and options that code in this process uses.
 
     Args:
         top: The folder of the project.
@@ -638,5 +665,5 @@ def watch(top: Path, options: Namespace | None = None) -> UseRecord:
 
 
 def watched() -> UseRecord | None:
-    """The record of the files and variables that this process uses, if there is one."""
+    """The record of the files and variables that code in this process uses, if there is one."""
     return _WATCH.record

@@ -74,7 +74,7 @@ class JsonParser:
         ).decode
 
     def parse(self, text: str, line: int = 1) -> Any:
-        """Return the value of a JSON text that begins in `line` of the file.
+        """The value of a JSON text that begins in `line` of the file.
 
         Raises:
             RejectedError: It has faults; they have been added.
@@ -230,7 +230,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def repeated_key(pairs: Iterable[tuple[str, Any]]) -> str:
-    """Return the first key of a JSON object that occurs again.
+    """The first key that occurs again in a JSON object of a file or reply.
 
     Raises:
         ValueError: None does.

@@ -25,7 +25,7 @@ class MediaFolder(Struct, frozen=True):
         return self.root / MEDIA_FOLDER
 
     def keep(self, digest: str, data: bytes) -> Path | None:
-        """Return the file of a content, which is written if it is not there; ``None`` if it cannot be written."""
+        """The file of a medium's content, which is written if it is not there; ``None`` if it cannot be written."""
         path = self.folder / digest
         with suppress(OSError):
             if not path.is_file():
@@ -36,12 +36,12 @@ class MediaFolder(Struct, frozen=True):
         return None
 
     def find(self, digest: str) -> Path | None:
-        """Return the file of a content that was kept; ``None`` if it is not there."""
+        """The file of a medium's content that was kept; ``None`` if it is not there."""
         path = self.folder / digest
         return path if path.is_file() else None
 
     def at(self, address: str) -> tuple[bytes, str] | None:
-        """Return the content that an address gave, and its type as the server said it; ``None`` if it was not asked."""
+        """The content that an address gave, and its type as the server said it; ``None`` if it was not asked."""
         with suppress(OSError, ValueError):
             digest, _, kind = self._note_of(address).read_text(encoding="ascii").partition(" ")
             data = (self.folder / digest).read_bytes()

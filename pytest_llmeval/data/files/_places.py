@@ -55,7 +55,7 @@ class FilePlace:
         self.children = children
 
     def find(self, path: Sequence[str | int], *, key: bool = False) -> "FilePlace":
-        """Return the place of the value at `path`, or of its key, or of the nearest ancestor that exists."""
+        """The place of the value at `path`, or of its key, or of the nearest ancestor that exists."""
         here = self
         for depth, step in enumerate(path, 1):
             children = here.children
@@ -94,7 +94,7 @@ class FaultLog:
             self.first.append(Fault(self.file, line, column, path, message, spares_case, case=case))
 
     def note(self, line: int, column: int, path: str, message: str) -> None:
-        """Add an oddity for which nothing fails."""
+        """Add an oddity in the file for which nothing fails."""
         self.notes.append(Fault(self.file, line, column, path, message, is_note=True))
 
     def extend(self, faults: Iterable[Fault]) -> None:
@@ -110,7 +110,7 @@ class FaultLog:
         self.count += log.count - len(log.first)
 
     def listed(self) -> list[Fault]:
-        """Return the faults, and one that counts those not listed; then the notes."""
+        """The faults, and one that counts those not listed; then the notes."""
         unlisted = self.count - len(self.first)
         more = [Fault(self.file, 0, 0, "", f"... and {unlisted} more")] if unlisted else []
         return [*self.first, *more, *self.notes]
@@ -122,7 +122,7 @@ class FaultLog:
 
 
 def render_path(path: Sequence[str | int]) -> str:
-    """Write a path as people do: ``cases[1].thresholds.f1``, with keys that are no plain names in brackets.
+    """The path of a value in a file as people write it: ``cases[1].thresholds.f1``, other keys in brackets.
 
     Example:
         >>> render_path(["cases", 1, "labels", "a b"])
@@ -152,7 +152,7 @@ _OTHER_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def own_file(suite: Path, suffix: str) -> Path:
-    """Return the path of a file that belongs to a suite, such as ``__llmeval__/capitals.judgements.jsonl``.
+    """The path of a file that belongs to a suite, such as ``__llmeval__/capitals.judgements.jsonl``.
 
     Args:
         suite: The suite file.

@@ -154,7 +154,7 @@ _BOUNDS = {
 
 
 def describe(value: Any) -> str:
-    """Describe a value of a user's file briefly, for the message of a fault."""
+    """A brief description of a value in a user's file, for the message of a fault."""
     match value:
         case None:
             return "nothing (null)"
@@ -260,7 +260,7 @@ def adapter(kind: Any) -> "TypeAdapter[Any]":
 
 
 def typed(kind: Any, value: Any) -> Any:
-    """Return JSON data as an object of a user's type.
+    """JSON data as an object of a user's declared type.
 
     Args:
         kind: Such as a pydantic model or a dataclass.
@@ -286,7 +286,7 @@ def _pydantic_misfit(error: "ErrorDetails") -> str:
 
 
 def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -> tuple[Any, list[Fault]]:
-    """Validate a part of a user's document, such as an evaluator in a suite file.
+    """Validate a part of a user's document, such as an evaluator in a suite file, by a declared type.
 
     Args:
         kind: Class of the part, whose field names unknown keys are compared with.

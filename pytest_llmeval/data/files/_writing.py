@@ -31,7 +31,7 @@ class WritingProcess(NamedTuple):
 
     @classmethod
     def current(cls) -> "WritingProcess":
-        """Return this process."""
+        """This process."""
         return cls(f"{_machine()}-{os.getpid()}")
 
     def has_ended(self) -> bool:

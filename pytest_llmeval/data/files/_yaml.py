@@ -228,7 +228,7 @@ class _Builder:
             handler(event)
 
     def path(self) -> str:
-        """Return the path of the value that is being read."""
+        """The path of the value that is being read."""
         steps = (len(frame.data) if isinstance(frame.data, list) else frame.key for frame in self.frames[1:])
         return render_path([step for step in steps if isinstance(step, str | int)])
 

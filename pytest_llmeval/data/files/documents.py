@@ -172,7 +172,7 @@ _EXCEL_LINE = re.compile(r"sep=(.?)", re.IGNORECASE)
 
 
 def _delimiter_fault(header: Sequence[str], delimiter: str) -> str:
-    """Say that another character stands between the names of the columns, as far as a header shows it."""
+    """The fault of a CSV file whose columns another character separates, as far as the header shows it."""
     first = header[0].strip() if header else ""
     if named := _EXCEL_LINE.fullmatch(first):
         other = named[1] or delimiter
@@ -247,7 +247,7 @@ _SUITE = "a suite: a mapping with `cases` or a `source`"
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector: visiting data that grows, again and again, costs more than making it."""
+    """A context without garbage collection: visiting data that grows, again and again, costs more than making it."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -292,7 +292,7 @@ class Document:
         return self._places_by_depth[level]
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> tuple[int, int]:
-        """Return line and column, counted from 1, of the value at `path`.
+        """Line and column, counted from 1, of the value at `path` of the file.
 
         Args:
             path: Keys and list positions from the outside in.
@@ -308,7 +308,7 @@ class Document:
         return place.line, place.column
 
     def under(self, key: str) -> "Document":
-        """Return the document of an object that has this data under a key."""
+        """The document ``{key: data}`` of this document's data."""
 
         def places(depth: int) -> FilePlace | None:
             place = self._places(depth)
@@ -317,12 +317,12 @@ class Document:
         return Document(self.file, {key: self.data}, places)
 
     def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> Fault:
-        """A fault of the value (or key) at `path`."""
+        """A fault of the value (or key) at `path` of the file."""
         line, column = self.locate(path, key=key)
         return Fault(self.file, line, column, render_path(path), message, unregistered=unregistered)
 
     def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> Fault:
-        """Return a fault of one character of the text at `path`, if the file shows it as it is; else of the whole."""
+        """A fault of one character of the text at `path`, if the file shows it as it is; else of the whole text."""
         fault = self.fault(path, message)
         lines = self.text.splitlines()
         written = lines[fault.line - 1][fault.column - 1 :] if 0 < fault.line <= len(lines) else ""
@@ -569,7 +569,7 @@ def looks_like_suite(path: Path) -> bool:
 
 
 def top_level_keys(path: Path) -> set[str]:
-    """Return the keys at the left margin of a YAML file, or of a JSON object; faults do not matter.
+    """The keys at the left margin of a YAML file, or of a JSON object; faults do not matter.
 
     At most one megabyte is read. Without a mapping, and if the file cannot be read, there are none.
     """

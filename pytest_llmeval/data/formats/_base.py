@@ -35,7 +35,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def json_text(value: Any) -> str:
-    """Return text unchanged and any other value as its JSON text: ``2022`` becomes ``"2022"``; it carries its media."""
+    """The text of a data file's value: text unchanged, other values as JSON text: ``2022`` as ``"2022"``."""
     if isinstance(value, str):
         return value
     text = json.dumps(value, ensure_ascii=False)
@@ -76,7 +76,7 @@ def id_fault(text: str) -> str | None:
 
 
 def kind(value: Any) -> str:
-    """Describe a value of the wrong type in a data file for a message: ``a list``, ``null``, ``the number 3``."""
+    """The description of a data file's value of the wrong type: ``a list``, ``null``, ``the number 3``."""
     if isinstance(value, list):
         return "a list"
     if isinstance(value, dict):
@@ -114,13 +114,13 @@ class UnreadKeys:
         self._first: dict[str, tuple[int, int, str]] = {}
 
     def add(self, row: Mapping[str, Any], line: int, column: int, path: str = "") -> None:
-        """Add the keys of a row."""
+        """Add the keys of a row of the data file."""
         for key in row:
             if key not in self._passed:
                 self._first.setdefault(str(key), (line, column, path))
 
     def report(self, faults: FaultLog, meant: Mapping[str, str] | None = None) -> None:
-        """Add the faults, each where the key comes first.
+        """Add the faults of unread keys, each where the key comes first in the file.
 
         Args:
             faults: Gets them.
@@ -274,11 +274,11 @@ class RowShare:
         self.named: set[str] = set()
 
     def whole(self) -> "RowShare":
-        """Return a share that has every row, for a file of which a part does not tell enough."""
+        """The share that has every row, for a file of which a part does not tell enough."""
         return RowShare(self._numbered, lambda _: True)
 
     def takes(self, name: str, *, answered: bool, checked: bool) -> bool:
-        """Note a row, and return whether this shard reads it.
+        """Note a row of the data file, and return whether this shard reads it.
 
         Args:
             name: The id of its case.
@@ -300,17 +300,17 @@ class RowShare:
         return is_own
 
     def expect_answers(self) -> None:
-        """Keep the ids of the rows of other shards: a file of answers follows."""
+        """Keep the ids of the rows of other shards: a file of recorded answers follows."""
         self._open = set()
 
     def takes_answer(self, name: str) -> bool:
-        """Note the answer to a row, and return whether it is none of another shard."""
+        """Note the recorded answer to a row, and return whether it is none of another shard."""
         if self._open is not None:
             self._open -= {name, same_id(name), f"{name}.0"}
         return name not in self.named
 
     def rows(self) -> SharedRows:
-        """The findings once all rows and answers were met."""
+        """What the shard knows of the data file's rows once all rows and answers were met."""
         unanswered = self._unanswered or bool(self._open)
         return SharedRows(self.count, self._unread, f"{self._sum % 2**256:064x}", unanswered)
 
@@ -368,12 +368,12 @@ class Source(ABC):
 
     @classmethod
     def row_schema(cls) -> dict[str, Any] | None:
-        """Return the JSON Schema of a row of its files; ``None`` if none is published."""
+        """The JSON Schema of a row of its files; ``None`` if none is published."""
         return None
 
     @abstractmethod
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
-        """Return the selected cases, in the order of the data.
+        """The selected cases, in the order of the data.
 
         Args:
             folder: The folder of the suite file.
@@ -381,11 +381,11 @@ class Source(ABC):
         """
 
     def load_recorded(self, folder: Path, faults: list[Fault]) -> list[Case]:
-        """Return the selected cases as `load` does, but without predictions that the data itself may have."""
+        """The selected cases as of `load`, but without predictions that the data itself may have."""
         return self.load(folder, faults)
 
     def load_systems(self, folder: Path, systems: Sequence["Source"]) -> list[tuple[list[Case], list[Fault]]]:
-        """Return the cases and faults of sources that differ from this one in their predictions; see `load_recorded`.
+        """The cases and faults of sources that differ from this one in their predictions; see `load_recorded`.
 
         Args:
             folder: The folder of the suite file.
@@ -403,7 +403,7 @@ class Source(ABC):
 
     @abstractmethod
     def file_of(self, case: Case) -> str:
-        """Return the file of a case, for a fault in its row."""
+        """The file of a case, for a fault in its row."""
 
 
 @dataclass(frozen=True)
@@ -451,22 +451,22 @@ class FileSource(Source):
         return True
 
     def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> "list[RecordedAnswer]":
-        """Return the recorded answers of a file to cases, which are given by id."""
+        """The recorded answers of a file to cases, which are given by id."""
         del cases
         return read_answers(path, faults)
 
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
-        """Return the selected cases, in the order of the file; see `Source.load`."""
+        """The selected cases, in the order of the file; see `Source.load`."""
         return self._answered(self._data(folder), folder, faults)
 
     def load_share(self, folder: Path, faults: list[Fault], share: RowShare) -> list[Case]:
-        """Return the selected cases of a shard, of a format that is `divisible`; see `Source.load`."""
+        """The selected cases of a shard, of a format that is `divisible`; see `Source.load`."""
         if self.predictions is not None:
             share.expect_answers()
         return self._answered(self._data(folder, share), folder, faults)
 
     def load_recorded(self, folder: Path, faults: list[Fault]) -> list[Case]:
-        """Return the selected cases with the predictions of the file of answers; see `Source.load_recorded`."""
+        """The selected cases with the predictions of the file of answers; see `Source.load_recorded`."""
         return self._answered(_without_predictions(self._data(folder)), folder, faults)
 
     def load_systems(self, folder: Path, systems: Sequence[Source]) -> list[tuple[list[Case], list[Fault]]]:
@@ -491,7 +491,7 @@ class FileSource(Source):
         return file
 
     def _answered(self, file: CaseFile, folder: Path, faults: list[Fault]) -> list[Case]:
-        """Return the selected cases of the data file, with recorded answers if there are any."""
+        """The selected cases of the data file, with recorded answers if there are any."""
         faults.extend(file.faults.listed())
         selected = {name: case for name, case in file.cases.items() if self.selects(case)}
         if self.predictions is not None:
@@ -514,7 +514,7 @@ class FileSource(Source):
         return len({fault.line for fault in costly if Path(fault.file).name == data})
 
     def file_of(self, case: Case) -> str:
-        """Return the data file."""
+        """The data file."""
         del case
         return self.path
 

@@ -191,7 +191,7 @@ class RowSource(FileSource):
     _files: dict[tuple[Path, Path], CaseFile] = field(default_factory=dict, repr=False, compare=False)
 
     def _data(self, folder: Path, share: RowShare | None = None) -> CaseFile:
-        """Return the cases of the rows, which are read once: when they are declared."""
+        """The cases of the rows, which are read once: when they are declared."""
         del share  # they are in memory already
         place = folder, Path.cwd()  # messages name the file relative to them
         if place not in self._files:
@@ -366,7 +366,7 @@ class CaseData(Struct, Generic[Input_co, Expected_co], frozen=True):
         columns: Mapping[str, CaseColumns],
         options: Mapping[str, Any] = {},
     ) -> "CaseData[Any, Any]":
-        """Return cases of data in memory or in a file.
+        """The cases of data in memory or in a file.
 
         Args:
             data: As of `rows_of`, or the path of a file, relative to the caller's.

@@ -67,11 +67,13 @@ class _RowReader:
     def fault(
         self, row: DataRow, path: str, message: str, *, spares_case: bool = False, case: str | None = None
     ) -> None:
+        """Add a fault of a row."""
         where = f"{row.path}.{path}" if row.path and path else row.path or path
         about = self.case if case is None else case
         self.file.faults.add(row.line, row.column, where, message, spares_case=spares_case, case=about)
 
     def take(self, row: DataRow, column: str) -> Any:
+        """The value of a row in a column, which counts as met."""
         value = pick(row.data, column)
         if value is not ABSENT:
             self.met.add(column)
@@ -133,7 +135,7 @@ class _RowReader:
         return not share.takes(name, answered=answered, checked=self.value(row, "checks") is not ABSENT)
 
     def held_objects(self, row: DataRow, case: Case) -> dict[str, HeldObject]:
-        """Return the objects behind the parts of a case."""
+        """The objects of the user's behind the parts of a row's case."""
         objects = {}
         for part in _OBJECTS:
             columns, form = self.columns[part], getattr(case, part)
@@ -147,10 +149,12 @@ class _RowReader:
         return objects
 
     def present(self, row: DataRow, part: str) -> Any:
+        """The value of a part of a row's case; ``None`` for an absent part."""
         value = self.value(row, part)
         return None if value is ABSENT else value
 
     def id(self, row: DataRow, number: int) -> str:
+        """The case id of a row: its own, or its number in the file."""
         value = self.value(row, "id")
         if value is ABSENT:
             return str(number)
@@ -160,12 +164,14 @@ class _RowReader:
         return name or ""
 
     def expected(self, row: DataRow) -> Any:
+        """The expectation of a row's case; empty cells are absent."""
         value = self.present(row, "expected")
         if self.cells and isinstance(value, dict):
             value = {name: cell for name, cell in value.items() if cell != ""} or None
         return None if self.cells and value == "" else value
 
     def prediction(self, row: DataRow) -> Any:
+        """The prediction of a row's case, or `MISSING`."""
         value = self.value(row, "prediction")
         return MISSING if value is ABSENT else value
 
@@ -203,6 +209,7 @@ class _RowReader:
         return ()
 
     def always(self, row: DataRow) -> bool:
+        """Whether the case of a row always runs."""
         value = self.present(row, "always")
         if self.cells and isinstance(value, str):
             value = {"true": True, "false": False, "": False}.get(value.strip().lower(), value)
@@ -237,12 +244,12 @@ class _RowReader:
         return tuple(value)
 
     def written_checks(self, row: DataRow, column: str, cell: str) -> Any:
-        """Return the checks of a cell: a list, in YAML or JSON, or one check."""
+        """The checks of a cell: a list, in YAML or JSON, or one check."""
         checks = self.yaml(row, column, cell)
         return [checks] if isinstance(checks, dict) else checks
 
     def argument(self, row: DataRow, column: str, cell: Any) -> Any:
-        """Return the argument of a check: the text of a cell, unless it is true, a number, or a list or object."""
+        """The argument of a check: the text of a cell, unless it is true, a number, or a list or object."""
         if not self.cells or cell in ("true", "TRUE"):
             return cell if not self.cells else True
         number = _cell_number(cell)
@@ -261,7 +268,7 @@ class _RowReader:
         return data if not log.count else []
 
     def messages(self, row: DataRow) -> Any:
-        """Return the script of a conversation, or null; its messages are checked where the suite is read."""
+        """The script of a row's conversation, or null; its messages are checked where the suite is read."""
         value = self.present(row, "messages")
         if value is None or (self.cells and value == ""):
             return None
@@ -290,7 +297,7 @@ class _RowReader:
                 self.fault(*self.unknown(key), spares_case=True, case="")
 
     def unknown(self, key: str) -> tuple[DataRow, str, str]:
-        """Return place and text of the fault of a key, or of a column, that no part of a case has."""
+        """Place and text of the fault of a key, or of a column, that no part of a case has."""
         row, expected = self.keys[key], f"one of: {', '.join(PARTS)}"
         if not self.cells:
             return row, "", f"found the key {key!r}, expected {expected} (or a map under `fields`){suggest(key, PARTS)}"
