@@ -57,7 +57,7 @@ class Anchored:
 def next_anchors(
     old: SuiteScores | None, new: SuiteScores, run: SuiteRun, scores: Path, *, keep: bool, anew: bool
 ) -> Anchored:
-    """Return the anchors of a score file after an approval, below which gate metrics must not drift.
+    """The anchors of a score file after an approval, below which gate metrics must not drift.
 
     That of a metric moves to a run that is significantly better in it: the luckiest of many equal runs would be an
     anchor that no run can hold. It begins anew where runs cannot be compared by the metric: no chain of runs shares
@@ -112,7 +112,7 @@ def next_anchors(
 def _next_chains(
     old: SuiteScores, new: SuiteScores, run: SuiteRun, anchor: tuple[Anchor, str], metric: str
 ) -> dict[str, Chain]:
-    """Return the chains of a metric from its anchor to the run that is being approved, with the last step.
+    """The chains of a metric from its anchor to the run that is being approved, with the last step.
 
     Groups have none. Where there was none, the first step is from the anchor to the run approved last.
     """
@@ -145,7 +145,7 @@ def _gate_subject(gate: ChangeGate) -> tuple[str, Statistic, str | None]:
 
 
 def _chained(run: SuiteRun, metric: str, statistic: Statistic, cluster_by: str | None) -> RunPairing | None:
-    """Return the run paired with the last approved one, as the last step of a drift chain; ``None`` without one."""
+    """The run paired with the last approved one, as the last step of a drift chain; ``None`` without one."""
     last = None if run.pairing is None else run.approved
     scores, name = run.approved_scores, chain_name(metric, statistic, cluster_by)
     if last is None or scores is None or name not in scores.chains:
@@ -158,7 +158,7 @@ def _chained(run: SuiteRun, metric: str, statistic: Statistic, cluster_by: str |
 
 
 def _before(old: SuiteScores, metric: str) -> Anchor | None:
-    """Return a metric's anchor before this approval, with its own value only; ``None`` if no run has the metric."""
+    """A metric's anchor before this approval, with its own value only; ``None`` if no run has the metric."""
     stored, last = old.anchor_of(metric), old.history[-1]
     if stored is not None:
         return replace(stored, values={metric: stored.values.get(metric)})
@@ -168,7 +168,7 @@ def _before(old: SuiteScores, metric: str) -> Anchor | None:
 
 
 def _anchor_statistics(old: SuiteScores, anchor: Anchor, scores: Path) -> str:
-    """Read the case statistics of an anchor, from the last approved run's own file if that run is the anchor."""
+    """The case statistics of an anchor, from the last approved run's own file if that run is the anchor."""
     if anchor.statistics == old.cases.statistics:
         return read_statistics(statistics_file(scores), old)
     return anchor_text(scores, anchor.statistics)
@@ -195,7 +195,7 @@ def _discarded_anchors(anchors: Mapping[str, Anchor], why: str) -> list[str]:
 
 
 def _labels(suite: LoadedSuite, metric: str) -> set[str] | None:
-    """Return the label of the evaluator that an anchored metric depends on; ``None`` if it depends on all."""
+    """The label of the evaluator that an anchored metric depends on; ``None`` if it depends on all."""
     owned = None if metric == PASS_RATE else suite.metrics.find(metric)
     return None if owned is None else {owned.label}
 
@@ -283,7 +283,7 @@ def anchored_gates(
 def _paired(
     run: SuiteRun, approved: SuiteScores, scores: Path, digest: str, texts: Mapping[Path, str]
 ) -> RunPairing | str:
-    """Return the run paired with an anchor for gates on drift, or the reason why the anchor cannot be used."""
+    """The run paired with an anchor for gates on drift, or the reason why the anchor cannot be used."""
     path = anchor_file(scores, digest)
     try:
         text = texts[path] if path in texts else anchor_text(scores, digest)
@@ -303,7 +303,7 @@ def _measured(pairing: RunPairing, label: str) -> bool:
 
 
 def _since(gate: ChangeGate, approved: SuiteScores, anchor: Anchor) -> str:
-    """Say how far the approved value of a gate's metric has moved since its anchor, and in how many approvals."""
+    """The move of a gate metric's approved value since its anchor, and the number of approvals, in words."""
     before = anchor.values.get(gate.metric)
     first = (anchor.time, anchor.commit, before)
     places = [
@@ -320,7 +320,7 @@ def _since(gate: ChangeGate, approved: SuiteScores, anchor: Anchor) -> str:
 def next_pool(
     old: SuiteScores | None, new: SuiteScores, scores: Path, size: int
 ) -> tuple[tuple[str, ...], dict[Path, str]]:
-    """Return the earlier approved runs that stay in the pooled baseline, and their files with their texts.
+    """The earlier approved runs that stay in the pooled baseline, and their files with their texts.
 
     Runs of other cases, data, evaluators or judges leave it, and so does one that cannot be read.
 
@@ -346,7 +346,7 @@ def next_pool(
 def pooled_baseline(
     last: CaseStatistics, approved: SuiteScores, scores: Path, size: int, abstained: Abstention
 ) -> CaseStatistics:
-    """Return the last approved run and those before it, averaged case by case into one baseline.
+    """The last approved run and those before it, averaged case by case into one baseline.
 
     Args:
         last: The last approved run.

@@ -106,7 +106,7 @@ def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode
 
 
 def _unreadable_scores(why: str, moved_limits: Mapping[str, str] = {}) -> SnapshotJudgement:
-    """Return the failed judgement of a suite's snapshot whose score file, or an anchor of it, cannot be used."""
+    """The failed judgement of a suite's snapshot whose score file, or an anchor of it, cannot be used."""
     verdict = SnapshotVerdict(EVERYTHING, "unreadable", "failed", reason=why)
     return SnapshotJudgement([verdict], remembered=True, moved_limits=moved_limits)
 
@@ -165,7 +165,7 @@ def _verdicts(
 def _pending_scores(
     path: Path, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[SnapshotVerdict], *, writes: bool
 ) -> PendingFile:
-    """Return the score file that a run may write, with the lines by which syrupy counts its snapshots."""
+    """The score file that a run may write, with the lines by which syrupy counts its snapshots."""
     before, after = texts_of(old), texts_of(new)
     if old is not None and not writes:
         after = {name: text for name, text in after.items() if name in before}  # a new metric fails nothing
@@ -180,7 +180,7 @@ def _pending_scores(
 
 
 def _scores(run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
-    """Return the score file content of a run, without history, and the text of the statistics of its cases."""
+    """The score file content of a run, without history, and the text of the statistics of its cases."""
     statistics = run.statistics.text
     scores = SuiteScores(
         suite=Path(run.key.path).name,
@@ -264,14 +264,14 @@ def _warned(scores: SuiteScores) -> Iterator[SnapshotVerdict]:
 def _unchanged_part(
     old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, run: SuiteRun
 ) -> UnchangedPart | None:
-    """Return the approved and new scores over unchanged cases, if others changed and the approved run says which."""
+    """The approved and new scores over unchanged cases, if others changed and the approved run says which."""
     pairing = run.pairing
     changed = changed_cases(old, new.comparable, new.cases.count) or (pairing is not None and pairing.matching.edited)
     return None if pairing is None or not changed else unchanged_part(old, new, pairing, run.suite.metrics, settings)
 
 
 def _with_command(verdict: SnapshotVerdict, command: str) -> SnapshotVerdict:
-    """Add the approval command to a snapshot verdict on changed cases."""
+    """A snapshot verdict on changed cases with the approval command."""
     if (verdict.metric, verdict.kind) != (EVERYTHING, "not_comparable"):
         return verdict
     return replace(verdict, reason=f"{verdict.reason}; approve this run with {command}")
@@ -283,7 +283,7 @@ def _counted_as(verdict: SnapshotVerdict) -> str:
 
 
 def _approve_verdict(verdict: SnapshotVerdict) -> SnapshotVerdict:
-    """Turn a snapshot verdict of an approved run into a passed one; unchanged scores keep theirs."""
+    """The passed verdict that an approval makes of a snapshot verdict; unchanged scores keep theirs."""
     if verdict.kind == "unchanged":
         return verdict
     return replace(verdict, kind="approved", outcome="passed", reason=f"approved: {verdict.reason}")
@@ -308,7 +308,7 @@ _CONFIDENCE = 0.95
 def weigh_rises(
     verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None, suite: LoadedSuite
 ) -> list[SnapshotVerdict]:
-    """Tell significant improvements over the approved scores from rises that may be chance.
+    """The snapshot verdicts in which rises that may be chance are no significant improvements.
 
     Args:
         verdicts: On the scores of a run.
@@ -332,7 +332,7 @@ def weigh_rises(
 
 
 def _weigh_rise(verdict: SnapshotVerdict, difference: Difference) -> SnapshotVerdict:
-    """Turn an improvement verdict into a rise that may be chance, unless its difference is significant."""
+    """A snapshot verdict of improvement as a rise that may be chance, unless its difference is significant."""
     if verdict.kind != "improved":
         return verdict
     if difference.p_value is not None and difference.p_value <= 1 - _CONFIDENCE:
@@ -450,7 +450,7 @@ def _approved_drift(gates: Sequence[ChangeGate], run: SuiteRun, pending: Pending
 def _watched(
     findings: Sequence[GateEvidence], run: SuiteRun, keeper: Keeper, approval: str
 ) -> tuple[list[GateEvidence], RunWatch | None]:
-    """Judge the gates that weigh all runs since the approval, and return this run's part for the history."""
+    """The evidence for gates that weigh all runs since the approval, and this run's part for the history."""
     if not any(finding.gate.weighs_runs and finding.examined for finding in findings):
         return list(findings), None
     watch = RunWatch(approval, fingerprint(run.statistics.text))
@@ -490,7 +490,7 @@ def _baseline_of_run(run: SuiteRun, keeper: Keeper) -> _Baseline:
 
 
 def _approved_run(run: SuiteRun, keeper: Keeper) -> _Baseline:
-    """Return the last approved run as the baseline of a suite's gates, or the reason why it cannot be used."""
+    """The last approved run as the baseline of a suite's gates, or the reason why it cannot be used."""
     settings = keeper.settings(run.suite)
     if settings is None:
         return _Baseline(absent="there is no baseline: set 'snapshot: true' in the suite, and approve a run")

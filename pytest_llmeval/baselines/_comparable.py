@@ -65,7 +65,7 @@ class Comparable:
 
 
 def fingerprint(data: Any, shared: "SharedTexts | None" = None) -> str:
-    """Return a fingerprint of JSON data that does not depend on the order of keys.
+    """A fingerprint of JSON data, by which runs are compared; it does not depend on the order of keys.
 
     Args:
         data: The data.
@@ -95,7 +95,7 @@ class SharedTexts:
         self._texts: dict[int, tuple[Any, str]] = {}
 
     def json(self, value: Any, depth: int) -> str:
-        """Return the text of a value whose objects are large `depth` levels down."""
+        """The text of a case's value whose objects are large `depth` levels down."""
         if type(value) is str:
             return encode_basestring_ascii(value)
         if type(value) is list and depth:
@@ -203,7 +203,7 @@ def _case_limits(suite: LoadedSuite, case: Case) -> dict[str, str]:
 
 
 def _evaluator_print(evaluator: Evaluator, reading: Reading, folder: Path) -> EvaluatorPrint:
-    """Return an evaluator's identity for score files: its name, version and the options that are not defaults."""
+    """An evaluator's identity for score files: its name, version and the options that are not defaults."""
     options = reading.settings
     for option in fields(evaluator):
         value = getattr(evaluator, option.name)
@@ -218,7 +218,7 @@ def _option_default(option: "Field[Any]") -> Any:
 
 
 def _file(value: Any, folder: Path) -> Any:
-    """Return the relative path and content digest of a file that an evaluator option names, equal on every machine."""
+    """The relative path and content digest of a file that an evaluator option names, equal on every machine."""
     if value is None:
         return None
     if isinstance(value, tuple):
@@ -241,7 +241,7 @@ _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 
 
 def plain(value: Any) -> Any:
-    """Return JSON data for a value of an option or case, equal in every process, so that it can be fingerprinted."""
+    """JSON data for a value of an option or case, equal in every process, so that it can be fingerprinted."""
     if isinstance(value, Enum):
         value = value.value
     if value is None or isinstance(value, bool | int | float | str):
@@ -275,7 +275,7 @@ class Stamp(NamedTuple):
 
 
 def day_of(moment: datetime) -> str:
-    """Return the day that an approval is dated with: of the moment, or what the environment fixes for its builds.
+    """The day that an approval is dated with: of the moment, or what the environment fixes for its builds.
 
     ``SOURCE_DATE_EPOCH`` is the convention of https://reproducible-builds.org/specs/source-date-epoch/.
     """
@@ -284,7 +284,7 @@ def day_of(moment: datetime) -> str:
 
 
 def moment_of(text: str) -> datetime | None:
-    """Read a time or day of a history or score file, ISO 8601, in UTC; ``None`` if the text is none."""
+    """The time or day in a history or score file, ISO 8601, in UTC; ``None`` if the text is none."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -293,7 +293,7 @@ def moment_of(text: str) -> datetime | None:
 
 
 def head_commit(root: Path) -> str | None:
-    """Return the commit that is checked out, for the stamp of an approval; ``None`` outside a repository."""
+    """The commit that is checked out, for the stamp of an approval; ``None`` outside a repository."""
     from pytest_llmeval.data import repository_top
 
     if repository_top(root) is None and "GIT_DIR" not in os.environ:

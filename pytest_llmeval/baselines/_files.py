@@ -48,7 +48,7 @@ _DIGITS = 10
 
 
 def score_file(key: SuiteKey) -> Path:
-    """Return the score file of a suite, or of one variant of it.
+    """The path of the score file of a suite, or of one variant of it.
 
     Ids of tests and variants hold any character, so a variant's file name is the readable part of its id and a
     fingerprint of the whole: no two share one, also where file names know no capitals.
@@ -65,12 +65,12 @@ def score_file(key: SuiteKey) -> Path:
 
 
 def statistics_file(scores: Path) -> Path:
-    """Return the path of the case statistics that belong to a score file."""
+    """The path of the case statistics that belong to a score file."""
     return file_beside(scores, STATISTICS)
 
 
 def file_beside(scores: Path, name: str) -> Path:
-    """Return the path of a score file's companion, such as its statistics or answers, by the end of its name."""
+    """The path of a score file's companion, such as its statistics or answers, by the end of its name."""
     return scores.with_name(scores.name.removesuffix(SCORES) + name)
 
 
@@ -80,7 +80,7 @@ def _named_by(digest: str) -> str:
 
 
 def anchor_file(scores: Path, digest: str) -> Path:
-    """Return the path of an anchor's case statistics next to the score file.
+    """The path of an anchor's case statistics next to the score file.
 
     It is named by its fingerprint, so it is never overwritten.
     """
@@ -88,7 +88,7 @@ def anchor_file(scores: Path, digest: str) -> Path:
 
 
 def anchor_text(scores: Path, digest: str) -> str:
-    """Return the text of an anchor's case statistics.
+    """The text of an anchor's case statistics.
 
     Raises:
         OSError: They are not there, or cannot be read.
@@ -99,7 +99,7 @@ def anchor_text(scores: Path, digest: str) -> str:
 
 
 def pool_text(scores: Path, digest: str) -> str:
-    """Return the text of the case statistics of an earlier approved run in the pool.
+    """The text of the case statistics of an earlier approved run in the pool.
 
     Raises:
         OSError: They are not there, or cannot be read.
@@ -110,7 +110,7 @@ def pool_text(scores: Path, digest: str) -> str:
 
 
 def _text_of(path: Path, digest: str, remedy: str = "") -> str:
-    """Read the case statistics of an anchor or pooled run, which must have the digest that the score file names."""
+    """The case statistics of an anchor or pooled run, which must have the digest that the score file names."""
     text = path.read_text(encoding="utf-8")
     if (computed := fingerprint(text)) != digest:
         fault = f"found content with fingerprint {computed}, expected {digest}{remedy}"
@@ -119,17 +119,17 @@ def _text_of(path: Path, digest: str, remedy: str = "") -> str:
 
 
 def answers_file(scores: Path) -> Path:
-    """Return the file beside a score file that has the approved answers, if some evaluator compares with them."""
+    """The file beside a score file that has the approved answers, if some evaluator compares with them."""
     return file_beside(scores, ANSWERS)
 
 
 def inputs_file(scores: Path) -> Path:
-    """Return the file beside a score file that has fingerprints of all that the approved run depended on."""
+    """The file beside a score file that has fingerprints of all that the approved run depended on."""
     return file_beside(scores, INPUTS)
 
 
 def pool_file(scores: Path, digest: str) -> Path:
-    """Return the path of a pooled run's case statistics next to the score file.
+    """The path of a pooled run's case statistics next to the score file.
 
     It is named by its fingerprint, so it is never overwritten.
     """
@@ -137,7 +137,7 @@ def pool_file(scores: Path, digest: str) -> Path:
 
 
 def _remembered_files(scores: Path) -> list[Path]:
-    """Return the case statistics next to a score file that belong to earlier runs: anchors and the pool."""
+    """The case statistics next to a score file that belong to earlier runs: anchors and the pool."""
     stem = re.escape(scores.name.removesuffix(SCORES))
     own = re.compile(rf"{stem}({POOL}|{ANCHOR})-[0-9a-f]+\.jsonl")
     return [path for path in scores.parent.iterdir() if own.fullmatch(path.name)]
@@ -156,14 +156,14 @@ def remove_files(scores: Path) -> None:
 
 
 def python_score_file(module: Path) -> Path:
-    """Return the score file of a module of Python tests; a suite of the same stem keeps the short name."""
+    """The score file of a module of Python tests; a suite of the same stem keeps the short name."""
     rivals = (f"{module.stem}.eval{suffix}" for suffix in (".yaml", ".yml", ".json"))
     shared = any((module.parent / name).is_file() for name in rivals)
     return module.parent / OWN_FOLDER / f"{module.name if shared else module.stem}.{SCORES}"
 
 
 def read_if_there(path: Path, display_path: str, kind: type[_Scores]) -> _Scores | None:
-    """Read a score file; ``None`` if there is none.
+    """The content of a score file; ``None`` if there is none.
 
     Raises:
         SuiteError: It cannot be used; the message says how to restore it.
@@ -178,7 +178,7 @@ def read_if_there(path: Path, display_path: str, kind: type[_Scores]) -> _Scores
 
 
 def _with_remedy(error: SuiteError, display_path: str) -> SuiteError:
-    """Add to the faults of a score file how to restore it."""
+    """The faults of a score file with how to restore it."""
     remedy = "nothing was changed: restore the file from version control, or delete it and approve again"
     return SuiteError([*error.faults, Fault(display_path, 0, 0, "", remedy)])
 
@@ -215,7 +215,7 @@ def is_orphan(path: Path) -> bool:
 
 
 def read_statistics(path: Path, scores: SuiteScores) -> str:
-    """Return the text of the case statistics that were approved with a score file.
+    """The text of the case statistics that were approved with a score file.
 
     An approval that was killed half-way has written them under another name, which only its scores know.
 
@@ -254,7 +254,7 @@ def _waiting_statistics(statistics: Path, digest: str) -> Path:
 
 
 def baseline_fault(path: Path, scores: SuiteScores) -> Fault | None:
-    """Say what is wrong with the statistics of a score file; a missing file is no fault: only gates need it."""
+    """The fault of the statistics of a score file; a missing file is no fault: only gates need it."""
     try:
         read_statistics(path, scores)
     except FileNotFoundError:
@@ -267,7 +267,7 @@ def baseline_fault(path: Path, scores: SuiteScores) -> Fault | None:
 
 
 def approved_scores(path: Path, display_path: str) -> SuiteScores | None:
-    """Read the score file of a suite, checked against its case statistics; ``None`` without one.
+    """The score file of a suite, checked against its case statistics; ``None`` without one.
 
     Raises:
         SuiteError: One of the two files cannot be used.
@@ -374,12 +374,12 @@ def has_texts(path: Path, named: Mapping[Path, str]) -> bool:
 
 
 def _unnamed(path: Path, named: Mapping[Path, str]) -> list[Path]:
-    """Return the companions of a score file, such as old anchors, that its new content no longer names."""
+    """The companions of a score file, such as old anchors, that its new content no longer names."""
     return [file for file in (answers_file(path), *_remembered_files(path)) if file not in named]
 
 
 def texts_of(scores: SuiteScores | TestScores | None) -> dict[str, str]:
-    """Return the lines by which two states of a score file are compared: one per metric."""
+    """The lines by which two states of a score file are compared: one per metric."""
     if scores is None:
         return {}
     if isinstance(scores, SuiteScores):
@@ -392,7 +392,7 @@ _REPAIR = "restore the file from version control, or delete it and approve again
 
 
 def answers_text(cases: Iterable[Case], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the text of the file of approved answers: a line for each, sorted.
+    """The text of the file of approved answers: a line for each, sorted.
 
     Args:
         cases: Of the suite.
@@ -409,7 +409,7 @@ def answers_text(cases: Iterable[Case], rows: Iterable[Mapping[str, Any]]) -> st
 
 
 def _scores_line(row: Mapping[str, Any]) -> str:
-    """Encode an approved answer as a line of JSON, in ASCII if it holds half of a surrogate pair."""
+    """An approved answer as a line of JSON, in ASCII if it holds half of a surrogate pair."""
     text = json.dumps(row, ensure_ascii=False, sort_keys=True)
     try:
         text.encode("utf-8")
@@ -433,7 +433,7 @@ class ApprovedAnswers:
 
     @classmethod
     def read(cls, key: SuiteKey) -> "ApprovedAnswers":
-        """Read the answers that were approved with the scores of a suite.
+        """The answers that were approved with the scores of a suite.
 
         Raises:
             SuiteError: The file cannot be read, or lines are no answers; all of them are listed.
@@ -462,7 +462,7 @@ class ApprovedAnswers:
         return cls(rows)
 
     def find(self, case: Case, repeat: int) -> Any:
-        """Return the approved answer to a case, or why there is none."""
+        """The approved answer to a case, or why there is none."""
         if self.rows is None:
             return NoAnswer(_NONE)
         row = self.rows.get((case.id, repeat))
@@ -477,7 +477,7 @@ class ApprovedAnswers:
 
     @cached_property
     def by_input(self) -> Mapping[str, Mapping[int, Any]]:
-        """Digest of an input to the answers of the first case that has it, by repeat; for cases with other ids now."""
+        """The approved answers of the first case with an input, by its digest; for cases with other ids now."""
         answers: dict[str, dict[int, Any]] = {}
         first: dict[str, str] = {}
         for (case, repeat), row in sorted((self.rows or {}).items(), key=lambda pair: pair[0]):
@@ -486,7 +486,7 @@ class ApprovedAnswers:
         return answers
 
     def by_case(self, cases: Iterable[Case]) -> dict[str, list[Any]]:
-        """Return the approved answers to cases by id, those of repeats in order; none where the input has changed."""
+        """The approved answers to cases by id, those of repeats in order; none where the input has changed."""
         inputs = {case.id: input_digest(case.input) for case in cases}
         answers: dict[str, list[Any]] = {}
         for (case, _), row in sorted((self.rows or {}).items(), key=lambda pair: pair[0]):

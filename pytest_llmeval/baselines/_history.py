@@ -101,7 +101,7 @@ def _watched(
     two_steps: float | None,
     shares: Sequence[float],
 ) -> "WatchedRun":
-    """Return a run's evidence for gates that weigh many runs, from the numbers in its history line."""
+    """A run's evidence for gates that weigh many runs, from the numbers in its history line."""
     from pytest_llmeval.numbers import WatchedRun
 
     before, two_before = (None if spread is None else float(spread) for spread in (step, two_steps))
@@ -125,7 +125,7 @@ def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
 def _history_line(
     run: SuiteRun, gates: Sequence[GateResult], watch: RunWatch | None, time: str, commit: str | None
 ) -> str:
-    """Encode a suite's run as a line of the local history, with its scores and gate verdicts."""
+    """A suite's run as a line of the local history, with its scores and gate verdicts."""
     metrics = {**run.result.metrics, "pass_rate": run.result.pass_rate}
     if (cost := run.result.usage.get("total_cost_usd")) is not None and cost.value is not None:
         metrics["total_cost_usd"] = cost
@@ -186,7 +186,7 @@ class _HistoryLine:
 
 
 def read_history(suite: Path, root: Path) -> History:
-    """Read the runs and approvals of a suite.
+    """The runs and approvals of a suite in its history.
 
     Malformed content never raises: it is left out, and reported as a fault with its line.
 
@@ -214,7 +214,7 @@ def read_history(suite: Path, root: Path) -> History:
 
 
 def _of_module(module: Path, root: Path) -> History:
-    """Read the approvals in the score file of a Python test module."""
+    """The approvals in the score file of a Python test module."""
     path = python_score_file(module)
     try:
         scores = read_if_there(path, display_path(path.resolve(), root.resolve()), TestScores)
@@ -225,7 +225,7 @@ def _of_module(module: Path, root: Path) -> History:
 
 
 def noted_paths(root: Path) -> set[str]:
-    """Return the suite files, as reports name them, that the local history of a folder has runs of."""
+    """The suite files, as reports name them, that the local history of a folder has runs of."""
     return {line.path for line in _noted_lines(root, [])}
 
 
@@ -249,7 +249,7 @@ def _noted_lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
 
 
 def _read(document: Document) -> "_HistoryLine | Fault":
-    """Read a line of the local history as a suite's run, or return its first fault."""
+    """The run in a line of the local history, or its first fault."""
     if not isinstance(document.data, Mapping):
         return document.fault((), f"found {describe(document.data)}, expected a run of a suite")
     line, faults = check(_HistoryLine, document.data, document, ())
@@ -314,14 +314,14 @@ def _bridged(scores: SuiteScores) -> Iterator[tuple[str, str]]:
 
 
 def _last(point: Point, scores: SuiteScores) -> Point:
-    """Return the timeline point of the last approval, for which a score file keeps all details."""
+    """The timeline point of the last approval, for which a score file keeps all details."""
     bounds = {name: (metric.low, metric.high) for name, metric in scores.metrics.items()}
     known = {name: (low, high) for name, (low, high) in bounds.items() if low is not None and high is not None}
     return replace(point, intervals=known, cases=scores.cases.count, basis=basis_of(scores.comparable))
 
 
 def _merged(runs: Iterable[Point], approvals: Iterable[Point]) -> list[Point]:
-    """Return a suite's runs and approvals in order of time; a run that was approved is one point, marked as such."""
+    """A suite's runs and approvals in order of time; a run that was approved is one point, marked as such."""
     points = list(runs)
     alone = []
     for approval in approvals:

@@ -41,7 +41,7 @@ class AssertedScores:
 
     @classmethod
     def of_test(cls, module: Path, test: str) -> "AssertedScores":
-        """Return a test that has not asserted anything yet."""
+        """The scores of a Python test that has not asserted anything yet."""
         return cls(str(python_score_file(module)), module.name, test)
 
     def add(
@@ -50,7 +50,7 @@ class AssertedScores:
         tolerance: "float | Mapping[str, float | Mapping[str, float]]",
         lower_is_better: tuple[str, ...],
     ) -> dict[str, Tolerance]:
-        """Add scores, and return the tolerance of each.
+        """Add asserted scores, and return the tolerance of each.
 
         Raises:
             TypeError: A score is no number, or its name no text.
@@ -63,6 +63,7 @@ class AssertedScores:
         return tolerances
 
     def _checked_score(self, name: str, value: object) -> float | None:
+        """A score that a Python test asserts, as it is kept."""
         if not isinstance(value, Real | None):
             raise TypeError(f"score {name!r}: found {type(value).__name__}, expected a number or None")
         if value is not None and not math.isfinite(value):
@@ -119,7 +120,7 @@ def _check_names(scores: Mapping[str, object], settings: Iterable[str]) -> None:
 
 
 def _tolerance_of_score(option: "float | Mapping[str, float | Mapping[str, float]]", name: str) -> Tolerance:
-    """Read the tolerance of one score that a Python test asserts, absolute or relative; 0 if it has none."""
+    """The tolerance of one score that a Python test asserts, absolute or relative; 0 if it has none."""
     own = option.get(name, 0.0) if isinstance(option, Mapping) else option
     relative = isinstance(own, Mapping)
     number = own.get("relative") if isinstance(own, Mapping) else own
@@ -129,7 +130,7 @@ def _tolerance_of_score(option: "float | Mapping[str, float | Mapping[str, float
 
 
 def pending_tests(path: Path, tests: list[AssertedScores], mode: SnapshotMode, stamp: Stamp) -> PendingFile:
-    """Return the score file of a module, as its tests leave it.
+    """The score file of a Python module, as its tests leave it.
 
     Args:
         path: The file.
@@ -163,7 +164,7 @@ def pending_tests(path: Path, tests: list[AssertedScores], mode: SnapshotMode, s
 
 
 def _added(there: TestScores | None, path: Path, tests: list[AssertedScores], mode: SnapshotMode) -> TestScores:
-    """Return a module's approved scores with the scores that its Python tests have asserted."""
+    """A module's approved scores with the scores that its Python tests have asserted."""
     known = dict(there.tests) if there is not None else {}
     gone = _gone(known, path, tests, mode)
     new = {test: values for test, values in known.items() if test not in gone}
@@ -176,13 +177,13 @@ def _added(there: TestScores | None, path: Path, tests: list[AssertedScores], mo
 
 
 def _gone(known: Iterable[str], path: Path, tests: list[AssertedScores], mode: SnapshotMode) -> set[str]:
-    """Return the tests with approved scores that their Python module does not define any more."""
+    """The tests with approved scores that their Python module does not define any more."""
     module = path.parent.parent / tests[0].module
     return set() if mode.keep_unused else {test for test in known if not _defines(module, test)}
 
 
 def _common_texts(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the approved snapshot lines of scores that Python tests still have."""
+    """The approved snapshot lines of scores that Python tests still have."""
     return {name: text for name, text in texts.items() if name in names}
 
 

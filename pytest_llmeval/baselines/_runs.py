@@ -38,7 +38,7 @@ class RunWatch(Struct, frozen=True):
 
 
 class ApprovedRun(NamedTuple):
-    """The approved run of a suite, compared with the current one.
+    """The last approved run of a suite, the baseline of the current one.
 
     Attributes:
         statistics: Counts of its cases.
@@ -50,7 +50,7 @@ class ApprovedRun(NamedTuple):
 
 
 class SuiteRun(Struct, frozen=True, dict=True):
-    """A run of a suite next to the approved run, from which snapshots and gates are judged.
+    """A run of a suite next to its baseline, the approved run, from which snapshots and gates are judged.
 
     Attributes:
         key: The key of its results.
@@ -70,7 +70,7 @@ class SuiteRun(Struct, frozen=True, dict=True):
 
     @cached_property
     def comparable(self) -> Comparable:
-        """The properties that decide whether it can be compared with other runs."""
+        """The identity of the run: all that decides whether it can be compared with other runs."""
         return comparable_of(self.suite, self.judges)
 
     @cached_property
@@ -80,12 +80,12 @@ class SuiteRun(Struct, frozen=True, dict=True):
 
     @property
     def contents(self) -> Mapping[str, str]:
-        """The fingerprint of the content of each case, by id."""
+        """The fingerprint of the content of each case of the run, by id."""
         return {case: digest.data for case, digest in self.digests.items()}
 
     @cached_property
     def statistics(self) -> "CaseStatistics":
-        """Counts of its cases, as stored."""
+        """The counts of the run's cases, as stored."""
         from pytest_llmeval.numbers import CaseStatistics
 
         return CaseStatistics.from_records(self.records, digests=self.digests)
@@ -145,7 +145,7 @@ class SuiteRun(Struct, frozen=True, dict=True):
         return bool(self.silent) and all(record.carried or record.outcome == "not_run" for record in self.records)
 
     def pair(self, baseline: "CaseStatistics", shifts: "Mapping[str, Shift] | None" = None) -> "RunPairing":
-        """Return the run with another, by the metrics of the suite, without the cases that say nothing of a change."""
+        """The run paired with another, by the metrics of the suite, without cases that say nothing of a change."""
         from pytest_llmeval.numbers import RunPairing
 
         run = self.statistics
@@ -209,7 +209,7 @@ class ApprovedCases(NamedTuple):
 
 
 def approved_statistics(key: SuiteKey, scores: "SuiteScores") -> "CaseStatistics":
-    """Return the counts of the cases of an approved run.
+    """The counts of the cases of an approved run.
 
     Raises:
         OSError: Their file cannot be read.
@@ -252,7 +252,7 @@ class SnapshotMode(Struct, frozen=True):
 
     @classmethod
     def from_config(cls, config: Any) -> "SnapshotMode":
-        """Return the mode of pytest's configuration; syrupy's session exists once pytest's has started."""
+        """The snapshot mode of pytest's configuration; syrupy's session exists once pytest's has started."""
 
         def is_set(*names: str) -> bool:
             return any(getattr(config.option, name, False) for name in names)
@@ -268,16 +268,16 @@ class SnapshotMode(Struct, frozen=True):
         )
 
     def read_only(self) -> "SnapshotMode":
-        """Return a mode that compares and writes nothing."""
+        """A snapshot mode that compares and writes nothing."""
         return structs.replace(self, update=False, new_only=False, refused=True)
 
     def command(self, argument: str, *, suites: bool = True) -> str:
-        """Return the command that approves what is named."""
+        """The command that approves what is named."""
         quoted = f'"{argument}"' if " " in argument or "[" in argument else argument
         return f"pytest {'--llmeval ' if suites else ''}--snapshot-update {quoted}"
 
     def account(self, files: "Sequence[PendingFile]", *, orphans: bool) -> None:
-        """Have files counted by syrupy, and written; without syrupy, write them."""
+        """Have score files counted by syrupy, and written; without syrupy, write them."""
         if not files:
             return
         if self.syrupy is not None:
@@ -306,19 +306,19 @@ class ApprovableRun(Protocol):
 
     @property
     def key(self) -> SuiteKey:
-        """The key of its results."""
+        """The key of the results that may be approved."""
 
     @property
     def suite(self) -> LoadedSuite:
-        """The suite."""
+        """The suite whose scores may be approved."""
 
     @property
     def snapshot(self) -> "SnapshotJudgement":
-        """The comparison with its approved scores."""
+        """The comparison of the run with its approved scores."""
 
 
 class Keeper(Struct, frozen=True):
-    """The snapshot settings of a run, and the place of its history.
+    """The keeper of a run's approved scores: its snapshot settings, and the place of its history.
 
     Attributes:
         mode: What the command line asks for.
@@ -331,12 +331,12 @@ class Keeper(Struct, frozen=True):
     root: Path | None = None
 
     def settings(self, suite: LoadedSuite) -> SnapshotSettings | None:
-        """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
+        """The snapshot settings of a suite; ``None`` if it has no snapshot."""
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
         return replace(settings, excluded=suite.against_approved) if settings.enabled else None
 
     def settle(self, suites: Iterable[ApprovableRun], *, whole: bool) -> list[tuple[SuiteKey, SnapshotVerdict]]:
-        """Let the files of suites be counted, and written where they are approved.
+        """Let the score files of suites be counted, and written where they are approved.
 
         Args:
             suites: The suites.
@@ -375,12 +375,12 @@ class _FailuresForm(Struct, forbid_unknown_fields=True):
 
 
 def contents_of(suite: LoadedSuite) -> dict[str, str]:
-    """Return the content digest of each case of a suite, by id, to find known failures whose ids changed."""
+    """The content digest of each case of a suite, by id, to find known failures whose ids changed."""
     return {case: digest.data for case, digest in digests_of(suite).items()}
 
 
 def _named_as_now(file: _FailuresForm, contents: Mapping[str, str]) -> KnownFailures:
-    """Return the known failures by the ids that their cases have now.
+    """The known failures by the ids that their cases have now.
 
     Content decides where ids are positions or gone: an edited case keeps its known failure by a name only.
     """
@@ -404,13 +404,13 @@ class FailuresFile(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """The path of the file of known failures."""
         from pytest_llmeval.baselines._files import file_beside, score_file
 
         return file_beside(score_file(self.key), _FAILURES)
 
     def read(self, contents: Callable[[], Mapping[str, str]]) -> KnownFailures:
-        """Return the known failures of a suite; empty where none were approved.
+        """The known failures of a suite; empty where none were approved.
 
         Args:
             contents: Returns id to content of its cases: a case whose id has changed is known by its content.
@@ -423,6 +423,7 @@ class FailuresFile(NamedTuple):
         return _named_as_now(self._content(), contents())
 
     def _content(self) -> _FailuresForm:
+        """The content of the file of known failures; empty if there is no file."""
         path = self.path
         if not path.exists():
             return _FailuresForm(1, {}, {})

@@ -37,7 +37,7 @@ class Bridge:
 
 
 def bridge_of(bridges: Sequence[Bridge], label: str, old: Mapping[str, str], new: Mapping[str, str]) -> Bridge | None:
-    """Return the bridge from one judge of an evaluator to another, and to no other; the last one approved."""
+    """The bridge from one judge of an evaluator to another, and to no other; the last one approved."""
     return next(
         (bridge for bridge in reversed(bridges) if (bridge.label, bridge.old, bridge.new) == (label, old, new)), None
     )
@@ -79,7 +79,7 @@ class ApprovedScore:
 
     @classmethod
     def from_value(cls, metric: MetricValue, *, of_group: bool = False) -> "ApprovedScore":
-        """Round a metric of a run; groups do not repeat how it is computed."""
+        """A metric of a run, rounded for the score file; groups do not repeat how it is computed."""
         stored = {attribute.name: getattr(metric, attribute.name) for attribute in fields(cls)}
         stored |= {name: rounded(stored[name]) for name in ("value", "low", "high")}
         stored |= {"signature": ""} if of_group else {}
@@ -178,11 +178,11 @@ class SuiteScores:
     chains: Mapping[str, Chain] = field(default_factory=dict)
 
     def earlier_runs(self, size: int) -> tuple[str, ...]:
-        """Return the runs before the last one that are pooled with it, if as many as ``size`` are."""
+        """The runs before the last one that are pooled with it, if as many as ``size`` are."""
         return self.pool[-(size - 1) :] if size > 1 else ()
 
     def anchor_of(self, metric: str) -> Anchor | None:
-        """Return the anchor of a metric; ``None`` where that is the run approved last."""
+        """The anchor of a metric; ``None`` where that is the run approved last."""
         return self.anchors.get(metric)
 
     @property
@@ -192,7 +192,7 @@ class SuiteScores:
 
     @property
     def places(self) -> dict[str, tuple[str, ...]]:
-        """Metric name to the place of its value in the file."""
+        """The place of each metric's value in the score file."""
         return {name: ("metrics", name, "value") for name in self.metrics}
 
 
@@ -221,23 +221,23 @@ class TestScores:
 
     @property
     def places(self) -> dict[str, tuple[str, ...]]:
-        """Test and metric name to the place of its value in the file."""
+        """The place of each test's and metric's value in the score file."""
         return {f"{test}: {name}": ("tests", test, name) for test, scores in self.tests.items() for name in scores}
 
 
 def rounded(value: float | None) -> float | None:
-    """Round a metric's value to the digits that score files and the history store."""
+    """A metric's value with the digits that score files and the history store."""
     return None if value is None else round(float(value), DIGITS) + 0.0
 
 
 def metrics_of(result: Result, settings: SnapshotSettings) -> dict[str, ApprovedScore]:
-    """Return the metrics that a suite's score file keeps, pass rate included."""
+    """The metrics that a suite's score file keeps, pass rate included."""
     every = {**result.metrics, PASS_RATE: result.pass_rate}
     return {name: ApprovedScore.from_value(metric) for name, metric in every.items() if settings.keeps(name)}
 
 
 def groups_of(result: Result, settings: SnapshotSettings) -> dict[str, dict[str, dict[str, ApprovedScore]]]:
-    """Return the metrics of a suite's groups that its score file keeps."""
+    """The metrics of a suite's groups that its score file keeps."""
     return {
         label: {
             name: {
@@ -257,7 +257,7 @@ _SCORE = {attribute.name for attribute in fields(ApprovedScore)}
 
 
 def render(scores: SuiteScores | TestScores) -> str:
-    """Return the text of a score file: keys sorted, numbers finite, the same bytes everywhere.
+    """The text of a score file: keys sorted, numbers finite, the same bytes everywhere.
 
     Its checksum is that of everything else, so it does not depend on line ends and blanks.
     """
@@ -265,7 +265,7 @@ def render(scores: SuiteScores | TestScores) -> str:
 
 
 def _scores_checksum(scores: SuiteScores | TestScores) -> str:
-    """Return the checksum of a score file, by which an edit by hand or a merge line by line is noticed."""
+    """The checksum of a score file, by which an edit by hand or a merge line by line is noticed."""
     return fingerprint(_scores_text(_data(scores)))
 
 
@@ -282,17 +282,17 @@ def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
 
 
 def _scores_text(data: Mapping[str, Any]) -> str:
-    """Encode the data of a score file as JSON, with one line per metric."""
+    """The data of a score file as JSON, with one line per metric."""
     return "".join(_block(data, "")) + "\n"
 
 
 def line_of(score: ApprovedScore) -> str:
-    """Return the line of a metric in a score file, without its name."""
+    """The line of a metric in a score file, without its name."""
     return _score_line(asdict(score))
 
 
 def _score_line(value: Any) -> str:
-    """Encode a value of a score file as one line of JSON; a metric's line begins with its value."""
+    """A value of a score file as one line of JSON; a metric's line begins with its value."""
     if isinstance(value, Mapping) and value.keys() == _SCORE:
         # The value first, signature and abstentions only where there are some: this is the line that people compare.
         known = {name: part for name, part in value.items() if part != "" and not (name == "abstained" and part == 0)}
@@ -317,7 +317,7 @@ def _block(value: Any, indent: str) -> Iterator[str]:
 
 
 def parse(path: Path, display_path: str, kind: type[SuiteScores] | type[TestScores]) -> Any:
-    """Read a score file.
+    """The scores in the text of a score file.
 
     Args:
         path: The file.

@@ -65,28 +65,28 @@ class ScoreExtension(AbstractSyrupyExtension):
     updating: ClassVar[bool] = False
 
     def serialize(self, data: Any, **_: Any) -> Any:
-        """Return the text, which is ready."""
+        """The text of a score file's line, which is ready."""
         return data
 
     def matches(self, *, serialized_data: Any, snapshot_data: Any) -> bool:
-        """Return the verdict; to decide whether to write, compare exactly."""
+        """The snapshot verdict; to decide whether to write, whether two lines are equal."""
         return serialized_data == snapshot_data if self.updating else bool(serialized_data.holds)
 
     @classmethod
     def get_snapshot_name(cls, *, test_location: PyTestLocation, index: Any = 0) -> str:
-        """Return the metric."""
+        """The metric, as the name of a snapshot."""
         del test_location
         return str(index)
 
     @classmethod
     def get_location(cls, *, test_location: PyTestLocation, index: Any) -> str:
-        """Return the file."""
+        """The score file, as the location of a snapshot."""
         del index
         return str(test_location.item.scores)  # type: ignore[attr-defined]  # the item is an _Owner
 
     @classmethod
     def dirname(cls, *, test_location: PyTestLocation) -> str:
-        """Return the folder of our own beside a test file."""
+        """The folder of our own beside a test file."""
         return str(Path(test_location.filepath).parent / OWN_FOLDER)
 
     @classmethod
@@ -97,7 +97,7 @@ class ScoreExtension(AbstractSyrupyExtension):
     def discover_snapshots(
         self, *, test_location: PyTestLocation, ignore_extensions: list[str] | None = None
     ) -> SnapshotCollections:
-        """Return the snapshots of the files of this run, as they were before, and files whose suites are gone."""
+        """The snapshots of the score files of this run as they were, and files whose suites are gone."""
         del ignore_extensions
         folder = Path(self.dirname(test_location=test_location))
         collections = SnapshotCollections()
@@ -116,13 +116,13 @@ class ScoreExtension(AbstractSyrupyExtension):
         return _snapshot_collection(snapshot_location, list(file.before) if file else [])
 
     def read_snapshot_data_from_location(self, *, snapshot_location: str, snapshot_name: str, session_id: str) -> Any:
-        """Return the text that a snapshot had before this run."""
+        """The line that a metric's snapshot had before this run."""
         del session_id
         return self.files[snapshot_location].before.get(snapshot_name)
 
     @classmethod
     def write_snapshot_collection(cls, *, snapshot_collection: SnapshotCollection, **_: Any) -> None:
-        """Write a file as a whole: the scores of a suite are approved together."""
+        """Write a score file as a whole: the scores of a suite are approved together."""
         cls.files[snapshot_collection.location].write()
 
     def delete_snapshots(self, *, snapshot_location: str, snapshot_names: set[str]) -> None:
@@ -134,7 +134,7 @@ class ScoreExtension(AbstractSyrupyExtension):
 
 
 def _snapshot_collection(location: str, names: Sequence[str]) -> SnapshotCollection:
-    """Return syrupy's collection of the metrics in a score file, each as a snapshot without data."""
+    """Syrupy's collection of the metrics in a score file, each as a snapshot without data."""
     collection = SnapshotCollection(location=location)
     for name in names:
         collection.add(Snapshot(name=name))

@@ -45,7 +45,7 @@ def alike(old: Comparable, new: Comparable, matching: CaseMatching) -> Comparabl
 def unchanged_part(
     old: SuiteScores, new: SuiteScores, pairing: RunPairing, metrics: MetricIndex, settings: SnapshotSettings
 ) -> UnchangedPart | None:
-    """Return the scores of both runs over the cases that they share, both by the formulas of this run.
+    """The scores of both runs over the cases that they share, both by the formulas of this run.
 
     Metrics that nobody has approved are left out of the approved scores, also where the statistics would give them.
 
@@ -78,7 +78,7 @@ def unchanged_part(
 
 
 def _scores(pairing: RunPairing, rows: Sequence[int], settings: SnapshotSettings) -> dict[str, ApprovedScore]:
-    """Return the metrics that a snapshot keeps over some cases of two paired runs, without usage."""
+    """The metrics that a snapshot keeps over some cases of two paired runs, without usage."""
     table = pairing.table
     return {
         name: ApprovedScore.from_value(metric)
@@ -88,7 +88,7 @@ def _scores(pairing: RunPairing, rows: Sequence[int], settings: SnapshotSettings
 
 
 def with_falls(scores: SuiteScores, pairing: RunPairing, settings: SnapshotSettings) -> SuiteScores:
-    """Return the scores of a run in which cases that abstain since the approval count as fallen, if any do."""
+    """The scores of a run in which cases that abstain since the approval count as fallen, if any do."""
     if not pairing.fallen:
         return scores
     counted_scores = _scores(pairing, list(pairing.everything().current), settings)
@@ -100,7 +100,7 @@ def with_falls(scores: SuiteScores, pairing: RunPairing, settings: SnapshotSetti
 def describe_falls(
     verdicts: Iterable[SnapshotVerdict], pairing: RunPairing | None, old: SuiteScores, new: SuiteScores
 ) -> list[SnapshotVerdict]:
-    """Return snapshot verdicts with the number of cases that abstain since the approval.
+    """The snapshot verdicts with the number of cases that abstain since the approval.
 
     Which cases do is known from their statistics alone; without these, more abstentions than approved fail.
     """
@@ -117,7 +117,7 @@ def describe_falls(
 def _more_abstain(
     verdict: SnapshotVerdict, approved: ApprovedScore | None, score: ApprovedScore | None
 ) -> SnapshotVerdict:
-    """Fail the snapshot verdict of a metric in which more cases abstain than when it was approved."""
+    """The failed snapshot verdict of a metric in which more cases abstain than when it was approved."""
     if approved is None or score is None or score.abstained <= approved.abstained:
         return verdict
     worse = f"{counted(score.abstained, 'case')} abstained, {approved.abstained} when approved; {verdict.reason}"
@@ -134,13 +134,13 @@ _BRIDGED = frozenset({"model", "parameters"})
 def not_comparable(
     metric: str, why: str, settings: SnapshotSettings, value: float | None = None, approved: float | None = None
 ) -> SnapshotVerdict:
-    """Return the snapshot verdict on a metric that cannot be compared, as the suite's policy wants it."""
+    """The snapshot verdict on a metric that cannot be compared, as the suite's policy wants it."""
     outcome: Literal["failed", "passed"] = "failed" if settings.not_comparable == "fail" else "passed"
     return SnapshotVerdict(metric, "not_comparable", outcome, value, approved, f"not comparable: {why}")
 
 
 def first_approved(metric: str, value: float | None) -> SnapshotVerdict:
-    """Return the snapshot verdict on a metric that is approved for the first time."""
+    """The snapshot verdict on a metric that is approved for the first time."""
     reason = "has no value" if value is None else f"is {number(value)}"
     return SnapshotVerdict(metric, "approved", "passed", value, reason=f"approved: {reason}")
 
@@ -153,7 +153,7 @@ def compare_scores(
     *,
     higher_is_better: bool = True,
 ) -> SnapshotVerdict:
-    """Judge a metric's value against the approved one by its tolerance.
+    """The snapshot verdict on a metric's value, by the approved one and its tolerance.
 
     A difference of one unit in the sixth decimal is none.
     """
@@ -193,7 +193,7 @@ def judge_scores(
     warn_unused: bool = False,
     display_path: str = "SUITE",
 ) -> list[SnapshotVerdict]:
-    """Judge the scores of a whole suite by its approved ones.
+    """The snapshot verdicts on the scores of a whole suite, by its approved ones.
 
     Args:
         old: The approved scores.
@@ -244,7 +244,7 @@ def _verdict_on_score(
     better: bool,
     shift: Shift | None,
 ) -> SnapshotVerdict:
-    """Judge a metric's score against the approved one, allowing for a change of judge with a measured shift."""
+    """The snapshot verdict on a metric's score, allowing for a change of judge with a measured shift."""
     value, tolerance, own_value = approved.value, settings.tolerance_of(metric), rounded(score.value)
     unsure = 0.0
     if shift is not None and value is not None:
@@ -272,7 +272,7 @@ def _verdict_on_score(
 
 
 def told_shifts(verdicts: Iterable[SnapshotVerdict], shifts: Mapping[str, Shift]) -> list[SnapshotVerdict]:
-    """Return snapshot verdicts whose reasons say how far a change of judge moves the metric."""
+    """The snapshot verdicts whose reasons say how far a change of judge moves the metric."""
     return [
         verdict
         if verdict.metric not in shifts or verdict.kind == "not_comparable"
@@ -282,20 +282,20 @@ def told_shifts(verdicts: Iterable[SnapshotVerdict], shifts: Mapping[str, Shift]
 
 
 def _moved_scale(verdict: SnapshotVerdict, shift: Shift) -> str:
-    """Say, in a snapshot verdict's reason, how a change of judge moves the approved value or the new one."""
+    """The words in a snapshot verdict's reason on how a change of judge moves the approved value or the new one."""
     if shift.rates:
         return f"on the scale of the former judge, {number(verdict.value)} by the new one"
     return f"{number(verdict.approved)} when approved, which a change of judge moves by {shift}"
 
 
 def vanished(metric: str, approved: float | None, *, warn: bool = False) -> SnapshotVerdict:
-    """Return the snapshot verdict on a metric that was approved and is not measured any more."""
+    """The snapshot verdict on a metric that was approved and is not measured any more."""
     reason = f"no longer exists; approved: {number(approved)}"
     return SnapshotVerdict(metric, "vanished", "passed" if warn else "failed", None, approved, reason)
 
 
 def changed_cases(old: SuiteScores, new: Comparable, count: int) -> str:
-    """Say why a run is one of other cases than those of the approved scores, or nothing; it has `count` of them."""
+    """The reason why a run is one of other cases than those of the approved scores; empty if it is not."""
     if old.comparable.cases != new.cases:
         return f"different cases ({count}, {old.cases.count} when approved)"
     if old.comparable.data != new.data:
@@ -306,7 +306,7 @@ def changed_cases(old: SuiteScores, new: Comparable, count: int) -> str:
 def changed_measure(
     metric: str, labels: Collection[str], approved: SuiteScores, new: Comparable, display_path: str
 ) -> str:
-    """Say which settings that decide a metric differ from the approved run, such as its evaluators or judges.
+    """The settings of a metric that differ from the approved run, such as its evaluators or judges, in words.
 
     Args:
         metric: The metric.
@@ -352,7 +352,7 @@ def _is_agreement(label: str, comparable: Comparable) -> bool:
 
 
 def _way_to_migrate(old: str, new: str) -> str:
-    """Return the arguments of ``llmeval judge migrate`` for a change of judge; empty if it cannot measure it."""
+    """The arguments of ``llmeval judge migrate`` for a change of judge; empty if it cannot measure it."""
     if PanelSpec.is_cascade(old) or PanelSpec.is_cascade(new):
         return ""
     if PanelSpec.is_panel(old) and PanelSpec.is_panel(new):
@@ -383,14 +383,14 @@ def _evaluator_changes(label: str, old: Comparable, new: Comparable) -> Iterator
 
 
 def _changed_score(approved: ApprovedScore, score: ApprovedScore, shift: Shift | None) -> str:
-    """Say why a metric is not comparable with its approved score, as by another signature; empty if it is."""
+    """The reason why a metric is not comparable with its approved score; empty if it is."""
     if score.missing != approved.missing:
         return f"{counted(score.missing, 'case')} did not run, {approved.missing} when approved"
     return changed_signature(approved.signature, score.signature, shift)
 
 
 def changed_signature(approved: str, now: str, shift: Shift | None = None) -> str:
-    """Say that a metric is computed differently from its approved score; empty if it is not.
+    """The reason why a metric is computed differently from its approved score; empty if it is not.
 
     Args:
         approved: How it was computed.

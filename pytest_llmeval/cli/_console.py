@@ -144,7 +144,7 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
 
 
 def share(text: str) -> float:
-    """Read an argument of a command that is a number between 0 and 1."""
+    """The value of a command's argument that is a number between 0 and 1."""
     value = number(text)
     if not 0 < value < 1:
         raise ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1, such as 0.95")
@@ -152,14 +152,14 @@ def share(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Read an argument of a command that is a whole number of at least 1."""
+    """The value of a command's argument that is a whole number of at least 1."""
     if not (text.isascii() and text.isdigit() and int(text)):
         raise ArgumentTypeError(f"found {text!r}, expected a whole number of at least 1")
     return int(text)
 
 
 def amount(text: str) -> float:
-    """Read an argument of a command that is a number of at least 0."""
+    """The value of a command's argument that is a number of at least 0."""
     value = number(text)
     if not 0 <= value < float("inf"):
         raise ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
@@ -167,7 +167,7 @@ def amount(text: str) -> float:
 
 
 def number(text: str) -> float:
-    """Read an argument of a command that is a number."""
+    """The value of a command's argument that is a number."""
     try:
         return float(text)
     except ValueError:

@@ -68,12 +68,12 @@ class Option(NamedTuple):
 
     @property
     def command_names(self) -> tuple[str, ...]:
-        """The names in commands."""
+        """The names of the option in commands."""
         return (f"--{self.name}", f"--llmeval-{self.name}") if self.spellings is None else self.spellings
 
     @property
     def pytest_names(self) -> tuple[str, ...]:
-        """The names in pytest, which has options of its own and of other plugins."""
+        """The names of the option in pytest, which has options of its own and of other plugins."""
         return tuple(name for name in self.command_names if name.startswith(("--llmeval", "--snapshot-")))
 
     @property
@@ -88,11 +88,11 @@ class Option(NamedTuple):
 
     @property
     def absent(self) -> Any:
-        """The value without the option."""
+        """The value of the option if it is not given."""
         return self.default if self.read is None or not isinstance(self.default, str) else self.read(self.default)
 
     def value(self, text: str) -> Any:
-        """Return the value of a text.
+        """The value of the option's text.
 
         Raises:
             ValueError: It has none.
@@ -102,7 +102,7 @@ class Option(NamedTuple):
         return text if self.read is None else self.read(text)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keywords that the parsers of pytest and of commands have in common."""
+        """The keywords for the option that the parsers of pytest and of commands have in common."""
         keywords = {"action": self.action, "metavar": self.metavar, "choices": self.choices or None}
         if self.const is not None:
             keywords |= {"nargs": "?", "const": self.const}

@@ -91,7 +91,7 @@ def _with_pending(result: CommandResult, requests: "Mapping[str, Any]", root: Pa
 def run_result(
     finished: "Reported", options: Namespace, root: Path, lacking: Sequence[str] = (), head: Sequence[str] = ()
 ) -> CommandResult:
-    """Write the reports of a run without pytest; return its verdicts and their paths."""
+    """The result of a command that runs suites without pytest: reports are written, verdicts and paths returned."""
     from pytest_llmeval.reports import verdicts_of
     from pytest_llmeval.run import write_run
 

@@ -46,7 +46,7 @@ def spoken_answer(text: str) -> tuple[str, str]:
 
 
 def json_in(text: str) -> Any:
-    r"""Return the JSON data that a text is, also within a fence; the text itself if it is none.
+    r"""The JSON data that an answer's text is, also within a fence; the text itself if it is none.
 
     >>> json_in("```json\n[1, 2]\n```"), json_in("[1, 2")
     ([1, 2], '[1, 2')
@@ -93,7 +93,7 @@ def as_references(value: Any) -> list[str] | None:
 
 
 def reference_fault(value: Any) -> str:
-    """Say what is wrong with a ground truth from which `as_references` reads none.
+    """The fault of a ground truth from which `as_references` reads none.
 
     >>> reference_fault(["Paris", None])
     'found null in the list, expected text or a list of texts'
@@ -143,7 +143,7 @@ class NoJsonError(ValueError):
 
 
 def read_json(text: str) -> Any:
-    r"""Return the JSON value of an answer.
+    r"""The JSON value of an answer.
 
     Args:
         text: JSON, or prose with JSON in one fenced block.
@@ -261,7 +261,7 @@ _CJK: Final = re.compile("[\u3400-\u9fff]")
 
 
 def has_cjk(text: str) -> bool:
-    """Whether a text such as an answer has Chinese characters, which no spaces separate."""
+    """Whether an answer or reference has Chinese characters, which no spaces separate."""
     return _CJK.search(text) is not None
 
 

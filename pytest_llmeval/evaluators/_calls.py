@@ -83,7 +83,7 @@ class ToolCall(NamedTuple):
 
     @classmethod
     def read_trace(cls, trace: Any) -> "list[ToolCall]":
-        """Return the calls of a trace, in order.
+        """The tool calls of a trace, in order.
 
         Args:
             trace: A list of calls, or of messages of OpenAI, Anthropic, Gemini, LangChain, pydantic-ai or
@@ -109,7 +109,7 @@ class ToolCall(NamedTuple):
 
     @classmethod
     def read_expected(cls, expected: Any) -> "list[ToolCall] | None":
-        """Return the expected calls; ``None`` where nothing is said of calls.
+        """The tool calls that a case expects; ``None`` where nothing is said of calls.
 
         Args:
             expected: A list of calls, each as in a trace or the name of a tool; or an object with ``tool_calls``.
@@ -121,7 +121,7 @@ class ToolCall(NamedTuple):
         return [_expected_call(call, index) for index, call in enumerate(expected)]
 
     def placed(self, line: str) -> str:
-        """Return a line about the call with the turn in which it was made."""
+        """A line about the tool call with the turn in which it was made."""
         return f"turn {self.turn}: {line}" if self.turn else line
 
 
@@ -161,7 +161,7 @@ class MessageStep(NamedTuple):
 
     @classmethod
     def read_case(cls, case: Case) -> "list[MessageStep] | None":
-        """Return the steps of a prediction, or of the part of it that is viewed; ``None`` where it has no messages.
+        """The steps of a prediction, or of the part of it that is viewed; ``None`` where it has no messages.
 
         Raises:
             MissingTraceError: A message has a part of another form, which may be a call.

@@ -22,7 +22,7 @@ class ChangeablePart(NamedTuple):
 
     @classmethod
     def at(cls, prediction: Any, path: str, value: Any) -> "ChangeablePart | None":
-        """Return the part at a JMESPath; ``None`` if the path computes something.
+        """The part at a JMESPath; ``None`` if the path computes something.
 
         Args:
             prediction: The whole.
@@ -34,7 +34,7 @@ class ChangeablePart(NamedTuple):
 
     @classmethod
     def of_answer(cls, case: Case) -> "ChangeablePart | None":
-        """Return the answer, wherever the suite says that it is; ``None`` where it is not, or computed."""
+        """The answer, wherever the suite says that it is; ``None`` where it is not, or computed."""
         prediction, path = case.prediction, case.part_paths.answer
         if path is not None:
             return cls.at(prediction, path, case.part_paths.find("answer", prediction))
@@ -46,7 +46,7 @@ class ChangeablePart(NamedTuple):
 
     @classmethod
     def of_text(cls, case: Case) -> "ChangeablePart | None":
-        """Return the text of the answer; ``None`` where it has none."""
+        """The text of the answer; ``None`` where it has none."""
         if type(case.prediction) is str and case.origin is None:  # most are, and need no look at the parts
             return cls(case.prediction, lambda new: new) if case.prediction.strip() else None
         answer = cls.of_answer(case)

@@ -145,7 +145,7 @@ class Classification(Evaluator):
         return self._is_known(key) and key not in self._negative
 
     def _fault(self, value: Any) -> str | None:
-        """Say what is wrong with a label, if anything."""
+        """The fault of a label; ``None`` if it has none."""
         key = label_key(value)
         if key is None:
             return f"found {describe_found(value)}, expected a label (text, number or boolean)"
@@ -163,7 +163,7 @@ class Classification(Evaluator):
         return list(dict.fromkeys(fault for fault in map(self._fault, values) if fault))
 
     def describe(self) -> Sequence[Metric]:
-        """Return the chosen metrics; ``positive_*`` only if an option defines what is positive."""
+        """The chosen metrics; ``positive_*`` only if an option defines what is positive."""
         return [metric for metric in self._all_metrics() if not self.metrics or metric.name in self.metrics]
 
     def _all_metrics(self) -> list[Metric]:
@@ -220,7 +220,7 @@ class Classification(Evaluator):
         return details
 
     def _undefined(self, gold: list[str], predicted: list[str]) -> dict[str, str]:
-        """Say why metrics other than those of single labels have no value in a case that has gold labels."""
+        """The reasons why averages and positive metrics have no value in a case with gold labels."""
         reasons: dict[str, str] = {}
         if not any(map(self._is_averaged, gold)):
             names = ["recall_micro", *(f"{part}_weighted" for part in _PARTS)]
@@ -235,7 +235,7 @@ class Classification(Evaluator):
         return {name: why for name, why in reasons.items() if name in self._fixed_names}
 
     def _open_labels(self, cells: Iterable[tuple[str, str]], labels: Sequence[str]) -> list[str]:
-        """Return the labels to report one by one where the set is open.
+        """The labels to report one by one where the set is open.
 
         A model that explains itself instead of naming a label makes a label of every answer, so labels that only
         predictions have are reported if they are few.

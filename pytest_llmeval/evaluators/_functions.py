@@ -62,14 +62,14 @@ class FunctionEvaluator(Evaluator):
     takes_objects = True
 
     def describe(self) -> Sequence[Metric]:
-        """Return the mean, the family of means by key, and the family of shares of labels."""
+        """The mean, the family of means by key, and the family of shares of labels."""
         signature = f"function:{self.identity}"
         mean = Metric(self.name, self.higher_is_better, self.low, self.high, signature)
         shares = Metric(f"{self.name}_is[label]", signature=signature)
         return [mean, Metric(f"{self.name}[key]", self.higher_is_better, self.low, self.high, signature), shares]
 
     def measure(self, case: Case) -> Observation:
-        """Call the function.
+        """Call the user's function, and count what it returns.
 
         Raises:
             EvaluatorError: It returned something else than a score.
@@ -128,7 +128,7 @@ class FunctionEvaluator(Evaluator):
         return float(value)
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Return means and shares of what was counted."""
+        """Means and shares of what the function returned for cases."""
         columns = {}
         for name in sums:
             kind, _, key = name.partition("[")
@@ -147,7 +147,7 @@ def evaluator_of(
     high: float | None = 1.0,
     higher_is_better: bool = True,
 ) -> Evaluator:
-    """Return the evaluator that a function is.
+    """The evaluator that a user's function is.
 
     Args:
         function: ``case -> score``, plain or async. The score is a number, true or false, a text (a label), a mapping
@@ -169,7 +169,7 @@ def evaluator_of(
 
 
 def check_of(function: CaseFunction, name: str | None = None) -> CheckKind:
-    """Return the kind of check that a function of a case is.
+    """The kind of check that a user's function of a case is.
 
     Args:
         function: ``case -> met``, plain or async; ``met`` is true or false, or a `Score` of that with a reason.
@@ -269,7 +269,7 @@ class RecordedScores(Evaluator):
     signatures: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics."""
+        """The metrics that another program has computed."""
         return [self._metric(name) for name in self.metrics]
 
     def _metric(self, name: str) -> Metric:
@@ -283,7 +283,7 @@ class RecordedScores(Evaluator):
             yield "metrics are missing: recorded: {metrics: [accuracy]}"
 
     def measure(self, case: Case) -> Observation:
-        """Return the mean of the runs that have a score; an error in one of them is one of the case."""
+        """The mean of the runs that have a score; an error in one of them is one of the case."""
         runs = case.prediction.get(RUNS) if isinstance(case.prediction, Mapping) else None
         if not isinstance(runs, list) or not runs or not all(isinstance(run, Mapping) for run in runs):
             return Observation({}, malformed=f"recorded scores are missing, {_FORM}")
@@ -305,7 +305,7 @@ class RecordedScores(Evaluator):
         return Observation(counts, undefined=undefined, errored=errored, abstained=tuple(abstained))
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Return the means."""
+        """The means of the recorded scores."""
         return {name: sums[f"{_SUM}{name}"] / sums[f"cases {name}"] for name in self.metrics}
 
 

@@ -123,7 +123,7 @@ class TimedPattern:
             raise PatternError("found a pattern that is nested too deeply", 0) from None
 
     def search(self, text: str, seconds: float | None = None) -> "regex.Match[str] | None":
-        """Return the first match in a text, or ``None``.
+        """The first match in a text, or ``None``.
 
         Args:
             text: What is searched.

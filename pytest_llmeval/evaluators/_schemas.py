@@ -160,7 +160,7 @@ class JsonSchema:
         return cls(_limited_kind(kind)(schema, registry=Registry()))
 
     def errors(self, value: Any) -> "list[ValidationError]":
-        """Return the disagreements of a value with the schema.
+        """The disagreements of a value with the schema.
 
         Raises:
             EvaluatorError: The comparison takes longer than a second, or the schema refers to another document. Or one

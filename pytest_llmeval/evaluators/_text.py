@@ -76,7 +76,7 @@ class _Family(Struct, frozen=True):
     score: Callable[[Words, Words], Sequence[float]]
 
     def best(self, prediction: str, references: Iterable[str]) -> Sequence[float] | str:
-        """Return the best score over the references for each metric, or why there is none."""
+        """The best score over the references for each metric, or why there is none."""
         blank = [0.0] * len(self.names)
         words = self.split(prediction) if prediction.strip() else ()
         results: list[Sequence[float]] = [
@@ -135,7 +135,7 @@ class TextEvaluator(Evaluator):
         get_tokenizer(self.tokenizer)
 
     def describe(self) -> Sequence[Metric]:
-        """Return the chosen metrics, in the order of the option."""
+        """The chosen metrics, in the order of the option."""
         stem = "porter" if get_tokenizer(self.tokenizer).stems else "none"
         without = "|without:citations" if self.ignore else ""
         order = dict.fromkeys(BLEU, "|order:effective") if self.effective_order else {}
@@ -204,7 +204,7 @@ class TextEvaluator(Evaluator):
         return word_lines(self._read(case.prediction)[0] or "", references, split)
 
     def _read(self, prediction: Any) -> tuple[str | None, str | None]:
-        """Return the answer after its thoughts, ``None`` if it is no text, and the fault of a reply that is cut off."""
+        """The answer after its thoughts, ``None`` if it is no text, and the fault of a reply that is cut off."""
         text = as_text(prediction)
         if text is None:
             return None, None
@@ -215,7 +215,7 @@ class TextEvaluator(Evaluator):
         return _CITATION.sub("", text) if self.ignore else text
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Return the mean of each metric over the cases that have one."""
+        """The mean of each metric over the cases that have one."""
         return {name: sums[name] / sums[f"{name}.n"] for name in self.metrics}
 
 

@@ -87,7 +87,7 @@ class AsyncTests:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """Let a test wait for what was begun, and begin those that follow."""
+        """Let an async test wait for what was begun, and begin those that follow."""
         if item not in self._groups or os.getpid() != self._process or not isinstance(item, pytest.Function):
             return (yield)
         item.stash[UNREPORTED] = False
@@ -112,7 +112,7 @@ class AsyncTests:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-        """Cancel what nobody waits for any more."""
+        """Cancel async tests that nobody waits for any more."""
         if item in self._groups and (nextitem is None or self._groups.get(nextitem) != self._groups[item]):
             for task in self._begun.values():
                 with suppress(RuntimeError):  # its loop is closed, and has cancelled it
@@ -122,11 +122,14 @@ class AsyncTests:
         return (yield)
 
     def _keep_anyio_loop(self, backend: Any) -> None:
+        """Keep the event loop of anyio until the group of async tests ends."""
         if not self._begun:
             self._group_end.close()
             self._group_end.enter_context(lasting_anyio_loop(backend))
 
     def _with_following(self, item: pytest.Function, test: Callable[..., Any]) -> Callable[..., Any]:
+        """An async test that begins those which follow, and waits for its own result."""
+
         @wraps(test)
         async def waiting(**arguments: Any) -> None:
             __tracebackhide__ = True
@@ -186,12 +189,12 @@ class AsyncTests:
             yield follower  # type: ignore[misc]  # groups have functions only
 
     def _in_turn(self, name: str) -> Any:
-        """Return a fixture of the test whose turn it is: those of earlier turns are torn down."""
+        """A fixture of the async test whose turn it is: those of earlier turns are torn down."""
         assert self._turn is not None
         return request_of(self._turn).getfixturevalue(name)
 
     def _early_arguments(self, item: pytest.Function, turn: pytest.Function) -> Mapping[str, Any] | None:
-        """Return the arguments of a test before its turn, which then need no set-up; ``None`` if that fails now."""
+        """The arguments of an async test before its turn; ``None`` if its set-up fails now."""
         from pytest_llmeval.plugin._evaluate import EvalCase
 
         loaded = self._cases[item]

@@ -76,7 +76,7 @@ class InstalledPlugins:
 
     @classmethod
     def beside(cls, config: pytest.Config) -> "InstalledPlugins":
-        """Return those of a run."""
+        """The installed pytest plugins of a run."""
         if cls._KEY not in config.stash:
             config.stash[cls._KEY] = cls(config)
         return config.stash[cls._KEY]
@@ -89,12 +89,12 @@ class InstalledPlugins:
             self._plugins.setdefault(name.partition(".")[0], []).append(plugin)
 
     def marks(self) -> set[str]:
-        """Return the names of the marks that plugins may act on: all that are registered by others than tags."""
+        """The names of the marks that pytest plugins may act on: all that are registered by others than tags."""
         registered = (line.partition(":") for line in self._config.getini("markers"))
         return {name.partition("(")[0] for name, _, meaning in registered if meaning.strip() != TAG} - {"llmeval"}
 
     def concerning(self, info: "FixtureInfo") -> list[str]:
-        """Return the fixtures of a test without those that only plugins ask for which nothing asks to act.
+        """The fixtures of a test without those that only plugins ask for which nothing asks to act.
 
         Args:
             info: The fixtures of the test.
@@ -109,13 +109,13 @@ class InstalledPlugins:
         return [name for name in info.names_closure if name in reached]
 
     def _rests(self, definitions: "Sequence[pytest.FixtureDef[Any]]") -> bool:
-        """Whether a fixture is one of plugins that no option asks to act."""
+        """Whether a fixture is one of pytest plugins that no option asks to act."""
         packages = {defined.func.__module__.partition(".")[0] for defined in definitions}
         plugins = [plugin for package in packages for plugin in self._plugins.get(package, ())]
         return packages <= self._plugins.keys() and bool(plugins) and not any(map(self._is_asked, plugins))
 
     def _is_asked(self, plugin: object) -> bool:
-        """Whether an option of a plugin is given, or a line of the configuration."""
+        """Whether an option of a pytest plugin is given, or a line of the configuration."""
         declare = getattr(plugin, "pytest_addoption", None)
         if declare is None:
             return False
@@ -140,7 +140,7 @@ class _Declarations:
         self.lines: dict[str, Any] = {}
 
     def getgroup(self, *_: object, **__: object) -> "_Declarations":
-        """Return this object: groups matter to the help only."""
+        """This object, in place of a group of pytest's options: groups matter to the help only."""
         return self
 
     def add_hookspecs(self, *_: object) -> None:

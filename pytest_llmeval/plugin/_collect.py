@@ -70,11 +70,11 @@ class CaseItem(pytest.Function):
         record_whole_name(self)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the place of the case in the suite file, and its name."""
+        """The place of the case in the suite file, and its name."""
         return self.path, _line(self.loaded.suite, self.loaded.case) - 1, self.name
 
     def run_case(self, target: "Target | None", request: pytest.FixtureRequest | None = None) -> None:
-        """Run the case, or every case; fail if one of them does."""
+        """Run the item's case, or every case; fail if one of them does."""
         __tracebackhide__ = True
         judge = None if request is None else partial(request.getfixturevalue, "judge_client")
         fixtures = FromFixtures(target, judge)
@@ -91,6 +91,7 @@ class CaseItem(pytest.Function):
             raise
 
     def _run_alone(self, fixtures: FromFixtures) -> None:
+        """Run the one case of the item, with early calls for those of the next items."""
         __tracebackhide__ = True
         queue = () if self.stash.get(SUSPECT, False) else _from(self.queue, self.position)
         following = takewhile(before_next_look(self.loaded), (item.loaded for item in queue))
@@ -98,6 +99,7 @@ class CaseItem(pytest.Function):
         conclude(self, self.loaded, execution)
 
     def _run_all(self, fixtures: FromFixtures) -> None:
+        """Run every case of a suite in mode ``bulk``."""
         __tracebackhide__ = True
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
         every = [structs.replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
@@ -193,7 +195,7 @@ class EvalModule(SyntheticModule):
 
     @classmethod
     def from_module(cls, declared: "Suite", parent: pytest.Collector) -> "EvalModule":
-        """Return the collector of a suite that a Python module declares, inside that module."""
+        """The collector of a suite that a Python module declares, inside that module."""
         nodeid = f"{parent.nodeid}::{declared.name}"
         module: EvalModule = cls.from_parent(
             parent, path=parent.path, name=declared.name, nodeid=nodeid, declared=declared
@@ -201,7 +203,7 @@ class EvalModule(SyntheticModule):
         return module
 
     def make_module(self) -> types.ModuleType:
-        """Return the module.
+        """The module of which pytest makes the items of a suite.
 
         Raises:
             pytest.Collector.CollectError: The suite has faults.
@@ -233,13 +235,14 @@ class EvalModule(SyntheticModule):
         return has_target and suite.lacks_predictions
 
     def _function(self, module: str, template: types.CodeType, name: str, line: int) -> types.FunctionType:
+        """The test function of an item, with the name and the line of its case."""
         code = template.replace(co_filename=str(self.path), co_firstlineno=line, co_name=name)
         function = types.FunctionType(code, globals(), name, (None, _has_users_lines))
         function.__module__ = module
         return function
 
     def collect(self) -> "Iterable[pytest.Item | pytest.Collector]":
-        """Yield the items, and last a collector that reports faulty cases.
+        """Yield the items of the suite, and last a collector that reports faulty cases.
 
         pytest resolves fixtures and parameters once, for the prototype; the items of all cases share the result.
         """
@@ -279,14 +282,14 @@ class EvalModule(SyntheticModule):
             yield FaultyCases.from_parent(self, name="<faults>", faults=SuiteError(suite.all_faults))
 
     def _shard_picker(self) -> "Callable[[str], bool]":
-        """Return what picks the cases of this shard by id: an item for each of the others costs more than its case."""
+        """The function that picks the cases of this shard by id: an item costs more than its case."""
         shard, suite = shard_of_run(self.config), self._suite
         if shard is None or suite.bulk:
             return lambda _: True
         return shard.picker(suite, self.config.stash[LOADER].key(suite).display_path)
 
     def _ways(self, variants: list[pytest.Function], judge_client: list[pytest.Function]) -> "list[_Way]":
-        """Return the ways to answer the suite's cases: its systems, or the variants of the fixture."""
+        """The ways to answer the suite's cases: its systems, or the variants of the fixture."""
         loader, suite = self.config.stash[LOADER], self._suite
         ways = [
             (variant, suite.for_variant(name), loader.key(suite, variant=name))
@@ -322,6 +325,7 @@ class EvalModule(SyntheticModule):
         return EarlyCalls(judge, judge), blocking_fixture(info.names_closure, info.name2fixturedefs)
 
     def _item(self, way: "_Way", case: Case) -> CaseItem:
+        """The item of a case in one of the ways to answer it."""
         suite, variant = way.suite, way.prototype
         name = _name(way, case)
         function = self._function(variant.obj.__module__, variant.obj.__code__, name, _line(suite, case))
@@ -409,12 +413,12 @@ def _say_serial(config: pytest.Config, suite: LoadedSuite, fixture: str) -> None
 
 
 def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
-    """Yield a suite's items from a position on; islice would walk over those before it."""
+    """Yield a suite's items, or cases, from a position on; islice would walk over those before it."""
     return (items[position] for position in range(start, len(items)))
 
 
 def before_next_look(loaded: LoadedCase) -> Callable[[LoadedCase], bool]:
-    """Whether a case comes before the next look at gates, after which it may not be needed.
+    """Whether an item's case comes before the next look at gates, after which it may not be needed.
 
     Args:
         loaded: The case before it, of the same suite.
@@ -434,7 +438,7 @@ class FaultyCases(pytest.Collector):
         self.faults = faults
 
     def collect(self) -> "Iterable[pytest.Item | pytest.Collector]":
-        """Raise them."""
+        """Raise the faults of single cases."""
         raise self.config.stash[LOADER].refuse(self.faults)
 
 

@@ -123,7 +123,7 @@ class Evaluate:
         return partial(self._with, kinds[name])
 
     def checks(self, answer: Any, *checks: Any, expected: Any = None, input: Any = None) -> TestScored:  # noqa: A002 (as in a case)
-        """Score an answer by checks.
+        """The scores of an answer by checks, in a test with the fixture ``evaluate``.
 
         Args:
             answer: What was answered.
@@ -134,11 +134,13 @@ class Evaluate:
         return self._scored(get_checks(*checks), answer, expected, input)
 
     def _with(self, kind: str, answer: Any, expected: Any = None, *, input: Any = None, **options: Any) -> TestScored:  # noqa: A002 (as in a case)
+        """The scores of an answer by an evaluator of a name."""
         if kind == "judge" and not options:
             options = {"mode": "continuous"}
         return self._scored(get_evaluator(kind, **options), answer, expected, input)
 
     def _scored(self, evaluator: Evaluator, answer: Any, expected: Any, value: Any) -> TestScored:
+        """The scores of an answer, which are noted for the test's report."""
         __tracebackhide__ = True
         item = self._request.node
         ask = AskJudge(self._request).about_required
@@ -156,7 +158,7 @@ class _AttachEvaluations:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Forget the scores of an earlier attempt."""
+        """Forget the scores of an earlier attempt at a test."""
         item.stash[_EVALUATED] = []
 
     @pytest.hookimpl(wrapper=True)
@@ -182,11 +184,11 @@ class TestEvaluations:
         self._scores: dict[str, list[tuple[str, dict[str, float | None]]]] = {}
 
     def take(self, nodeid: str, text: str, *, passed: bool) -> None:  # noqa: ARG002 (of snapshots alone)
-        """Keep what a report carries."""
+        """Keep the scores that a test's report carries."""
         self._scores[nodeid] = json.loads(text)
 
     def lines(self, *, everything: bool) -> list[str]:
-        """Return a line for each test, sorted.
+        """A line for each test with the fixture ``evaluate``, sorted.
 
         Args:
             everything: Whether all of them are listed.
@@ -212,7 +214,7 @@ def _score_text(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class AskJudge:
-    """Asks the judge about one answer at a time."""
+    """The judge as a Python test's fixture asks it about one answer at a time."""
 
     request: pytest.FixtureRequest
 
@@ -228,6 +230,7 @@ class AskJudge:
             raise pytest.fail.Exception(juror.absent, pytrace=False)
 
     def _own_client(self) -> Any:
+        """The judge that the user's fixture ``judge_client`` returns."""
         return self.request.getfixturevalue("judge_client")
 
     def __call__(self, question: Any, answer: Any, reference: Any = None, **options: Any) -> Verdict:
@@ -260,7 +263,7 @@ class AskJudge:
     def about_required(
         self, evaluator: JudgedEvaluator, case: Case, reading: Reading
     ) -> "Sequence[Sequence[Verdict | LlmevalError]]":
-        """Return the verdicts that an evaluator needs about a case; fail the test if nothing names a model."""
+        """The verdicts that an evaluator needs about a test's case; the test fails if nothing names a model."""
         __tracebackhide__ = True
         self.require_model()
         return self.about(evaluator, case, reading)
@@ -268,7 +271,7 @@ class AskJudge:
     def about(
         self, evaluator: JudgedEvaluator, case: Case, reading: Reading | None
     ) -> "Sequence[Sequence[Verdict | LlmevalError]]":
-        """Return the verdicts that an evaluator needs about a case, stored or new.
+        """The verdicts that an evaluator needs about a test's case, stored or new.
 
         Args:
             evaluator: Asks.
@@ -295,6 +298,7 @@ class AskJudge:
         return asking.verdicts
 
     def _access(self) -> JudgeAccess:
+        """The judge of the test's file."""
         stash, path = self.request.config.stash, self.request.path
         judges = stash[RUNNER].judges
         panel = judges.judge_of(path, JudgeSpec(), stash[LOADER].display_path(path))
@@ -313,7 +317,7 @@ class AskJudge:
 
 
 class EvaluatorsByName(Mapping[str, Evaluator]):
-    """Evaluators by name: those of the suite with their options, others with their defaults."""
+    """The fixture ``evaluators``: those of the suite with their options, others with their defaults."""
 
     def __init__(self, own: Mapping[str, Evaluator]) -> None:
         self._own = own

@@ -45,11 +45,11 @@ class WorkerTerms(NamedTuple):
 
     @classmethod
     def of_process(cls, config: pytest.Config) -> "WorkerTerms":
-        """Return the terms of this process."""
+        """The terms of this process of pytest."""
         return cls(*getattr(config, "workerinput", {}).get(_WORKER_TERMS, ()))
 
     def send(self, node: Any) -> None:
-        """Send them to a worker that is about to start."""
+        """Send the terms to a worker of xdist that is about to start."""
         node.workerinput[_WORKER_TERMS] = tuple(self)
 
 

@@ -105,7 +105,7 @@ class SuiteLoader(Struct):
     _suites: SuiteMemo = field(default_factory=SuiteMemo)
 
     def load(self, named: "Path | Suite", session: pytest.Session) -> LoadedSuite:
-        """Return the suite of a file, or one that Python declares, reading it the first time.
+        """The suite of a file, or one that Python declares, read the first time.
 
         Raises:
             SuiteError: It has faults.
@@ -121,6 +121,7 @@ class SuiteLoader(Struct):
         return self._suites.get(path, lambda: self._read(path, named, session))
 
     def _read(self, path: Path, named: "Path | Suite", session: pytest.Session) -> LoadedSuite:
+        """The suite of a file or of Python, loaded with the conftests of its folder."""
         load_conftests(self.config, path.parent)
         self.hooks[path] = session.gethookproxy(path.parent).pytest_llmeval_register
         registry, root = self.registry(path), self.config.rootpath
@@ -170,7 +171,7 @@ class SuiteLoader(Struct):
             self.left_out.misnamed.add(self.display_path(path))
 
     def leaves_alone(self, path: Path, session: pytest.Session) -> bool:
-        """Whether a file is another tool's, and note it."""
+        """Whether pytest leaves a file alone as another tool's, which is noted."""
         try:
             self.load(path, session)
         except ForeignFileError:
@@ -181,7 +182,7 @@ class SuiteLoader(Struct):
         return False
 
     def hints(self) -> list[str]:
-        """Return lines about misnamed files, files of other tools, and suites whose calls wait for each other."""
+        """Lines about misnamed files, files of other tools, and suites whose calls wait for each other."""
         misnamed = [naming_hint(name, self.config.getini("llmeval_files")) for name in sorted(self.left_out.misnamed)]
         foreign = [left_alone(sorted(self.left_out.foreign))] if self.left_out.foreign else []
         remedy = "give it the scope session, or leave out its plugin with -p no:NAME"
@@ -192,7 +193,7 @@ class SuiteLoader(Struct):
         return misnamed + foreign + serial
 
     def refuse(self, why: object) -> pytest.Collector.CollectError:
-        """Return the error of a collector that cannot be collected because of a suite."""
+        """The error of a collector that cannot be collected because of a suite."""
         self.refused += 1
         faults, texts = (why.faults, why.texts) if isinstance(why, SuiteError) else ([why], {})
         lines = with_sources(faults, self.config.rootpath, texts)
@@ -333,7 +334,7 @@ def stop_spent(session: pytest.Session, error: BudgetError) -> NoReturn:
 
 
 def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution) -> str:
-    """The text about a failing case in the terminal."""
+    """The text about a failing case in the terminal, for its pytest report."""
     from pytest_llmeval.reports import CasePlace, explain
 
     case = execution.case
@@ -396,7 +397,7 @@ def hand_over(item: pytest.Item, report: pytest.TestReport, *, encoded: bool) ->
 
 
 def _chosen(item: pytest.Item, part: SuitePart) -> SuitePart:
-    """The results of an item with the reasons why its cases ran, in a run of affected cases."""
+    """The results of a pytest item with the reasons why its cases ran, in a run of affected cases."""
     choices = choices_of(item)
     if not choices:
         return part

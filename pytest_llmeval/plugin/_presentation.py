@@ -103,6 +103,7 @@ class BriefFailures:
         return done
 
     def _shortened(self, report: Any) -> Any:
+        """A failed case's report with the first line of its message alone."""
         if Item(report.location[0], report.nodeid) not in self.record.items:
             return report
         crash = getattr(report.longrepr, "reprcrash", None)
@@ -181,7 +182,7 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verb
 
 
 def _shared(labels: Mapping[tuple[SuiteKey, str], Mapping[str, str]], ids: Sequence[tuple[SuiteKey, str]]) -> str:
-    """The label that failed cases share and that explains them, with its number of cases."""
+    """The label that failed cases of a pytest run share and that explains them, with its number of cases."""
     from pytest_llmeval.numbers import explaining_label
 
     label, value = explaining_label(labels, set(ids))
@@ -210,7 +211,7 @@ def _counted(reports: Sequence[Any], shared: str, option: str) -> Any:
 
 
 def _remainder(reports: Sequence[Any], text: str) -> Any:
-    """The report on failed cases that get no block of their own."""
+    """The pytest report on failed cases that get no block of their own."""
     report = copy.copy(reports[0])
     report.nodeid = name = f"{counted(len(reports), 'more failing case')}"
     report.location = (report.location[0], None, name)
@@ -267,7 +268,7 @@ class ExitReasons:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> Generator[None, Any, Any]:
-        """Print the lines."""
+        """Print the reasons of the exit code."""
         done = yield
         for line in self.lines:
             terminalreporter.write_line(printable(line), yellow=True)

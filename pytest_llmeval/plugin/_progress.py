@@ -138,13 +138,14 @@ class Progress(msgspec.Struct, eq=False):
         self.erase()
 
     def erase(self) -> None:
-        """Erase the line; the next tick redraws it."""
+        """Erase the progress line; the next tick redraws it."""
         with self._lock:
             if self._is_drawn:
                 self._is_drawn = False
                 self._write(_ERASE)
 
     def _watch(self) -> None:
+        """Show progress from time to time, in a thread."""
         while not self._over.wait(_EVERY_S):
             with suppress(OSError, LlmevalError):  # progress is worth no failure
                 self.tick()
@@ -169,6 +170,7 @@ class Progress(msgspec.Struct, eq=False):
                 self._write(f"{_BELOW}{text[: _console_width() - 1]}{_BACK}")
 
     def _write(self, text: str) -> None:
+        """Write to the terminal of the progress line."""
         if self._file is not None:
             os.write(self._file, text.encode("ascii", "replace"))
 
@@ -179,7 +181,7 @@ def _console_width() -> int:
 
 
 def described(snapshot: Snapshot, elapsed_s: float) -> str:
-    """The line that shows the progress of a run.
+    """The line that shows the progress of a pytest run.
 
     Args:
         snapshot: What it does.
@@ -282,7 +284,7 @@ _ITEMS = "items"
 
 
 def ordered(suite: LoadedSuite, config: pytest.Config, *, unasked: bool) -> LoadedSuite:
-    """A suite with its cases in the order in which a run takes them.
+    """A suite with its cases in the order in which pytest runs them.
 
     All cases run, in the order of the file, where scores are to be approved and where judges are not asked. So do
     those of a shard, which does not know the results of the others.
@@ -300,7 +302,7 @@ def ordered(suite: LoadedSuite, config: pytest.Config, *, unasked: bool) -> Load
 
 
 def seed_of_order(config: pytest.Config) -> str | None:
-    """The seed of the order of a run's cases: the commit that is checked out, as the main process knows it."""
+    """The seed of the order in which pytest runs cases: the checked-out commit, as the main process knows it."""
     if _SEEDS not in config.stash:
         is_worker = hasattr(config, "workerinput")
         config.stash[_SEEDS] = WorkerTerms.of_process(config).seed if is_worker else head_commit(config.rootpath)
@@ -309,7 +311,7 @@ def seed_of_order(config: pytest.Config) -> str | None:
 
 @dataclass
 class StopBoard:
-    """What the processes of a run on one machine tell each other: suites that stop, each with its number of cases.
+    """A board of pytest's processes on one machine: suites that stop, each with its number of cases.
 
     A process that cannot read the board runs cases that are not needed, and changes nothing else. Workers post which
     Python tests run over cases: the main process, which collects nothing, can then miss their reports. It posts tests
@@ -323,13 +325,13 @@ class StopBoard:
     _known: dict[StopGroup, int] = field(default_factory=dict)
 
     def share(self) -> str:
-        """Return the folder in which other processes read the board, made for the first of them."""
+        """The folder in which other pytest processes read the board, made for the first of them."""
         if self.folder is None:
             self.folder = Path(tempfile.mkdtemp(prefix="llmeval-"))
         return str(self.folder)
 
     def post(self, group: StopGroup, cases: int) -> None:
-        """Note that a group stops."""
+        """Note that a group of suites stops."""
         self._known[group] = cases
         if self.folder is not None:
             with suppress(OSError):
@@ -346,7 +348,7 @@ class StopBoard:
                 written.replace(self.folder / _ITEMS)
 
     def items(self) -> list[str]:
-        """Return the tests over cases that workers have collected."""
+        """The tests over cases that workers have collected."""
         if self.folder is not None:
             with suppress(OSError, ValueError):
                 return list(json.loads((self.folder / _ITEMS).read_text(encoding="ascii")))
@@ -365,19 +367,21 @@ class StopBoard:
         return self.folder is not None and self._file((nodeid,)).exists()
 
     def needs(self, key: SuiteKey, suite: LoadedSuite, case: str) -> bool:
-        """Whether a case has to run, as far as is known."""
+        """Whether pytest has to run a case, as far as the board says."""
         if suite.order is None or case not in suite.order.ranks:
             return True
         cases = self._read(key.stop_group(suite))
         return cases is None or suite.order.ranks[case] < cases
 
     def _read(self, group: StopGroup) -> int | None:
+        """The number of cases after which a group stops, as far as is known."""
         if group not in self._known and self.folder is not None:
             with suppress(OSError, ValueError):
                 self._known[group] = int(self._file(group).read_text(encoding="ascii"))
         return self._known.get(group)
 
     def _file(self, group: Sequence[str]) -> Path:
+        """The file of the board on which a group is noted as stopping."""
         assert self.folder is not None
         return self.folder / sha256("\n".join(group).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -501,6 +505,7 @@ class StopWatchHooks:
 
     @cached_property
     def _watches(self) -> list[RunWatcher]:
+        """The watchers that registered extensions bring."""
         assert self._session is not None
         config = self._run.config
         keeper = Keeper(SnapshotMode.from_config(config), config.getini("llmeval_snapshots"), config.rootpath)
@@ -517,7 +522,7 @@ class StopWatchHooks:
                 watcher.take(self._run.record, result.part.key, [record.id for record in result.part.records])
 
     def pytest_unconfigure(self) -> None:
-        """Remove what was posted."""
+        """Remove what was posted on the board."""
         if self._board.folder is not None:
             shutil.rmtree(self._board.folder, ignore_errors=True)
 
@@ -566,6 +571,7 @@ class Termination:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
+        """End the run as a keyboard interrupt does, workers of xdist included."""
         if os.getpid() != self._process:  # a process that the target forked
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)

@@ -36,7 +36,7 @@ class SyntheticModule(pytest.Module):
         return self.make_module()
 
     def make_module(self) -> types.ModuleType:
-        """Return a new module.
+        """A new module for pytest, built in memory.
 
         Raises:
             pytest.Collector.CollectError: There can be none.
@@ -68,7 +68,7 @@ def has_fixture(session: pytest.Session, name: str) -> bool:
 
 
 def request_of(function: pytest.Function) -> pytest.FixtureRequest:
-    """Return the request of a test that is set up: hooks get the test alone."""
+    """The request of a test that is set up: pytest's hooks get the test alone."""
     return function._request  # noqa: SLF001
 
 
@@ -97,7 +97,7 @@ def lasts(function: pytest.Function) -> bool:
 
 
 def session_loop(request: pytest.FixtureRequest) -> "asyncio.AbstractEventLoop":
-    """Return the loop that pytest-asyncio keeps for the session; it has no public way to outside of a coroutine."""
+    """The loop that pytest-asyncio keeps for the session; it has no public way to outside of a coroutine."""
     runner: asyncio.Runner = request.getfixturevalue("_session_scoped_runner")
     return runner.get_loop()
 
@@ -207,14 +207,14 @@ def worker_process(node: Any) -> int | None:
 
 
 class _RedactedLogs(logging.Formatter):
-    """Formats log records as another formatter does, without secrets and what cannot be written as UTF-8."""
+    """A formatter of pytest's log records like another one, without secrets and what UTF-8 cannot write."""
 
     def __init__(self, formatter: logging.Formatter) -> None:
         super().__init__()
         self._formatter = formatter
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
+        """The line of a log record, without secrets."""
         return encodable(without(self._formatter.format(record), secret_values()))
 
 
@@ -227,7 +227,7 @@ def redact_live_logs(config: pytest.Config) -> None:
 
 
 def write_log(config: pytest.Config) -> None:
-    """Let the terminal write what CI shows and does not obey.
+    """Let pytest's terminal write what CI shows and does not obey.
 
     The file of pytest's writer is private, and the writer has no public hook for what other plugins and pytest write.
     """
@@ -237,14 +237,14 @@ def write_log(config: pytest.Config) -> None:
 
 
 def write_order(config: pytest.Config, order: str) -> None:
-    """Write a line to the terminal that CI is to obey, such as a GitHub annotation."""
+    """Write a line to pytest's terminal that CI is to obey, such as a GitHub annotation."""
     log = config.get_terminal_writer()._file  # noqa: SLF001
     if isinstance(log, LogWriter):
         log.write_order(order)
 
 
 def encodable(text: str) -> str:
-    r"""Return a text that can be written as UTF-8: halves of surrogate pairs are escaped.
+    r"""A text that pytest's logs can write as UTF-8: halves of surrogate pairs are escaped.
 
     >>> encodable("a\ud800")
     'a\\ud800'

@@ -318,6 +318,7 @@ class ItemHooks:
 
     @contextmanager
     def _until_interrupted(self) -> Iterator[None]:
+        """Begin no call any more if the loop of tests is interrupted."""
         try:
             yield
         except (KeyboardInterrupt, pytest.exit.Exception):
@@ -340,7 +341,7 @@ class ItemHooks:
         self._runner.close(whole_run=self._whole_run)
 
     def unfreeze(self) -> None:
-        """Undo the freeze."""
+        """Undo the freeze of the garbage collector."""
         if self._froze:
             gc.unfreeze()
 

@@ -25,7 +25,7 @@ _SCORED = pytest.StashKey[AssertedScores]()
 
 
 class ScoreSnapshot:
-    """Compares scores of a test with those that were approved."""
+    """The fixture ``score_snapshot``: compares scores of a test with those that were approved."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
@@ -70,12 +70,14 @@ class ScoreSnapshot:
             raise pytest.fail.Exception("\n".join(lines), pytrace=False)
 
     def _scored(self) -> AssertedScores:
+        """The scores that the test has asserted so far."""
         manager = self._item.config.pluginmanager
         if not manager.has_plugin(_Attach.__name__):
             manager.register(_Attach(), _Attach.__name__)
         return self._item.stash.setdefault(_SCORED, AssertedScores.of_test(self._item.path, self._test))
 
     def _read(self) -> TestScores | None:
+        """The score file of the test's module; ``None`` if there is none."""
         __tracebackhide__ = True
         try:
             return read_if_there(self._path, self._display_path, TestScores)
@@ -84,6 +86,7 @@ class ScoreSnapshot:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
 
     def _approved(self, names: Iterable[str]) -> Mapping[str, float | None]:
+        """The approved scores of the test; without any, a test fails that may not write them."""
         __tracebackhide__ = True
         scores = self._read()
         approved = scores.tests.get(self._test) if scores is not None else None
@@ -101,13 +104,13 @@ class _Attach:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Forget what an earlier attempt has asserted."""
+        """Forget what an earlier attempt at a test has asserted."""
         if _SCORED in item.stash:
             del item.stash[_SCORED]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Hand over what the test has asserted."""
+        """Hand over what the test has asserted with ``score_snapshot``."""
         report = yield
         scored = item.stash.get(_SCORED, None)
         if scored is not None and scored.values and report.when == "teardown":
@@ -122,11 +125,11 @@ class PythonScores:
         self._seen: dict[str, AssertedScores] = {}
 
     def take(self, nodeid: str, text: str, *, passed: bool) -> None:
-        """Keep what a report carries; of a test that is run again the last scores count."""
+        """Keep what a test's report carries; of a test that is run again the last scores count."""
         self._seen[nodeid] = AssertedScores(**{**json.loads(text), "passed": passed})
 
     def settle(self, session: pytest.Session, *, uncollected: bool) -> None:
-        """Have the scores counted, and written where they are approved.
+        """Have the scores of tests counted, and written where they are approved.
 
         Args:
             session: The session.

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def change_exit_code(session: pytest.Session, code: pytest.ExitCode, reasons: Iterable[str]) -> list[str]:
-    """Give the session another exit code than pytest's own, and return the lines that say why.
+    """Give the pytest session another exit code than pytest's own, and return the lines that say why.
 
     Args:
         session: The session.
@@ -169,7 +169,7 @@ def _result_options(config: pytest.Config) -> "ResultOptions":
 
 
 class Run(Struct):
-    """The run of a session: its record, and the result of judging it.
+    """The run of a pytest session: its record, and the result of judging it.
 
     Attributes:
         config: Of the session.
@@ -197,7 +197,7 @@ class Run(Struct):
     _expected: set[str] = set()
 
     def take(self, report: pytest.TestReport) -> None:
-        """Keep what a report carries."""
+        """Keep what an item's report carries."""
         self.record.take(report, take_results(report))
         take_judgements(report, self.record)
         crashed = report.when not in (
@@ -222,7 +222,7 @@ class Run(Struct):
                 self.record.items[Item(item.location[0], item.nodeid)] = ItemResult(part, "passed", 0.0)
 
     def expect(self, nodeids: Iterable[str], over_suites: Iterable[str] = ()) -> None:
-        """Note the items that are to run, and their suite files.
+        """Note the pytest items that are to run, and their suite files.
 
         Args:
             nodeids: Of all items.
@@ -354,7 +354,7 @@ class Run(Struct):
         return written, missing
 
     def _keep(self, session: pytest.Session, path: Path) -> str:
-        """Write the shard file; return what is wrong, or nothing."""
+        """Write the shard file of the session; return what is wrong, or nothing."""
         from pytest_llmeval.run import describe_origin
 
         assert self.finished is not None
@@ -389,7 +389,7 @@ class SessionSuites(Struct, frozen=True):
         return self.session.config.rootpath
 
     def read(self, path: Path) -> LoadedSuite:
-        """Return the suite of a file."""
+        """The suite of a file."""
         return self.session.config.stash[LOADER].load(path, self.session)
 
     def registry(self, path: Path) -> Registry:
@@ -398,7 +398,7 @@ class SessionSuites(Struct, frozen=True):
         return self.session.config.stash[LOADER].registry(path)
 
     def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
-        """Return, by evaluator, what decides the verdicts on a suite."""
+        """The settings by evaluator that decide the verdicts of judges on a suite."""
         return judges_of(suite, self.session.config.stash[RUNNER].judges, key.display_path) if suite.judged else {}
 
 
@@ -473,7 +473,7 @@ class PlanHooks:
             self._missing = []
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the plan."""
+        """Print the plan of the run."""
         if self._plan is None:
             return
         terminalreporter.section("llmeval plan: nothing was called")

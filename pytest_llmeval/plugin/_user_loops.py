@@ -85,6 +85,7 @@ class UserLoops:
             self._running.close()
 
     def _enter(self, item: pytest.Item) -> None:
+        """Run the loop of a test's fixtures during the test."""
         loop = self._loop_of(item)
         if loop is not None and not loop.is_running():
             self._running.enter_context(running_loop(loop))
@@ -106,7 +107,7 @@ class UserLoops:
         )
 
     def _fixtures_of(self, item: pytest.Item) -> list[_Fixture]:
-        """Return the async fixtures of a test that are set up, those of wide scope first."""
+        """The async fixtures of a test that are set up, those of wide scope first."""
         if not isinstance(item, pytest.Function):
             return []
         info = fixture_info(item)
@@ -114,7 +115,7 @@ class UserLoops:
         return [definition for definition in known if definition in self._of_fixtures]
 
     def _loop_of(self, item: pytest.Item) -> "_Loop | None":
-        """Return the loop of a test's async fixtures, of others that are set up, or of async tests."""
+        """The loop of a test's async fixtures, of others that are set up, or of async tests."""
         for fixture in (*self._fixtures_of(item), *self._of_fixtures):
             return self._of_fixtures[fixture]
         if self.shares_session and isinstance(item, pytest.Function):
@@ -122,6 +123,7 @@ class UserLoops:
         return self._own_runner().get_loop() if self.has_async_tests else None
 
     def _own_runner(self) -> "asyncio.Runner":
+        """The loop for async tests that no other plugin runs, made at the first one."""
         import asyncio
 
         if self._own is None:
@@ -129,12 +131,15 @@ class UserLoops:
         return self._own
 
     def _note(self, fixture: _Fixture) -> None:
+        """Note the loop that runs now as that of a fixture."""
         import asyncio
 
         with suppress(RuntimeError):  # trio
             self._of_fixtures[fixture] = asyncio.get_running_loop()
 
     def _noting_value(self, fixture: _Fixture, function: Callable[..., Any]) -> Callable[..., Any]:
+        """An async fixture function that notes the loop in which it is set up."""
+
         @wraps(function)
         async def noting(*arguments: Any, **named: Any) -> Any:
             __tracebackhide__ = True
@@ -144,6 +149,8 @@ class UserLoops:
         return noting
 
     def _noting_values(self, fixture: _Fixture, function: Callable[..., Any]) -> Callable[..., Any]:
+        """An async generator of a fixture that notes the loop in which it is set up."""
+
         @wraps(function)
         async def noting(*arguments: Any, **named: Any) -> AsyncIterator[Any]:
             __tracebackhide__ = True

@@ -170,7 +170,7 @@ class ScoreHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather scores and remove them from the report, which other plugins keep."""
+        """Gather scores of tests and remove them from the report, which other plugins keep."""
         for attribute, collector in _COLLECTORS.items():
             text = report.__dict__.pop(attribute, None)
             if text is not None:
@@ -185,12 +185,12 @@ class ScoreHooks:
             self._failed.add(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note that something could not be collected."""
+        """Note that pytest could not collect something."""
         self._uncollected = self._uncollected or report.failed
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        """Approve the scores once the loop has ended normally."""
+        """Approve the scores of tests once the loop has ended normally."""
         result = yield
         if scores := self._collected.get(_ASSERTED):
             scores.settle(session, uncollected=self._uncollected)

@@ -253,13 +253,13 @@ class CasePlace(NamedTuple):
     variant: str = ""
 
     def text(self, case: str) -> str:
-        """Return the location of a case in the form that editors and terminals link."""
+        """The location of a case in the form that editors and terminals link."""
         where = f"{self.path}:{self.line}" if self.line else self.path
         return f"{where}: case {case}{f' [{self.variant}]' if self.variant else ''}"
 
 
 def marked_difference(expected: str, prediction: str) -> str:
-    """Mark how a prediction differs from the expected text: ``[-missing-]`` and ``{+added+}``.
+    """The difference of a prediction from the expected text: ``[-missing-]`` and ``{+added+}``.
 
     >>> marked_difference("Paris", "It is Paris.")
     '{+It is +}Paris{+.+}'
@@ -412,7 +412,7 @@ _NOT_RUN = ("skipped", "not_run")
 
 
 class FailureCause(NamedTuple):
-    """The number of failing cases of a run, and the label that most of them share.
+    """The number of failing cases of a run, and the label that most of them share, for its report.
 
     Attributes:
         failures: How many of the cases fail.
@@ -434,7 +434,7 @@ class FailureCause(NamedTuple):
 
 
 def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterator[str]:
-    """Yield failure modes whose cases all passed in an earlier run and of which some fail now.
+    """Yield failure modes for a report: their cases all passed in an earlier run, and some fail now.
 
     Args:
         now: Cases of a run.
@@ -457,7 +457,7 @@ def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterato
 
 
 def cause_of(suites: Sequence[SuiteReport], failing: Sequence[tuple[SuiteReport, CaseReport]]) -> FailureCause:
-    """Count a run's failing cases and find the label that they share beyond chance.
+    """The number of a run's failing cases and the label that they share beyond chance.
 
     Args:
         suites: Of the run.

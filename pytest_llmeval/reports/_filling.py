@@ -106,13 +106,13 @@ class _ResultNumbers(Struct, frozen=True, dict=True):
         return None if value is None else value.value
 
     def members(self, family: str) -> dict[str, str]:
-        """Return label to full name of the members that a family has in the result."""
+        """The members of a metric family in the result: label to full name."""
         declared = self.index.find(self.index.full_name(self.label, family))
         head = len(self.index.full_name(self.label, Metric(family).family))
         return {name[head:-1]: name for name in self.result.metrics if self.index.find(name) is declared}
 
     def in_table(self, table: ReportTable) -> frozenset[str]:
-        """Return the full names of the metrics whose suite values are in a table."""
+        """The full names of the metrics whose suite values are in a report table."""
         if isinstance(table, LabelTable):
             return frozenset(name for family in table.columns.values() for name in self.members(family).values())
         if isinstance(table, MetricTable):
@@ -128,16 +128,16 @@ class _ResultNumbers(Struct, frozen=True, dict=True):
         )
 
     def of_label(self, table: LabelTable, header: str, label: str) -> float | None:
-        """Return a cell of a table of labels."""
+        """A cell of a report table of labels."""
         value = self.metric(f"{Metric(table.columns[header]).family}{label}]")
         return _count(value) if value is not None and header in table.counts else value
 
     def of_all(self, cell: str | Count) -> Cell:
-        """Return a cell of a table of all cases."""
+        """A cell of a report table of all cases."""
         return _count(self.totals[cell.name]) if isinstance(cell, Count) else self.metric(cell)
 
     def of_case(self, case: CaseResult, record: CaseRecord, cell: str | Count | Detail) -> Cell:
-        """Return a cell of a table of cases."""
+        """A cell of a report table of cases."""
         if isinstance(cell, str):
             return case.metrics.get(self.index.full_name(self.label, cell))
         observation = record.observations.get(self.label)

@@ -121,7 +121,7 @@ class AnswerReport(Struct, frozen=True, omit_defaults=True):
 
     @property
     def failed(self) -> int:
-        """How many of the repeats that gave it did not pass, as far as known."""
+        """The number of repeats that gave the answer and did not pass, as far as known."""
         return self.times - (self.passed or 0)
 
     @property
@@ -217,12 +217,12 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def answers(self) -> Sequence[AnswerReport]:
-        """The prediction, or each different one."""
+        """The prediction of the case, or each different one."""
         return self.several or ([] if self.prediction is UNSET else [AnswerReport(self.prediction)])
 
     @property
     def ran(self) -> bool:
-        """Whether it has scores that can be compared."""
+        """Whether the case has scores that can be compared."""
         return self.outcome not in ("skipped", "not_run")
 
     @property
@@ -256,7 +256,7 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return None if self.expected is None else _said_text(self.expected)
 
     def place(self, suite_file: str) -> str:
-        """Return file and line in the form that editors and terminals link."""
+        """File and line of the case in the form that editors and terminals link."""
         file = self.file or suite_file
         return f"{file}:{self.line}" if self.line else file
 
@@ -281,7 +281,7 @@ class GroupReport(Struct, frozen=True):
     figures: Mapping[str, MetricValue] = field(name="(figures)", default_factory=dict)
 
     def find(self, metric: str) -> MetricValue | None:
-        """Return a metric of the group, its pass rate or a figure of its usage."""
+        """A metric of the group, its pass rate or a figure of its usage."""
         return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
 
 
@@ -328,7 +328,7 @@ class WorstCases(Struct, frozen=True):
 
 
 class StopReport(Struct, frozen=True):
-    """The early stop of a suite whose gates were decided, with the calls that it saved.
+    """The early stop of a suite whose gates were decided, with the calls that it saved, in a report.
 
     Attributes:
         cases: How many cases decided; all other numbers of the report are about these.
@@ -419,7 +419,7 @@ def past_limits(gates: Iterable[GateResult]) -> list[str]:
 
 
 class Changes(Struct, frozen=True):
-    """The comparison of a suite's results with another run of it.
+    """The comparison of a suite's results with another run of it, in a report.
 
     Attributes:
         against: Name of the other run.
@@ -438,7 +438,7 @@ class Changes(Struct, frozen=True):
     cases: Sequence[CaseReport] = field(name="(cases)", default=())
 
     def named(self, *verdicts: ChangeVerdict) -> dict[str, MetricChange]:
-        """Return the metrics with one of these verdicts that differ, by the name of what was compared."""
+        """The metrics with one of these verdicts that differ, by the name of what was compared."""
         return {
             metric.name_of(name): metric
             for name, metric in self.metrics.items()
@@ -535,7 +535,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def base_name(self) -> str:
-        """The name without the system or variant."""
+        """The name of the suite without the system or variant."""
         return self.suite.removesuffix(f"[{self.variant}]")
 
     @property
@@ -598,15 +598,15 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def run(self) -> int:
-        """How many cases ran."""
+        """The number of the suite's cases that ran."""
         return self.total - self.counts["not_run"] - self.counts.get("not_needed", 0)
 
     def find(self, metric: str) -> MetricValue | None:
-        """Return a metric of the suite, its pass rate or a figure of its usage."""
+        """A metric of the reported suite, its pass rate or a figure of its usage."""
         return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
 
     def case(self, name: str) -> CaseReport:
-        """Return a case by its id."""
+        """A reported case by its id."""
         return next((case for case in self.cases if case.id == name), NO_CASE)
 
 
@@ -650,12 +650,12 @@ class KindOutcome(Struct, frozen=True):
 
     @property
     def decided(self) -> int:
-        """How many either survived or were noticed."""
+        """The number of mutants that either survived or were noticed."""
         return self.mutants - self.undecided
 
     @property
     def rate(self) -> float | None:
-        """The share of those decided that survived, in [0, 1]; ``None`` if there are none."""
+        """The share of decided mutants that survived, in [0, 1]; ``None`` if there are none."""
         return self.survived / self.decided if self.decided else None
 
 
@@ -714,27 +714,27 @@ class Survival(Struct, frozen=True):
 
     @property
     def findings(self) -> list[str]:
-        """Weaknesses of the suite, a sentence each."""
+        """Weaknesses of the suite that mutants show, a sentence each."""
         return list(self.weaknesses(SHOWN_FROM))
 
     @property
     def mutants(self) -> int:
-        """How many mutants there are."""
+        """The number of mutants in the report on mutation."""
         return sum(kind.mutants for kind in self.kinds)
 
     @property
     def undecided(self) -> int:
-        """How many mutants only a judge could notice."""
+        """The number of mutants that only a judge could notice."""
         return sum(kind.undecided for kind in self.kinds)
 
     @property
     def rate(self) -> float | None:
-        """The share of the mutants decided that survived, in [0, 1]; ``None`` without any."""
+        """The share of decided mutants that survived, in [0, 1]; ``None`` without any."""
         decided = self.mutants - self.undecided
         return sum(kind.survived for kind in self.kinds) / decided if decided else None
 
     def weaknesses(self, limit: float) -> Iterator[str]:
-        """Yield the weaknesses of a suite, a sentence each, with advice.
+        """Yield the weaknesses of a suite that mutants show, a sentence each, with advice.
 
         Args:
             limit: The share of a kind of mutants that may survive.
@@ -835,7 +835,7 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def verdict_text(self) -> str:
-        """The verdict, or that no suite ran."""
+        """The verdict on the run, or that no suite ran."""
         return self.verdict if self.suites or self.faults else "no suite ran"
 
     @property
@@ -853,9 +853,9 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def money(self) -> Money | None:
-        """Cost and savings of all suites; ``None`` without calls."""
+        """Cost and savings of all suites of the run; ``None`` without calls."""
         return Money.total(suite.money for suite in self.suites)
 
     def approved_cases(self) -> list[dict[str, CaseReport]]:
-        """Return the approved cases of each suite by id, as far as the report has them."""
+        """The approved cases of each suite by id, as far as the report has them."""
         return [{case.id: case for case in suite.changes.cases} if suite.changes else {} for suite in self.suites]

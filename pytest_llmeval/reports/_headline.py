@@ -34,7 +34,7 @@ class Headline(NamedTuple):
 
     @classmethod
     def of_run(cls, run: RunReport, before: Sequence[Mapping[str, CaseReport]]) -> "Headline | None":
-        """Return the headline of a run that failed; ``None`` for any other run.
+        """The headline of a run that failed; ``None`` for any other run.
 
         Args:
             run: The run.

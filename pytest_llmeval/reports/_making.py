@@ -248,7 +248,7 @@ def _case(
 
 
 def affected_report(records: Iterable[CaseRecord]) -> AffectedReport | None:
-    """Counts of a suite's cases that ran because of a change; ``None`` if the run chose no cases that way."""
+    """The counts in a report of a suite's cases that ran because of a change; ``None`` without such a choice."""
     chosen = [record.selection for record in records if record.selection is not None]
     if not chosen:
         return None
@@ -265,7 +265,7 @@ def affected_report(records: Iterable[CaseRecord]) -> AffectedReport | None:
 
 
 def fill_buckets(metrics: MetricIndex, result: Result) -> list[tuple[BucketReport, bool]]:
-    """Sort the cases of a result into the error buckets that evaluators define; a case may be in several.
+    """The cases of a result in the error buckets that evaluators define; a case may be in several.
 
     Args:
         metrics: Of the suite.
@@ -352,7 +352,7 @@ def worst_cases(result: Result, metrics: MetricIndex, gated: Iterable[str]) -> W
 
 
 def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
-    """Fill the report tables that a suite's evaluators declare, leaving out tables without rows.
+    """The report tables that a suite's evaluators declare, filled, without tables that have no rows.
 
     Args:
         metrics: Of the suite.

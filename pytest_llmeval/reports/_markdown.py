@@ -55,7 +55,7 @@ VERDICTS = {
 
 
 def text(value: str, *, cell: bool = True) -> str:
-    r"""Escape any text for the Markdown report: it is displayed, without markup, HTML or line breaks.
+    r"""A text for the Markdown report: displayed, without markup, HTML or line breaks.
 
     Text with what GitHub and GitLab would turn into a link, a mention or a reference becomes code.
 
@@ -97,7 +97,7 @@ def _drawn(table: TextTable) -> list[str]:
 
 
 def _folded(name: str, more: str, lines: Sequence[str]) -> list[str]:
-    """Fold lines of the Markdown report below a name, as HTML, where GitHub makes no links inside code."""
+    """Lines of the Markdown report folded below a name, as HTML, where GitHub makes no links inside code."""
     summary = f"<code>{html.escape(printable(name))}</code>{html.escape(printable(more))}"
     return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""]
 

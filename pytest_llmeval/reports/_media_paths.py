@@ -50,11 +50,11 @@ class _ReportMedia(Struct, frozen=True):
     paths: Mapping[str, str]
 
     def keep(self, digest: str, data: bytes) -> Path | None:
-        """Return the file of a content, which is written if it is not there; ``None`` if it cannot be written."""
+        """The file of a reported medium, which is written if it is not there; ``None`` if it cannot be written."""
         return self.folder.keep(digest, data)
 
     def find(self, digest: str) -> Path | None:
-        """Return the file of a content; ``None`` if it is not below the root."""
+        """The file of a reported medium; ``None`` if it is not below the root."""
         path = (self.folder.root / self.paths.get(digest, "")).resolve()
         return path if path.is_relative_to(self.folder.root) and path.is_file() else self.folder.find(digest)
 

@@ -54,7 +54,7 @@ class TextTable(Struct, frozen=True):
     spare: Sequence[int] = ()
 
     def draw(self, width: int, *, everything: bool = False) -> Iterator[Line]:
-        """Yield the lines of a table without its title.
+        """Yield the lines of a report table without its title.
 
         Args:
             width: Of the terminal, in columns.
@@ -130,14 +130,14 @@ class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return frozenset(place for place, cells in columns if all(isinstance(cell, str) for cell in cells))
 
     def lines(self) -> Iterator[list[str]]:
-        """Yield the rows as text; what repeats the first cell of the row above is left out."""
+        """Yield the rows of the report table as text; what repeats the first cell of the row above is left out."""
         above: Cell = None
         for first, *others in self.rows:
             yield ["" if first == above else _cell_text(first), *map(_cell_text, others)]
             above = first
 
     def as_text(self) -> TextTable:
-        """Return the table as text, whose last columns may be dropped, except for the first with numbers."""
+        """The report table as text, whose last columns may be dropped, except for the first with numbers."""
         spare = range(len(self.headers) - 1, self.names, -1)
         return TextTable(self.title, self.headers, list(self.lines()), sorted(self.text_columns), spare)
 
@@ -206,12 +206,12 @@ class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     joined: Sequence[FilledTable] = field(name="(joined)", default=())
 
     def has(self, path: str, base_name: str) -> bool:
-        """Whether a path and a name without system are those of this suite."""
+        """Whether a path and a name without system are those of the reported suite."""
         return (path, base_name) == (self.path, self.suite)
 
     @property
     def title(self) -> str:
-        """The heading of the tables."""
+        """The heading of the tables that compare systems."""
         return f"{self.suite}: {counted(len(self.systems), 'system')}, compared with {self.reference}"
 
     @property
@@ -222,7 +222,7 @@ class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return list(dict.fromkeys([*self.compare_by, *names, *rate]))
 
     def without(self, metric: str) -> "SystemsReport":
-        """Return the systems without a metric."""
+        """The reported systems without a metric."""
         systems = [
             structs.replace(
                 system,
@@ -235,7 +235,7 @@ class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def groups(self) -> dict[str, list[str]]:
-        """Label to its values, for the labels that the systems are reported by."""
+        """The values of each label by which the systems are reported."""
         return {
             label: sorted({name for system in self.systems for name in system.groups.get(label, {})})
             for label in dict.fromkeys(label for system in self.systems for label in system.groups)
@@ -306,7 +306,7 @@ def _system_cell(system: SystemReport, metric: str, confidence: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point in the history of a suite: a run, or an approval of one.
+    """A point in the reported history of a suite: a run, or an approval of one.
 
     Attributes:
         time: Start in UTC; for an approval, the day.
@@ -333,18 +333,18 @@ class Point:
 
     @property
     def failed_gates(self) -> list[str]:
-        """Gates that failed."""
+        """The gates that failed at this point of the history."""
         return [gate for gate, outcome in (self.gates or {}).items() if outcome == "failed"]
 
     @property
     def when(self) -> str:
-        """Its time for display: ``2026-11-22 10:43``, or the day of an approval."""
+        """The time of the point for display: ``2026-11-22 10:43``, or the day of an approval."""
         return f"{self.time:%Y-%m-%d %H:%M}" if self.noted else f"{self.time:%Y-%m-%d}"
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The history of a suite, or of one variant of it.
+    """The history of a suite, or of one variant of it, as reports draw it.
 
     Attributes:
         path: The suite file as reports name it.
@@ -360,12 +360,12 @@ class Timeline:
 
     @property
     def title(self) -> str:
-        """Suite file and variant."""
+        """Suite file and variant of the reported history."""
         return self.path + self.variant
 
     @property
     def metrics(self) -> list[str]:
-        """Names of all metrics: those with gates in the last run first, the pass rate last."""
+        """Names of all metrics in the history: those with gates in the last run first, the pass rate last."""
         names = dict.fromkeys(name for point in reversed(self.points) for name in point.values)
         gates = next((" ".join(point.gates) for point in reversed(self.points) if point.gates), "")
 

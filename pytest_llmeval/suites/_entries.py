@@ -43,7 +43,7 @@ class NamedEvaluator(Struct, frozen=True):
 def evaluator(
     evaluator: str | Evaluator | CaseFunction, options: Mapping[str, Any] | None = None, /, **beside: Any
 ) -> dict[str, Any] | NamedEvaluator:
-    """Return an evaluator for a suite: of a name, an object of your own, or a function of a case.
+    """An evaluator for a suite in Python: of a name, an object of your own, or a function of a case.
 
     Args:
         evaluator: Its name, an instance of `Evaluator`, or a function ``case -> score``, plain or async.
@@ -66,7 +66,7 @@ def evaluator(
 
 
 def check(function: CaseFunction, name: str | None = None) -> CheckKind:
-    """Return the check that a function of a case is: ``case -> met``, plain or async.
+    """The check for a suite in Python that a function of a case is: ``case -> met``, plain or async.
 
     Args:
         function: Returns true or false, or a `Score` of that with a reason.
@@ -91,7 +91,7 @@ class NamedObject(Struct, frozen=True):
 
 
 def named(value: Any, name: str) -> NamedObject:
-    """Return an object with a name, for a suite: a target, a world, or the client of a judge or of a simulated user.
+    """An object with a name, for a suite in Python: a target, a world, or the client of a judge or simulated user.
 
     Functions, methods, classes and their instances have names of their own, lambdas and partial functions have none.
 
@@ -270,7 +270,7 @@ def checks_by_name(entries: Iterable[Any]) -> tuple[list[Any], Mapping[str, Chec
 
 
 def get_checks(*entries: Any) -> "Checks":
-    """Return the evaluator of checks.
+    """The evaluator of checks, as a suite file writes them.
 
     Args:
         entries: Checks as a suite file writes them, such as ``{"contains": "Paris"}``, or functions of a case.
@@ -302,7 +302,7 @@ def _keep_object(own: dict[str, Any], name: str, value: Any, key: str) -> None:
 
 
 def not_(check: Mapping[str, Any] | str | CheckKind | CaseFunction) -> dict[str, Any]:
-    """Return a check that holds where another one does not."""
+    """A check for a suite in Python that holds where another one does not."""
     if isinstance(check, str):
         return {f"not_{check}": True}
     if not isinstance(check, Mapping):
@@ -312,17 +312,17 @@ def not_(check: Mapping[str, Any] | str | CheckKind | CaseFunction) -> dict[str,
 
 
 def at_least(n: int, *checks: Any) -> dict[str, Any]:
-    """Return a check that holds where at least `n` of some checks do."""
+    """A check for a suite in Python that holds where at least `n` of some checks do."""
     return {"at_least": {"n": n, "of": list(checks)}}
 
 
 def all_of(*checks: Any) -> dict[str, Any]:
-    """Return a check that holds where all of some checks do."""
+    """A check for a suite in Python that holds where all of some checks do."""
     return {"all_of": list(checks)}
 
 
 def any_of(*checks: Any) -> dict[str, Any]:
-    """Return a check that holds where any of some checks does."""
+    """A check for a suite in Python that holds where any of some checks does."""
     return {"any_of": list(checks)}
 
 

@@ -94,7 +94,7 @@ def evaluator(
     turn: Turn | None = None,
     **more: Any,
 ) -> Entry:
-    """Return an evaluator for a suite: of a name, an object of your own, or a function of a case.
+    """An evaluator for a suite in Python: of a name, an object of your own, or a function of a case.
 
     Args:
         evaluator: Its name, an instance of `Evaluator`, or a function ``case -> score``, plain or async.
@@ -111,7 +111,7 @@ def evaluator(
 def evaluator(
     evaluator: Evaluator, /, *, name: str | None = None, on: str | None = None, turn: Turn | None = None
 ) -> NamedEvaluator:
-    """Return an evaluator for a suite: of a name, an object of your own, or a function of a case.
+    """An evaluator for a suite in Python: of a name, an object of your own, or a function of a case.
 
     Args:
         evaluator: Its name, an instance of `Evaluator`, or a function ``case -> score``, plain or async.
@@ -136,7 +136,7 @@ def evaluator(
     on: str | None = None,
     turn: Turn | None = None,
 ) -> NamedEvaluator:
-    """Return an evaluator for a suite: of a name, an object of your own, or a function of a case.
+    """An evaluator for a suite in Python: of a name, an object of your own, or a function of a case.
 
     Args:
         evaluator: Its name, an instance of `Evaluator`, or a function ``case -> score``, plain or async.
@@ -160,7 +160,7 @@ class ByName(Struct, frozen=True):
 
 @overload
 def named(value: Callable[[Any], Any], name: str) -> NamedObject:
-    """Return an object with a name, for a suite: a target, a world, or the client of a judge or of a simulated user.
+    """An object with a name, for a suite in Python: a target, a world, or the client of a judge or simulated user.
 
     Functions, methods, classes and their instances have names of their own, lambdas and partial functions have none.
 
@@ -174,7 +174,7 @@ def named(value: Callable[[Any], Any], name: str) -> NamedObject:
 
 @overload
 def named(value: object, name: str) -> NamedObject:
-    """Return an object with a name, for a suite: a target, a world, or the client of a judge or of a simulated user.
+    """An object with a name, for a suite in Python: a target, a world, or the client of a judge or simulated user.
 
     Functions, methods, classes and their instances have names of their own, lambdas and partial functions have none.
 
@@ -187,7 +187,7 @@ def named(value: object, name: str) -> NamedObject:
     """
 
 def check(function: CaseFunction, name: str | None = None) -> CheckKind:
-    """Return the check that a function of a case is: ``case -> met``, plain or async.
+    """The check for a suite in Python that a function of a case is: ``case -> met``, plain or async.
 
     Args:
         function: Returns true or false, or a `Score` of that with a reason.
@@ -215,7 +215,7 @@ def checks_by_name(entries: Iterable[Any]) -> tuple[list[Any], Mapping[str, Chec
     """
 
 def get_checks(*entries: Any) -> Checks:
-    """Return the evaluator of checks.
+    """The evaluator of checks, as a suite file writes them.
 
     Args:
         entries: Checks as a suite file writes them, such as ``{"contains": "Paris"}``, or functions of a case.
@@ -239,16 +239,16 @@ def label_evaluator(value: Any) -> tuple[str, Any]:
     """
 
 def not_(check: Check) -> Entry:
-    """Return a check that holds where another one does not."""
+    """A check for a suite in Python that holds where another one does not."""
 
 def all_of(*of: Check) -> Entry:
-    """Return a check that holds where all of some checks do."""
+    """A check for a suite in Python that holds where all of some checks do."""
 
 def any_of(*of: Check) -> Entry:
-    """Return a check that holds where any of some checks does."""
+    """A check for a suite in Python that holds where any of some checks does."""
 
 def at_least(n: int, *of: Check) -> Entry:
-    """Return a check that holds where at least `n` of some checks do."""
+    """A check for a suite in Python that holds where at least `n` of some checks do."""
 
 def checklist(
     *,
@@ -615,7 +615,7 @@ def judge(
     turn: Turn | None = None,
     weight: float | None = None,
 ) -> Entry:
-    """The score that a judge gives an answer.
+    """Evaluator ``judge``: the score that a judge gives an answer.
 
     ``input`` is the question, or an object that has it as ``question``; ``expected`` is the right answer, or a list of
     right answers; ``prediction`` is the answer. Lists and objects are shown to the judge as JSON, and null as the empty
@@ -695,7 +695,7 @@ def judge(
     on: str | None = None,
     turn: Turn | None = None,
 ) -> Entry:
-    """The score that a judge gives an answer.
+    """Evaluator ``judge``: the score that a judge gives an answer.
 
     ``input`` is the question, or an object that has it as ``question``; ``expected`` is the right answer, or a list of
     right answers; ``prediction`` is the answer. Lists and objects are shown to the judge as JSON, and null as the empty

@@ -83,7 +83,7 @@ def fetch_content(address: str, hosts: Collection[str], largest: int) -> Fetched
 
 
 def _check(address: str, hosts: Collection[str]) -> None:
-    """Refuse a medium's address that may not be fetched.
+    """Refuse the address of a medium that a suite may not fetch.
 
     Raises:
         MediaError: It may not.

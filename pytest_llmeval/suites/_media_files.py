@@ -32,7 +32,7 @@ _NO_VALUES: Final = frozenset({"arguments", "args"})
 
 
 class MediaFiles:
-    """Puts media in place of ``{file: PATH}`` in cases of a suite, and adds a fault for each file that is wrong.
+    """The media that ``{file: PATH}`` in cases of a suite names, with a fault for each file that is wrong.
 
     Args:
         reading: Of the suite file.
@@ -44,7 +44,7 @@ class MediaFiles:
         self._folder = folder
 
     def read_case(self, case: Case, path: tuple[str | int, ...]) -> Case:
-        """Return a case with its media.
+        """The case with its media in place of the names of their files.
 
         Args:
             case: As its file has it.
@@ -59,7 +59,7 @@ class MediaFiles:
         return replace(case, **changed) if changed else case
 
     def _read(self, value: Any, path: tuple[str | int, ...]) -> Any:
-        """Return a value with its media; the value itself if it names no file."""
+        """A case's value with its media; the value itself if it names no file."""
         if isinstance(value, Mapping):
             if names_file(value):
                 return self._medium(value, path)
@@ -73,6 +73,7 @@ class MediaFiles:
         return value
 
     def _medium(self, entry: Mapping[str, str], path: tuple[str | int, ...]) -> Any:
+        """The medium that an entry ``{file: ...}`` names; faults are added."""
         name, kind = entry[_FILE], entry.get(_TYPE)
         is_address = "://" in name or name.startswith("data:")
         where = quotation(redacted_url(name) if is_address and "@" in name else name, _LONGEST)
@@ -90,7 +91,7 @@ class MediaFiles:
         return entry
 
     def _fetched(self, address: str, kind: str | None) -> Media:
-        """Return the content of an address, which is asked for once.
+        """The content of a medium's address, which is asked for once.
 
         Raises:
             MediaError: It cannot be had.
@@ -105,7 +106,7 @@ class MediaFiles:
         return Media.of_named(data, name, kind or (None if type_by_ending(name) else served or None))
 
     def _inside(self, name: str) -> Path:
-        """Return the path of a file.
+        """The path of a media file, below the folder that the suite may name files of.
 
         Raises:
             MediaError: It lies outside the folder of which the suite may name files.

@@ -71,7 +71,7 @@ class SuiteReading:
         self.checked = False
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
-        """Validate a part of the document; ``None`` if it has faults."""
+        """A validated part of the suite's document; ``None`` if it has faults."""
         try:
             return plain(kind, data)
         except NotPlainError:
@@ -80,11 +80,11 @@ class SuiteReading:
             return value
 
     def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> None:
-        """Add a fault at a place of the document."""
+        """Add a fault at a place of the suite's document."""
         self.faults.append(self.document.fault(path, message, key=key, unregistered=unregistered))
 
     def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
-        """Add a fault of one character of a text."""
+        """Add a fault of one character of a text in the suite file."""
         self.faults.append(self.document.fault_inside(path, value, offset, message))
 
     def is_expression(self, text: str, path: Sequence[str | int]) -> bool:
@@ -117,7 +117,7 @@ class SuiteReading:
         self.add_metrics(MetricIndex.from_evaluators({evaluator.name: evaluator}), path)
 
     def metric_fault(self, metric: str, extra: Collection[str] = (), after: Collection[str] = ()) -> str | None:
-        """Return the fault of the name of a metric; ``None`` for known ones."""
+        """The fault of the name of a metric in the suite; ``None`` for known ones."""
         indices = (self.metrics, *self.possible)
         if metric in extra or not self.knows_metrics or any(index.find(metric) is not None for index in indices):
             return None
@@ -137,7 +137,7 @@ class SuiteReading:
         return f"found {name!r}, which is outside the folder {self.root.name!r}, expected a file inside it"
 
     def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:
-        """Return the text or the JSON data of a file next to the suite file; ``None`` where it cannot be read."""
+        """The text or the JSON data of a file next to the suite file; ``None`` where it cannot be read."""
         try:
             target = (self.path.parent / name).resolve()
             if not self.is_inside(name):
@@ -165,11 +165,11 @@ class SuiteReading:
         return CheckReader(self.registry.checks, self)
 
     def read_checks(self, entries: Any, place: tuple[str | int, ...]) -> "tuple[Check, ...]":
-        """Read ``checks``, of the suite or of a case."""
+        """The checks under ``checks``, of the suite or of a case."""
         return () if entries in ([], ()) else self._check_reader.read(entries, place)
 
     def checks_evaluator(self, cases: Iterable[Case] = ()) -> "Checks":
-        """Return the evaluator of the suite's checks, and of those of cases."""
+        """The evaluator of the suite's checks, and of those of cases."""
         from pytest_llmeval.evaluators import checks_evaluator
 
         return checks_evaluator(self.shared_checks, (check for case in cases for check in case.checks))

@@ -105,11 +105,11 @@ class Extension(Struct, frozen=True):
     needed: Callable[..., bool] | None = None
 
     def applies(self, *arguments: Any) -> bool:
-        """Whether the extension has something to do."""
+        """Whether the extension of a run has something to do."""
         return self.needed is None or self.needed(*arguments)
 
     def load(self) -> Callable[..., Any]:
-        """Return the function."""
+        """The function of the extension."""
         function: Callable[..., Any] = resolve(self.function)
         return function
 
@@ -191,7 +191,7 @@ class _Classes:
         self.known[name] = kind
 
     def get(self, name: str) -> Any:
-        """Return the class of a name."""
+        """The registered class of a name."""
         candidate = self.known.get(name)
         if candidate is None:
             raise self.error(unknown_name(self.kind, name, self.known))
@@ -208,7 +208,7 @@ class _Classes:
         return candidate
 
     def checked(self, candidate: Any) -> str:
-        """Return the name that a class gives itself, if it is one that can be used."""
+        """The name that a registered class gives itself, if it is one that can be used."""
         if not (isinstance(candidate, type) and issubclass(candidate, self.base)):
             raise self.error(f"found {candidate!r}, expected a subclass of {self.base_name}")
         name = getattr(candidate, self.attribute, None)
@@ -268,7 +268,7 @@ class Registry:
             resolve(plugin)(self)
 
     def register(self, evaluator: _E, name: str = "") -> _E:
-        """Add an evaluator.
+        """Add an evaluator to what suites can name.
 
         Args:
             evaluator: A subclass of `Evaluator`, known by its attribute ``name``; or ``package.module:Class``.
@@ -536,7 +536,7 @@ class Registry:
         self._extensions[point].append(Extension(function, needed))
 
     def get(self, name: str) -> type[Evaluator]:
-        """Return the evaluator class of a name.
+        """The evaluator class of a name.
 
         Raises:
             EvaluatorError: There is none, with the nearest name; or it cannot be imported.
@@ -547,7 +547,7 @@ class Registry:
         return evaluator
 
     def source(self, name: str) -> type[Source]:
-        """Return the source class of a format.
+        """The source class of a format.
 
         Raises:
             LlmevalError: There is none, with the nearest name; or it cannot be imported.
@@ -633,13 +633,13 @@ class Registry:
         return dict(sorted(self._commands.items()))
 
     def extensions(self, point: str) -> tuple[Extension, ...]:
-        """Return the extensions of a point, in the order of their registration."""
+        """The extensions of a point, in the order of their registration."""
         if point in _REQUESTED:
             self._complete()
         return tuple(self._extensions[point])
 
     def copy(self) -> "Registry":
-        """Return a registry that can be added to without changing this one."""
+        """A registry that can be added to without changing this one."""
         known = (self._evaluators.known, self._sources.known, self._commands, self._checks)
         copied = Registry(*known, self._mutators, self._extensions, self._until_named)
         copied._importers, copied._exports = dict(self._importers), dict(self._exports)
@@ -732,12 +732,12 @@ _IN_USE: ContextVar[Registry | None] = ContextVar("_IN_USE", default=None)
 
 
 def using(registry: Registry) -> AbstractContextManager[None]:
-    """Let `get_evaluator` use the registry of a suite, for evaluators whose options name others."""
+    """A context in which `get_evaluator` uses the registry of a suite: options of evaluators may name others."""
     return with_value(_IN_USE, registry)
 
 
 def build(evaluator: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
-    """Build an evaluator from options, as a suite file states them.
+    """An evaluator from options, as a suite file states them.
 
     Raises:
         pydantic.ValidationError: An option is unknown, of the wrong type, or refused by the evaluator.
@@ -749,7 +749,7 @@ def build(evaluator: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
 
 
 def get_evaluator(name: str, **options: Any) -> Evaluator:
-    """Return an evaluator by name.
+    """An evaluator of the registry by name.
 
     Args:
         name: Such as ``text`` or ``classification``.

@@ -70,7 +70,7 @@ class CaseSample(Struct, frozen=True):
         return self.cases / self.total
 
     def weigh(self, records: Iterable[CaseRecord]) -> list[CaseRecord]:
-        """Return records of its cases with their weights."""
+        """The records of the sample's cases with their weights."""
         return [
             replace(record, weight=self.weights[record.id]) if record.id in self.weights else record
             for record in records
@@ -78,7 +78,7 @@ class CaseSample(Struct, frozen=True):
 
     @property
     def report(self) -> SampleReport:
-        """The sample, as reports have it."""
+        """The sample of a suite, as reports have it."""
         return SampleReport(self.cases, self.total, self.by, bool(self.weights))
 
 
@@ -96,7 +96,7 @@ def read_sample(reading: SuiteReading, entry: Any) -> SampleSettings | None:
 
 
 def draw(cases: Sequence[Case], settings: SampleSettings) -> tuple[frozenset[str], CaseSample] | None:
-    """Ids of the cases in a suite's sample, and its description; ``None`` if all cases run.
+    """The case ids in a suite's sample, and its description; ``None`` if all cases run.
 
     Within a stratum the cases with the smallest digests of seed and id are drawn. So the same file gives the same
     sample, and a case that is added takes the place of one other at most, besides those that move between strata with
@@ -127,7 +127,7 @@ def _sample_rank(case: Case, seed: int) -> tuple[str, str]:
 
 
 def _allotted(sizes: Mapping[str, int], count: int) -> dict[str, int]:
-    """Share a sample's cases out over strata by their sizes, by largest remainders, one to each at least.
+    """The number of a sample's cases from each stratum, by largest remainders of the sizes, one at least.
 
     >>> _allotted({"a": 50, "b": 30, "c": 1}, 8)
     {'a': 4, 'b': 3, 'c': 1}
@@ -172,11 +172,11 @@ class StopSettings:
     always: tuple[str, ...] = ()
 
     def keeps(self, case: Case) -> bool:
-        """Whether a case always runs."""
+        """Whether a case of a suite that may stop always runs."""
         return case.always or not frozenset(self.always).isdisjoint(case.tags)
 
     def block_of(self, cases: int) -> int:
-        """The number of cases that run between two looks."""
+        """The number of cases of a suite that run between two looks at its gates."""
         return self.block or max(_LEAST_BLOCK, math.ceil(cases / _BLOCKS))
 
 
@@ -197,11 +197,11 @@ class CaseOrder(Struct, frozen=True, dict=True):
 
     @cached_property
     def ranks(self) -> dict[str, int]:
-        """Case id to its place in the order, from 0."""
+        """The place of each case in the order of a suite that may stop, from 0."""
         return {name: rank for rank, name in enumerate(self.ids)}
 
     def end_of(self, case: str) -> int:
-        """Return after how many cases gates are looked at once a case has run."""
+        """The number of cases after which gates are looked at once a case has run."""
         rank = self.ranks[case]
         return next(end for end in self.ends if rank < end)
 
@@ -248,7 +248,7 @@ class Tolerance(Struct, frozen=True):
     relative: float = 0.0
 
     def at(self, approved: float) -> float:
-        """Return the allowance at an approved value."""
+        """The allowed fall below an approved value."""
         return max(self.absolute, self.relative * abs(approved))
 
     def __str__(self) -> str:
@@ -307,15 +307,15 @@ class SnapshotSettings(SnapshotEntry):
     excluded: tuple[str, ...] = ()
 
     def tolerance_of(self, metric: str) -> Tolerance:
-        """The largest fall of a metric that is accepted."""
+        """The largest fall below the approved score of a metric that the suite accepts."""
         return self.tolerances.get(metric, self.tolerance or EXACT)
 
     def leaves(self, metric: str) -> bool:
-        """Whether a metric has no tolerance, so that a gate with ``max_drop`` may decide."""
+        """Whether the suite has no tolerance for a metric, so that a gate with ``max_drop`` may decide."""
         return self.tolerance is None and metric not in self.tolerances
 
     def keeps(self, metric: str) -> bool:
-        """Whether a metric is part of the snapshot."""
+        """Whether a metric is part of the suite's snapshot."""
         families = tuple(name.partition("[")[0] + "[" for name in self.excluded if "[" in name)
         if metric in self.excluded or metric.startswith(families):
             return False
@@ -414,6 +414,7 @@ class SimulatedUser(JudgeSpec):
     checks_role: bool = True
 
     def _faults(self) -> Iterator[tuple[str, str]]:
+        """Yield the faults of the settings, each with its key."""
         yield from super()._faults()
         if self.model is None:
             yield "model", "the model that plays the user is missing: write PROVIDER:NAME"
@@ -426,7 +427,7 @@ class SimulatedUser(JudgeSpec):
 
     @cached_property
     def way(self) -> str:
-        """Everything that decides what it says, besides what the case wants and what the target says, as text."""
+        """The text of all that decides what the simulated user says, besides the case and the target's words."""
         settings = [self.model, self.address, self.request_parameters(), self.stop, self.language, self.instructions]
         return json.dumps([*settings, self.max_turns])
 
@@ -480,7 +481,7 @@ class ConversationSpec:
 
     @property
     def limit(self) -> int | None:
-        """Most calls of the target; ``None`` for no limit."""
+        """The most calls of the target in a conversation; ``None`` for no limit."""
         if self.user is None:
             return self.max_turns
         return self.user.max_turns if self.max_turns is None else min(self.max_turns, self.user.max_turns)

@@ -116,27 +116,28 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return {name: key.value for name, key in self.extra_keys.items()}
 
     def written(self, *decided: Decided) -> Mapping[str, Any]:
-        """Return the keys that plugins add and that decide something, as the file has them."""
+        """The keys that plugins add and that decide something, as the suite file has them."""
         return {name: key.written for name, key in self.extra_keys.items() if key.decides in decided}
 
     @cached_property
     def _by_variant(self) -> "dict[str, LoadedSuite]":
+        """The suite as each of its variants has it, made when it is asked for."""
         return {}
 
     def for_variant(self, variant: str) -> "LoadedSuite":
-        """Return the suite as one of its systems, or a variant of its target, answers it: with its cases and gates."""
+        """The suite as one of its systems, or a variant of its target, answers it: with its cases and gates."""
         if variant not in self._by_variant:
             suite, system = self.gated(variant), self.systems.get(variant)
             self._by_variant[variant] = suite if system is None else _answered_by(suite, variant, system)
         return self._by_variant[variant]
 
     def gated(self, variant: str) -> "LoadedSuite":
-        """Return the suite with the gates of one system or variant besides those of all."""
+        """The suite with the gates of one system or variant besides those of all."""
         own = any(gate.system == variant and not gate.against for gate in self.gates)
         return replace(self, gated_as=variant) if own else self
 
     def _gates_on(self, source: str) -> tuple[Gate, ...]:
-        """Return the gates on one source that hold for every system, then those of this one."""
+        """The gates on one source that hold for every system, then those of this one."""
         gates = [gate for gate in self.gates if gate.source == source]
         own = (gate for gate in gates if gate.system and gate.system == self.gated_as)
         return (*(gate for gate in gates if not gate.system), *own)
@@ -152,7 +153,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return cast("tuple[ChangeGate, ...]", self._gates_on("baseline"))
 
     def gate_clusters(self, metric: str) -> str | None:
-        """Return the label by which the gates on a metric cluster cases, or else the suite."""
+        """The label by which the gates on a metric cluster cases, or else the suite."""
         own = (gate.cluster_by for gate in self.regressions if gate.metric == metric and gate.cluster_by)
         return next(own, self.cluster_by)
 
@@ -187,7 +188,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return (*self.faults, *(fault for system in self.systems.values() for fault in system.faults))
 
     def called(self, name: str, role: str = "target") -> Callable[..., Any]:
-        """Return the callable that a name means.
+        """The callable that a name in the suite file means.
 
         Args:
             name: ``module:name``, or the name of an object that Python passes by value.
@@ -249,6 +250,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
 
     @property
     def _comparing(self) -> "dict[str, ComparingEvaluator]":
+        """The evaluators that compare systems, by label."""
         return {
             label: evaluator
             for label, evaluator in self.evaluators.items()
@@ -281,7 +283,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return readings
 
     def _for_checks(self, case: Case) -> Case:
-        """Return a case for checks: those that are functions of users convert it, all others read JSON data."""
+        """The case for checks: those that are functions of users convert it, all others read JSON data."""
         if not self.types and not case.objects:
             return case
         origin = case.origin or PredictionParts(prediction=case.prediction)
@@ -293,7 +295,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return self.on.get(label, "answer" if whole else None)
 
     def typed(self, case: Case) -> Case:
-        """Return a case as users' code gets it: with the objects that were given, or built by the declared types.
+        """The case as users' code gets it: with the objects that were given, or built by the declared types.
 
         A prediction is of the type that is declared for it, or else for the expectation. What does not fit stays as
         it is.
@@ -309,7 +311,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return case_replace(users_case, prediction=_typed_part(kind, users_case.prediction))
 
     def reread(self, case: Case, form: Any, written: "WrittenObject | None") -> Case:
-        """Return a case with a prediction that was written, and the object that it was, as far as its type is known.
+        """The case with a prediction that was written, and the object that it was, as far as its type is known.
 
         Args:
             case: The case.
@@ -325,13 +327,13 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return case_replace(case, prediction=form, objects=objects)
 
     def _declared_type(self, users_case: Case | None = None) -> Any:
-        """Return the type of predictions, or else of expectations: as declared, or of the one of a case."""
+        """The type of predictions, or else of expectations: as declared, or of the one of a case."""
         expected = None if users_case is None else users_case.expected
         of_case = type(expected) if is_typed(expected) else None
         return self.types.get("prediction", self.types.get("expected", of_case))
 
     def can_rebuild(self, case: Case) -> bool:
-        """Whether the prediction is data, or can be made of its form again.
+        """Whether a prediction is data, or can be made of its form again.
 
         The type that is declared makes objects, and pictures of other libraries are media if no evaluator gets them.
         """
@@ -351,6 +353,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
 
     @cached_property
     def _corrected(self) -> Mapping[str, Evaluator]:
+        """The evaluators by label, those of a cascade with corrected metrics."""
         if not isinstance(self.judge, PanelSpec) or self.judge.cascade is None:
             return self.evaluators
         from pytest_llmeval.evaluators import Cascaded
@@ -411,11 +414,11 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return [[by_id[name] for name in self.order.ids[start:end] if name in by_id] for start, end in pairwise(starts)]
 
     def limits(self, case: Case) -> Mapping[str, Threshold]:
-        """Return the limits of a case: the suite's, replaced by its own."""
+        """The limits of a case: the suite's, replaced by its own."""
         return {**self.thresholds, **case.thresholds} if case.thresholds else self.thresholds
 
     def in_order(self, seed: str | None, family: str | None = None) -> "LoadedSuite":
-        """Order the cases, if the suite stops when its gates are decided and they can be.
+        """The suite with its cases in order, if it stops when its gates are decided and they can be.
 
         Cases are sorted by the digests of their ids, or of the names of their clusters, with the seed, so that a case
         that is added or removed changes the order of no other.
@@ -431,7 +434,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return replace(self, order=_order(_every_case(self), self, self.stop, seed))
 
     def stop_fault(self, family: str | None = None) -> str:
-        """Say why a suite that is to stop when its gates are decided runs to its end nevertheless, or nothing.
+        """The reason why a suite that is to stop when its gates are decided runs to its end; empty if it stops.
 
         Args:
             family: Whose gates are judged together.
@@ -450,7 +453,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return "; ".join(f"{gate}: {fault}" for gate in gates if (fault := _gate_fault(self, gate)))
 
     def stopping(self, option: str | None) -> "LoadedSuite":
-        """Return a suite as the command line has it stop: ``decided``, ``never``, or as its file says."""
+        """The suite as the command line has it stop: ``decided``, ``never``, or as its file says."""
         if option is None:
             return self
         return replace(self, stop=(self.stop or StopSettings()) if option == "decided" else None)
@@ -500,7 +503,7 @@ class SuiteKey(NamedTuple):
 
     @property
     def user(self) -> str:
-        """The name under which it uses things."""
+        """The name under which the suite's code uses things, in the record of uses."""
         return f"suite {self.whole_name}"
 
     @property

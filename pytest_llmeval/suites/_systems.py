@@ -56,7 +56,7 @@ class System(Struct, frozen=True):
     left_out: int = 0
 
     def only(self, which: Only | None) -> "System":
-        """Return the system with the cases that have a prediction, if only they are wanted."""
+        """The system with the cases that have a prediction, if only they are wanted."""
         if which is None:
             return self
         cases = tuple(case for case in self.cases if case.prediction is not MISSING)
@@ -118,7 +118,7 @@ class SystemReader(Struct, frozen=True):
     options: Any
 
     def read(self, entries: Any) -> list[SystemSpec]:
-        """Return the systems, in the order of the file."""
+        """The systems of the suite file, in its order."""
         if entries is None:
             return []
         if not isinstance(entries, Mapping) or not entries:
@@ -134,11 +134,12 @@ class SystemReader(Struct, frozen=True):
         return [spec for spec in systems.values() if spec is not None]
 
     def _matrix(self, entry: Any, place: tuple[str | int, ...]) -> Sequence[tuple[str, Any]]:
-
+        """The systems under ``matrix``, each with its entry."""
         spec: MatrixSpec | None = self.reading.check(MatrixSpec, entry, place)
         return [] if spec is None else list(spec.systems(lambda pattern: self._prompts(pattern, place)))
 
     def _prompts(self, pattern: str, place: tuple[str | int, ...]) -> list[str]:
+        """The prompt files that a pattern under ``matrix`` matches."""
         folder = self.reading.path.parent
         try:
             paths = [folder / pattern] if (folder / pattern).is_file() else sorted(matching_files(folder, pattern))
@@ -150,6 +151,7 @@ class SystemReader(Struct, frozen=True):
         return [path.relative_to(folder).as_posix() for path in paths]
 
     def _system(self, name: str, entry: Any, place: tuple[str | int, ...]) -> SystemSpec | None:
+        """The system of an entry; ``None`` after adding its faults."""
         from pytest_llmeval.targets import TargetSpec
 
         if fault := _name_fault(name):
@@ -174,7 +176,7 @@ class SystemReader(Struct, frozen=True):
         return SystemSpec(name, target=target)
 
     def _model(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
-
+        """The system that is a model; ``None`` after adding its faults."""
         spec: ModelSpec | None = self.reading.check(ModelSpec, entry, place)
         if spec is None:
             return None
@@ -187,7 +189,7 @@ class SystemReader(Struct, frozen=True):
         return SystemSpec(name, model=ModelSystem(spec, *prompts))
 
     def _prompt(self, file: str | None, place: tuple[str | int, ...]) -> "Prompt | None":
-
+        """The prompt in a file; ``None`` without one, or after adding its faults."""
         if file is None:
             return None
         text = self.reading.read_file(file, place)
@@ -201,6 +203,7 @@ class SystemReader(Struct, frozen=True):
         return Prompt(file, text)
 
     def _recorded(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
+        """The system of recorded predictions; ``None`` after adding its faults."""
         spec: PredictionsSpec | None = self.reading.check(PredictionsSpec, entry, place)
         if spec is None:
             return None
@@ -217,7 +220,7 @@ class SystemReader(Struct, frozen=True):
         return SystemSpec(name, spec)
 
     def system(self, spec: SystemSpec, cases: Sequence[Case], loaded: Loaded | None, only: Only | None) -> System:
-        """Return a system with its predictions for the cases of the suite.
+        """A system with its predictions for the cases of the suite.
 
         Args:
             spec: The system.
@@ -334,7 +337,7 @@ class Prompt(Struct, frozen=True):
     text: str
 
     def filled(self, role: "Role", value: Any) -> "Message":
-        """Return the message that asks for an input, with the media that the prompt names.
+        """The message of a system's prompt that asks a model for an input, with the media that the prompt names.
 
         Raises:
             PredictionError: The input lacks something that the prompt names.
@@ -353,21 +356,22 @@ class Prompt(Struct, frozen=True):
 
 
 class _NumberedMedia:
-    """The media of a message to a model, by their numbers in its text."""
+    """The media of a message to a model that is a system of a suite, by their numbers in its text."""
 
     def __init__(self) -> None:
         self._forms: list[Mapping[str, Any]] = []
 
     def text_of(self, value: Any) -> str:
-        """Return a value as text, with a number in place of each medium."""
+        """A value of a case as text, with a number in place of each medium."""
         return json_text(replaced_media(value, self._number))
 
     def _number(self, form: Mapping[str, Any]) -> str:
+        """The number in place of a medium."""
         self._forms.append(form)
         return f"[{len(self._forms)}: {form['media']}]"
 
     def message(self, role: "Role", text: str) -> "Message":
-        """Return a message with the media."""
+        """A message to a system's model with the media."""
         from pytest_llmeval.judges import Message, ShownMedium
 
         labels = [f"[{number}: {form['media']}]" for number, form in enumerate(self._forms, 1)]
@@ -382,7 +386,7 @@ _LONGEST_QUOTED: Final = 60
 
 
 def prompt_fault(text: str) -> tuple[int, str] | None:
-    """Line and fault of the first text in a prompt that looks like a placeholder and is none."""
+    """Line and fault of the first text in a system's prompt that looks like a placeholder and is none."""
     for match in _LIKE_ONE.finditer(text):
         if not _PLACEHOLDER.fullmatch(match[0]):
             line, start = text.count("\n", 0, match.start()) + 1, quotation(match[0], _LONGEST_QUOTED)
@@ -408,12 +412,12 @@ class ModelSystem(Struct, frozen=True, dict=True):
 
     @cached_property
     def way(self) -> str:
-        """Everything that decides its answers besides the input, as text."""
+        """The text of everything that decides the system's answers besides the input."""
         texts = [None if prompt is None else prompt.text for prompt in (self.prompt, self.system_prompt)]
         return json.dumps([self.spec.model, self.spec.address, self.spec.request_parameters(), *texts])
 
     def messages(self, value: Any) -> "list[Message]":
-        """Return the messages that ask for an input.
+        """The messages that ask the system's model for an input.
 
         Raises:
             PredictionError: The input lacks something that a prompt names.
@@ -427,7 +431,7 @@ class ModelSystem(Struct, frozen=True, dict=True):
 
 
 def _message(role: "Role", content: Any) -> "Message":
-    """A message to a model from a case's value; a list of texts and media becomes one text."""
+    """A message to a system's model from a case's value; a list of texts and media becomes one text."""
     media = _NumberedMedia()
     if isinstance(content, list) and any(map(is_media, content)) and all(map(_is_part, content)):
         return media.message(role, "\n".join(media.text_of(_text_of_part(part)) for part in content))
@@ -435,17 +439,17 @@ def _message(role: "Role", content: Any) -> "Message":
 
 
 def _is_part(value: Any) -> bool:
-    """Whether a value is a part of a message to a model: a text, also as providers write it, or a medium."""
+    """Whether a value is a part of a message to a system's model: a text, also as providers write it, or a medium."""
     return isinstance(value, str) or is_media(value) or isinstance(_text_of_part(value), str)
 
 
 def _text_of_part(part: Any) -> Any:
-    """The text of a message part as providers write it; any other part as it is."""
+    """The text of a message part for a system's model, as providers write it; any other part as it is."""
     return part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else part
 
 
 def _is_message(value: Any) -> bool:
-    """Whether a case's value is a message to a model: a mapping with a role and content."""
+    """Whether a case's value is a message to a system's model: a mapping with a role and content."""
     from pytest_llmeval.judges import Role
 
     return isinstance(value, Mapping) and value.get("role") in get_args(Role) and "content" in value

@@ -82,7 +82,7 @@ class HttpTarget(BatchTarget):
         self._unreachable = False
 
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
-        """Return one entry for each input; see `BatchTarget`."""
+        """One entry for each input; see `BatchTarget`."""
         faults = [self._input_fault(input_) for input_ in inputs]
         usable = [input_ for input_, fault in zip(inputs, faults, strict=True) if fault is None]
         answers = iter(await self._answers(usable) if usable else ())
@@ -95,6 +95,7 @@ class HttpTarget(BatchTarget):
             await exchange.aclose()
 
     def _input_fault(self, value: Any) -> PredictionError | None:
+        """The error for an input that lacks what the request names; ``None`` if it has all."""
         for path in self._paths:
             if at(value, path) is ABSENT:
                 return PredictionError(
@@ -129,7 +130,7 @@ class HttpTarget(BatchTarget):
         ]
 
     def _request(self, inputs: Sequence[Any]) -> Any:
-        """Return the request for some inputs, with their media in the form that the service reads.
+        """The request for some inputs, with their media in the form that the service reads.
 
         Raises:
             PredictionError: It has no form for one of them, or a content cannot be read.
@@ -145,7 +146,7 @@ class HttpTarget(BatchTarget):
         return f"{self._spec.method} {self._redactor.redacted(redacted_url(self._url))}"
 
     async def _reply(self, request: Any) -> bytes:
-        """Return the body of a reply, after as many attempts as it takes and the user allows.
+        """The body of a reply, after as many attempts as it takes and the user allows.
 
         Raises:
             PredictionError: There was none.
@@ -200,7 +201,7 @@ class HttpTarget(BatchTarget):
         return parameters
 
     def _connected(self) -> Exchange:
-        """Return the exchange, which is made at the first call, when secrets and address must be in the environment.
+        """The exchange, made at the first call, when secrets and address must be in the environment.
 
         Raises:
             PredictionError: They are not, or cannot be used.
@@ -234,7 +235,7 @@ class HttpTarget(BatchTarget):
 
 
 def _spelt(value: Any) -> str:
-    """Return an input's value as text for the query string of a request to a target service."""
+    """An input's value as text for the query string of a request to a target service."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
@@ -275,7 +276,7 @@ class CommandTarget(BatchTarget):
         self._call_number = 1
 
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
-        """Return one entry for each input; see `BatchTarget`."""
+        """One entry for each input; see `BatchTarget`."""
         return [await self._answer(input_) for input_ in inputs]
 
     async def aclose(self) -> None:
@@ -304,7 +305,7 @@ class CommandTarget(BatchTarget):
             return PredictionError(f"{self._name} {fault}{await self._discard()}")
 
     async def _exchange(self, value: Any) -> bytes:
-        """Return the line that the program answers.
+        """The line that the program answers.
 
         Raises:
             PredictionError: It cannot be started, or it ended.
@@ -323,7 +324,7 @@ class CommandTarget(BatchTarget):
         return await self._program.exchange(line)
 
     def _read(self, line: bytes) -> Any | PredictionError:
-        """Return the prediction in a line, or the error that the program reports.
+        """The prediction in a line, or the error that the program reports.
 
         Raises:
             PredictionError: The line is not what the protocol asks for.
@@ -352,7 +353,7 @@ class CommandTarget(BatchTarget):
 
 
 def connect_target(spec: TargetSpec, folder: Path, calls: RunCalls) -> HttpTarget | CommandTarget:
-    """Return the HTTP service or the command that a suite has as its target, ready to answer.
+    """The HTTP service or the command that a suite has as its target, ready to answer.
 
     Args:
         spec: Names one of both.

@@ -45,7 +45,7 @@ async def call_target(
     can_be_left: bool = False,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Any:
-    """Return a target's prediction for an input, without holding up the event loop.
+    """A target's prediction for an input, without holding up the event loop.
 
     Args:
         target: Plain or async.
@@ -127,7 +127,7 @@ async def _run_plain(run: CallPlain, call: Callable[[], Any]) -> Any:
 
 
 def typed_input(target: Callable[..., Any], form: Any, native: Any = MISSING) -> Any:
-    """Return an input as a target gets it: the user's object, or the model that the target's annotation names.
+    """An input as a target gets it: the user's object, or the model that the target's annotation names.
 
     Args:
         target: The user's.
@@ -159,7 +159,7 @@ def _is_mapping(named: Any) -> bool:
 
 
 def _of_target(read: Callable[[Callable[..., Any]], _T]) -> Callable[[Callable[..., Any]], _T]:
-    """Return a function that reads each hashable target once, since the target is the same for all cases."""
+    """A function that reads each hashable target once, since the target is the same for all cases."""
     known = lru_cache(maxsize=8)(read)
 
     def reading(target: Callable[..., Any]) -> _T:
@@ -174,7 +174,7 @@ def _of_target(read: Callable[[Callable[..., Any]], _T]) -> Callable[[Callable[.
 
 @_of_target
 def _input_types(target: Callable[..., Any]) -> Sequence[Any]:
-    """Return the annotated types of a target's input, those of a union one by one; `Any` without an annotation."""
+    """The annotated types of a target's input, those of a union one by one; `Any` without an annotation."""
     inner = target.func if isinstance(target, partial) else target
     called = inner if inspect.isroutine(inner) else getattr(inner, "__call__", inner)  # noqa: B004 (its annotations)
     name = next((parameter for parameter in _required_parameters(target) if parameter != "case"), None)
@@ -239,7 +239,7 @@ def bind_case(target: Callable[..., Any], case: Case, world: "World | None" = No
 
 
 def wrong_call(target: Callable[..., Any], value: Any, error: TypeError) -> PredictionError | None:
-    """Return the error of a target that does not take the input alone; ``None`` if the target itself raised it."""
+    """The error of a target that does not take the input alone; ``None`` if the target itself raised it."""
     try:
         inspect.signature(target).bind(value)
     except TypeError:
@@ -253,7 +253,7 @@ def wrong_call(target: Callable[..., Any], value: Any, error: TypeError) -> Pred
 
 @_of_target
 def _target_parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a target; none if its signature is unknown."""
+    """The parameters of a target; none if its signature is unknown."""
     try:
         return inspect.signature(target).parameters
     except (TypeError, ValueError):
@@ -262,7 +262,7 @@ def _target_parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Param
 
 @_of_target
 def _required_parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a target that have no default, without variadic ones."""
+    """The parameters of a target that have no default, without variadic ones."""
     known = _target_parameters(target).items()
     return {
         name: parameter
@@ -329,7 +329,7 @@ def _where_to_add(name: str, folder: Path, error: BaseException) -> str:
 
 
 def _find_definition(name: str, module: ModuleType, attribute: str, role: str) -> Callable[..., Any]:
-    """Return the callable that a suite names as its target, which its module must define."""
+    """The callable that a suite names as its target, which its module must define."""
     definition: Any = module
     for part in attribute.split("."):
         definition = getattr(definition, part, None)
@@ -491,12 +491,12 @@ class World:
             raise PredictionError(f"the world cannot be torn down: {fault_of(error, PredictionError)}") from error
 
     def end(self) -> None:
-        """Let the thread end."""
+        """Let the thread of the world end."""
         if self.thread is not None:
             self.thread.end()
 
     async def hold(self, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Do something in a world; it is torn down in any case.
+        """Do something in a target's world; it is torn down in any case.
 
         Raises:
             PredictionError: The world cannot be set up or torn down.

@@ -123,7 +123,7 @@ class Recordings:
         return recordings
 
     def get(self, suite: str, variant: str, case: Case, repeat: int = 0) -> Any:
-        """Return the recorded prediction of a case, or `MISSING` where it must be asked for.
+        """The recorded prediction of a case, or `MISSING` where it must be asked for.
 
         Raises:
             PredictionError: Nothing is recorded for the case, or for another input, and the mode is ``replay``.
@@ -163,7 +163,7 @@ class Recordings:
         return row if row is not None and row["input"] == _case_digest(case) else None
 
     def _row(self, suite: str, variant: str, case: Case, repeat: int) -> Mapping[str, Any] | None:
-        """Return the row of a case, by its id; where that is a position, which an edit moves, also by its input."""
+        """The row of a case, by its id; where that is a position, which an edit moves, also by its input."""
         digest = _case_digest(case)
         row = self._rows.get((suite, variant, case.id, repeat))
         if row is not None and row["input"] == digest:
@@ -176,7 +176,7 @@ class Recordings:
         return self._by_input.get((suite, variant, digest, repeat))
 
     def of_cases(self, suite: str, variant: str, cases: Iterable[Case], repeats: int) -> "Recordings":
-        """Return the recordings of some cases alone, which another process can have."""
+        """The recordings of some cases alone, which another process can have."""
         rows = {}
         for case in cases:
             for repeat in range(repeats):
@@ -187,15 +187,15 @@ class Recordings:
         return Recordings(self.path, self.mode, None, rows)
 
     def rows_of(self, suite: str, variant: str) -> Iterator[Mapping[str, Any]]:
-        """Yield all rows of a suite or of one variant of it in every mode."""
+        """Yield all rows of recorded predictions of a suite or of one variant of it in every mode."""
         yield from (row for place, row in self._rows.items() if place[:2] == (suite, variant))
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield all rows in every mode."""
+        """Yield all rows of recorded predictions in every mode."""
         yield from self._rows.values()
 
     def keep(self, row: Mapping[str, Any]) -> None:
-        """Write an answer to the journal, so that a killed run does not lose it."""
+        """Write a prediction to the journal, so that a killed run does not lose it."""
         if self.journal is not None:
             # What cannot be kept now is written with everything else at the end of the run, which reports a failure.
             with suppress(OSError, RecursionError, ValueError):
@@ -293,12 +293,12 @@ def _is_left_out(row: Mapping[str, Any]) -> bool:
 
 
 def _cases(places: Iterable[RecordingPlace]) -> list[str]:
-    """Return the sorted ids of the cases with these keys of recorded predictions."""
+    """The sorted ids of the cases with these keys of recorded predictions."""
     return sorted({case for _, _, case, _ in places})
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    """Return a recorded prediction as a line of its file."""
+    """A recorded prediction as a line of its file."""
     return json.dumps(row, ensure_ascii=False, sort_keys=True)
 
 
@@ -328,19 +328,19 @@ def _is_recording(row: Any) -> bool:
 
 
 def _place(row: Mapping[str, Any]) -> RecordingPlace:
-    """Return the key of a recorded prediction: suite, variant, case and repeat."""
+    """The key of a recorded prediction: suite, variant, case and repeat."""
     return row["suite"], row["variant"], row["case"], row.get("repeat", 0)
 
 
 def _case_digest(case: Case) -> str:
-    """Return a digest of all in a case that its answer depends on: a recording is replayed only for the same."""
+    """A digest of all in a case that its answer depends on: a recording is replayed only for the same."""
     return input_digest([case.input, case.way] if case.way else case.input)
 
 
 def recording(
     suite: str, variant: str, case: Case, repeat: int = 0, hidden: Collection[str] = frozenset()
 ) -> dict[str, Any]:
-    """Return the row that records a case's prediction; the first of several has no number of the repeat.
+    """The row that records a case's prediction; the first of several has no number of the repeat.
 
     Args:
         suite: The file, as reports name it.
@@ -395,12 +395,12 @@ class Journal:
 
     @classmethod
     def of_file(cls, predictions: Path, root: Path, run: str) -> "Journal":
-        """Return the journal of a file of predictions, in the working folder under pytest's rootdir."""
+        """The journal of a file of predictions, in the working folder under pytest's rootdir."""
         name = sha256(display_path(predictions.absolute(), root).encode(errors="surrogateescape")).hexdigest()[:16]
         return cls(root / WORKING_FOLDER / "answers" / name, run)
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Write an answer on its own line.
+        """Write a recorded prediction on its own line.
 
         Raises:
             OSError: It cannot be written.
@@ -471,7 +471,7 @@ class Journal:
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a line of recorded predictions; ``None`` if there is none."""
+    """The JSON object in a line of recorded predictions; ``None`` if there is none."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

@@ -29,7 +29,7 @@ class ResponseSpec:
 
     @classmethod
     def from_setting(cls, setting: str | Mapping[str, str] | None, *, listed: bool) -> "ResponseSpec":
-        """Return the settings of a suite file; a lone path leads to the list or, without a list, to the prediction."""
+        """The settings of a suite file; a lone path leads to the list or, without a list, to the prediction."""
         if isinstance(setting, str):
             return cls(items=setting) if listed else cls(prediction=setting)
         return cls(**(setting or {}))
@@ -200,14 +200,14 @@ class BatchTarget(ABC):
 
     @abstractmethod
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
-        """Return one entry for each input, in their order: the prediction, or why there is none.
+        """One entry for each input, in their order: the prediction, or why there is none.
 
         Calls may overlap.
         """
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close connections and processes; a second call does nothing."""
+        """Close connections and processes of the target; a second call does nothing."""
 
 
 TemplatePath: TypeAlias = tuple[str | int, ...]
@@ -219,14 +219,14 @@ _KNOWN: Final = (_EACH, _ID, _INPUT)
 
 
 def at(value: Any, path: str | None) -> Any:
-    """Return the value at a dotted path in a target's input or reply, or `ABSENT`; ``None`` means the whole."""
+    """The value at a dotted path in a target's input or reply, or `ABSENT`; ``None`` means the whole."""
     if path is None:
         return value
     return pick(value, path) if isinstance(value, Mapping) else pick({"": value}, f".{path}")
 
 
 def fill(template: Any, inputs: Sequence[Any], number: int = 0) -> Any:
-    """Return the request to a target service for some inputs.
+    """The request to a target service for some inputs.
 
     Args:
         template: Free of faults.
@@ -258,7 +258,7 @@ def has_id(template: Any) -> bool:
 
 
 def input_paths(template: Any) -> tuple[str, ...]:
-    """Return the sorted paths that every case's input must have for the request template of a target service."""
+    """The sorted paths that every case's input must have for the request template of a target service."""
     inputs = {value for _, name, value in _placeholders(template) if name == _INPUT and isinstance(value, str)}
     return tuple(sorted(inputs))
 
@@ -297,7 +297,7 @@ def _placeholders(template: Any, place: TemplatePath = ()) -> Iterator[tuple[Tem
 
 
 def _mapping_around(template: Any, place: TemplatePath) -> Any:
-    """Return the mapping of a request template in which the placeholder at a place stands."""
+    """The mapping of a request template in which the placeholder at a place stands."""
     for step in place[:-1]:
         template = template[step]
     return template
@@ -310,7 +310,7 @@ class WrongCountError(PredictionError):
 def predictions_in(
     reply: Any, response: ResponseSpec, count: int, redactor: Redactor, *, listed: bool
 ) -> list[Any | PredictionError]:
-    """Return the prediction in a target service's reply for each input, in order, or the error in its place.
+    """The prediction in a target service's reply for each input, in order, or the error in its place.
 
     Args:
         reply: JSON data.
@@ -339,7 +339,7 @@ def predictions_in(
 
 
 def _prediction(item: Any, path: str | None, where: str, redactor: Redactor) -> Any | PredictionError:
-    """Return the prediction in a result of a target service, or the error that it is missing or null."""
+    """The prediction in a result of a target service, or the error that it is missing or null."""
     prediction = at(item, path)
     if prediction is not ABSENT and prediction is not None:
         return prediction
@@ -478,7 +478,7 @@ def url_fault(url: str) -> str | None:
 
 
 def kind(value: Any) -> str:
-    """Describe the kind of JSON data in a target service's reply, without its values."""
+    """The kind of JSON data in a target service's reply, without its values."""
     match value:
         case None:
             return "null"

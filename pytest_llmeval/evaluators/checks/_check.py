@@ -36,7 +36,7 @@ _NO_COST = "; the prediction names no cost, nor tokens of a model with a known p
 
 
 class CheckError(LlmevalError):
-    """A check could not be made: what it reads is missing, or it took too long. Not a failure of the answer."""
+    """A check of an answer could not be made: what it reads is missing, or it took too long. No failure."""
 
 
 class UnreadableError(LlmevalError):
@@ -97,12 +97,12 @@ class Subject:
         return len(self.text.split())
 
     def expectation(self, data: Any) -> Any:
-        """Return JSON data as the type of the object that the part is, so that equal objects have equal forms."""
+        """JSON data as the type of the object that the part is, so that equal objects have equal forms."""
         held = self.case.objects.get("prediction")
         return data if held is None else held.reading(data, self.value)
 
     def part(self, name: str) -> Any:
-        """Return another part of the prediction, or a figure of the run such as ``latency_s``.
+        """Another part of the prediction, or a figure of the run such as ``latency_s``.
 
         Raises:
             CheckError: It is not there.
@@ -120,7 +120,7 @@ class Subject:
             raise CheckError(str(error)) from None
 
     def show(self) -> str:
-        """Return the part as messages show it."""
+        """The part as messages of checks show it."""
         text = as_text(self.value)
         return describe_found(self.value) if text is None else quoted(text)
 
@@ -132,10 +132,10 @@ class JudgedTest(Protocol):
     """The test of a check that a judge decides."""
 
     def question(self, subject: Subject) -> "Question":
-        """The question to the judge."""
+        """The question to the judge that decides the check."""
 
     def read(self, verdict: "Verdict") -> CheckOutcome:
-        """The meaning of the verdict."""
+        """The meaning of a judge's verdict for the check."""
 
 
 @dataclass(frozen=True)
@@ -257,13 +257,14 @@ class View:
         raise UnreadableError(f"nothing at {on!r}") from None
 
     def _part(self, on: str) -> Any:
+        """The value of a part of the prediction; ``None`` if it has none."""
         try:
             return _reading(on, self._parts).view(self.case).prediction
         except PredictionError:
             return None
 
     def turns(self, turn: Turn) -> "Sequence[tuple[int, View]]":
-        """Return turns of the conversation, each with its number.
+        """Turns of the conversation, each with its number, as checks of single turns read them.
 
         Raises:
             CheckError: The prediction is no conversation, or has no such turn.
@@ -294,10 +295,10 @@ class CheckNode(Protocol):
     """A check of a case, or a part of a composed one."""
 
     def find(self, view: View) -> CheckFinding:
-        """Look at a case."""
+        """The finding of the check on a case."""
 
     def questions(self, view: View) -> "Iterator[Question]":
-        """Yield what judges must be asked."""
+        """Yield the questions to judges that the check asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +338,7 @@ class CheckLeaf:
             yield self.test.question(subject)
 
     def find(self, view: View) -> CheckFinding:
-        """Look at a case."""
+        """The finding of the check on a case."""
         try:
             subject = view.subject(self.on)
             if callable(self.test):
@@ -398,7 +399,7 @@ class Composed:
             yield from part.questions(view)
 
     def find(self, view: View) -> CheckFinding:
-        """Look at a case; a check that could not be made matters only if it could change the result."""
+        """The finding of the composed check; a part that could not be made matters only if it could change it."""
         return _counted([part.find(view) for part in self.parts], self.least, self.written, negated=self.negated)
 
 
@@ -504,7 +505,7 @@ class Check:
 
     @property
     def name(self) -> str:
-        """Under which it is reported: ``check[NAME]``."""
+        """The name under which the check is reported: ``check[NAME]``."""
         return self.title or self.key
 
     def line(self, finding: CheckFinding) -> str:

@@ -58,7 +58,7 @@ class Checks(Evaluator):
             object.__setattr__(self, "ready", _read(self.checks))
 
     def describe(self) -> Sequence[Metric]:
-        """Return the rate over all checks, and the family of those by name."""
+        """The rate over all checks, and the family of those by name."""
         signature = f"v:{self.version}"
         alike = self.names.issubset([check.name for check in self.ready])
         return [
@@ -72,15 +72,15 @@ class Checks(Evaluator):
 
     @staticmethod
     def metric_of(name: str) -> str:
-        """Return the metric of the checks of a name."""
+        """The metric of the checks of a name."""
         return f"check[{name}]"
 
     def checks_of(self, case: Case) -> Sequence[Check]:
-        """Return the checks of a case: the suite's, then its own."""
+        """The checks of a case: the suite's, then its own."""
         return self._list_of(case).checks
 
     def _list_of(self, case: Case) -> "_CheckList":
-        """Return the checks of a case. Cases of a suite file that share their own checks have one object of them."""
+        """The list of checks of a case. Cases of a suite file that share their own checks have one object of them."""
         known = self._lists.get(id(case.checks))
         if known is None or known.own is not case.checks:
             if len(self._lists) >= _MOST_LISTS:
@@ -101,6 +101,7 @@ class Checks(Evaluator):
         return {name: value for name, value in vars(self).items() if name != "_lists"}
 
     def _observed(self, view: View) -> Observation:
+        """The observation of a case by its checks."""
         listed = self._list_of(view.case)
         if not listed.checks:
             return Observation({}, undefined={_RATE: "no check"})
@@ -125,7 +126,7 @@ class Checks(Evaluator):
         )
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Return shares of the checks made."""
+        """The shares of the checks made that are met."""
         totals = (name.removeprefix(_TOTAL)[:-1] for name in sums if name.startswith(_TOTAL))
         names = sorted(self.names.union(totals))
         by_name = {self.metric_of(name): sums[f"{_MET}{name}]"] / sums[f"{_TOTAL}{name}]"] for name in names}
@@ -160,7 +161,7 @@ class JudgedChecks(Checks, JudgedEvaluator):
     criteria: bool = field(default=False, repr=False, compare=False)
 
     def panel_fault(self, reduce: str | None) -> str | None:
-        """Refuse to average a yes or no."""
+        """The fault of a panel of judges that averages the yes and no of checks."""
         if not self.criteria or reduce not in ("mean", "median"):
             return None
         return f"found {reduce}, expected majority or unanimous: a check 'judge' is met or not"

@@ -72,7 +72,7 @@ def _whole(subject: Subject) -> Any:
 
 
 def _parsed(text: str) -> tuple[Any, str | None]:
-    """The JSON value of an answer's text, or the fault in it."""
+    """The JSON value of an answer's text that a check reads, or the fault in it."""
     stripped = text.strip(" \t\r\n")
     try:
         return _DECODER.decode(stripped), None
@@ -319,11 +319,11 @@ class Criterion:
             raise ValueError("found blank text, expected a criterion")
 
     def question(self, subject: Subject) -> Question:
-        """Return the question whether the answer meets it."""
+        """The question to the judge whether the answer meets the criterion."""
         return _question(get_mode("criterion"), subject, {"criterion": self.text})
 
     def read(self, verdict: Verdict) -> CheckOutcome:
-        """Whether the judge says so, with the judge's reason."""
+        """Whether the judge says that the answer meets the criterion, with the judge's reason."""
         return CheckOutcome(verdict.score >= 1, _verdict_text("yes" if verdict.score >= 1 else "no", verdict))
 
 
@@ -338,11 +338,11 @@ class Graded:
     rubric: Rubric
 
     def question(self, subject: Subject) -> Question:
-        """Return the question which level the answer has."""
+        """The question to the judge which level of the rubric the answer has."""
         return _question(self.rubric.mode, subject, {})
 
     def read(self, verdict: Verdict) -> CheckOutcome:
-        """Whether the level reaches the pass mark."""
+        """Whether the level that the judge gave reaches the pass mark of the rubric."""
         return CheckOutcome(verdict.score >= self.rubric.pass_mark, _verdict_text(f"level {verdict.score:g}", verdict))
 
 

@@ -41,7 +41,7 @@ class Host(Protocol):
     """The suite file or call that check entries come from: validates values and collects faults."""
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
-        """Return a value of a type; ``None`` where it has faults, which are kept."""
+        """A value of a check's entry as a type; ``None`` where it has faults, which are kept."""
 
     def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> None:
         """Keep a fault."""
@@ -50,7 +50,7 @@ class Host(Protocol):
         """Keep a fault of one character of a text."""
 
     def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:
-        """Return the data of a JSON file; ``None`` where it has faults, which are kept."""
+        """The data of a JSON file that a check names; ``None`` where it has faults, which are kept."""
 
 
 @dataclass
@@ -64,13 +64,14 @@ class Unlocated:
     faults: list[str] = field(default_factory=list)
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
-        """Return a value of a type; ``None`` where it has faults."""
+        """A value of a check's entry as a type; ``None`` where it has faults."""
         try:
             return plain(kind, data)
         except NotPlainError:
             return self._validated(kind, data, path)
 
     def _validated(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
+        """A value of a check's entry, validated by pydantic."""
         from pydantic import ValidationError
 
         try:
@@ -117,7 +118,7 @@ class CheckReader:
     _files: list[tuple[Path, str]] = field(default_factory=list)
 
     def read(self, entries: Any, path: Path) -> tuple[Check, ...]:
-        """Return the checks of a list of entries; those with faults are left out.
+        """The checks of a list of entries; those with faults are left out.
 
         Args:
             entries: ``checks`` of a suite or a case.
@@ -136,6 +137,7 @@ class CheckReader:
         return checks
 
     def _check(self, entry: Any, path: Path) -> Check | None:
+        """The check of an entry, read once for equal ones; ``None`` if it has faults."""
         if isinstance(entry, Check):
             return entry
         key = _key(entry)
@@ -150,6 +152,7 @@ class CheckReader:
         return self._known[key]
 
     def _read(self, entry: Any, path: Path) -> Check:
+        """The check of an entry, with its weight and title."""
         weight = entry.get("weight", 1.0) if isinstance(entry, Mapping) else 1.0
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
             raise self._refused((*path, "weight"), f"found {describe(weight)}, expected a number above 0")
@@ -161,7 +164,7 @@ class CheckReader:
         return Check(key, node, float(weight), judged, title, entry)
 
     def _node(self, entry: Any, path: Path, on: str | None) -> tuple[CheckNode, str, bool]:
-        """Return a check, its key, and whether a judge decides part of it."""
+        """A check, its key, and whether a judge decides part of it."""
         node, key, judged = self._of_answer(entry, path, on)
         if isinstance(entry, Mapping) and "turn" in entry:
             turn = entry["turn"]
@@ -171,7 +174,7 @@ class CheckReader:
         return node, key, judged
 
     def _of_answer(self, entry: Any, path: Path, on: str | None) -> tuple[CheckNode, str, bool]:
-        """Return the same, apart from `turn`."""
+        """A check without the key `turn`, its key, and whether a judge decides part of it."""
         if isinstance(entry, str):
             key, argument, place = entry, None, path
         else:
@@ -194,7 +197,7 @@ class CheckReader:
         return leaf, key, not callable(leaf.test)
 
     def _parts(self, entry: Any, path: Path) -> tuple[str, Any]:
-        """Return the key of an entry that is a kind, and its argument; modifiers are checked."""
+        """The key of an entry that is a kind of check, and its argument; modifiers are checked."""
         if not isinstance(entry, Mapping):
             raise self._refused(path, f"found {describe(entry)}, expected a check such as {{contains: TEXT}}")
         keys = [key for key in entry if key not in MODIFIERS]
@@ -210,6 +213,7 @@ class CheckReader:
         return known[0], entry[known[0]]
 
     def _on(self, entry: Mapping[str, Any], path: Path) -> str | None:
+        """The part of a prediction that an entry's ``on`` names."""
         on = entry.get("on")
         place = (*path, "on")
         if "on" not in entry or on in (WHOLE, *PARTS):
@@ -222,6 +226,7 @@ class CheckReader:
         return on
 
     def _composed(self, key: str, argument: Any, place: Path, on: str | None) -> tuple[CheckNode, bool]:
+        """The check of an entry such as ``all_of``, and whether a judge decides part of it."""
         name = key.removeprefix(_NOT)
         entries: Any = argument
         least: Any = 1
@@ -246,6 +251,7 @@ class CheckReader:
         return composed, any(judged for _, _, judged in nodes)
 
     def _leaf(self, kind: CheckKind, key: str, argument: Any, place: Path, on: str | None, negated: bool) -> CheckLeaf:
+        """The check of one kind with its argument."""
         if argument is None and not kind.bare:
             raise self._refused(place, f"found {key!r} without what to check, expected {key}: {kind.meaning}")
         written = _written(key, argument)
@@ -267,6 +273,7 @@ class CheckReader:
         raise _Refused
 
     def _argument(self, kind: CheckKind, argument: Any, place: Path) -> Any:
+        """The argument of a kind of check, of its type."""
         if kind.schema:
             read = self.host.read_file(argument, place) if isinstance(argument, str) else argument
             if not isinstance(read, Mapping | bool):
@@ -288,6 +295,7 @@ class CheckReader:
         return checked
 
     def _unknown(self, key: str, place: Path) -> _Refused:
+        """The error for an entry of no known kind of check, whose fault is added."""
         negation = _NOT if str(key).startswith(_NOT) else ""
         known = [f"{negation}{kind}" for kind in (*self.kinds, *COMPOSED)]
         message = unknown_name("check", str(key), known)
@@ -295,6 +303,7 @@ class CheckReader:
         return _Refused()
 
     def _refused(self, path: Path, message: str, *, key: bool = False) -> _Refused:
+        """The error for an entry of a check, whose fault is added."""
         self.host.fault(path, message, key=key)
         return _Refused()
 

@@ -277,7 +277,7 @@ class SpanPattern:
     max_duration_s: float | None = None
 
     def means(self, span: Mapping[str, Any]) -> bool:
-        """Whether a span is one of those.
+        """Whether a trace span matches the pattern.
 
         Raises:
             CheckError: One of its attributes is too long to be a part of the prediction.
@@ -382,7 +382,7 @@ class CallPattern:
         return None if self.arguments is None else TimedPattern.compile(self.arguments)
 
     def among(self, calls: Sequence[ToolCall]) -> list[int]:
-        """Return the places of the matching calls.
+        """The places of the tool calls that match.
 
         Raises:
             SlowPatternError: A search takes too long.
@@ -390,6 +390,7 @@ class CallPattern:
         return [place for place, call in enumerate(calls) if self._means(call)]
 
     def _means(self, call: ToolCall) -> bool:
+        """Whether a tool call matches the name and the arguments."""
         if not fnmatchcase(call.name, self.name):
             return False
         written = json.dumps(call.arguments or {}, ensure_ascii=False, separators=(",", ":"))

@@ -117,7 +117,7 @@ class JudgeAgreement(Judge):
 
     @property
     def _positive(self) -> float | None:
-        """The lowest level that is positive; ``None`` if nothing says so."""
+        """The lowest level of a judge that is positive; ``None`` if nothing says so."""
         if self.pass_mark is not None:
             return self.pass_mark
         levels = self._levels()
@@ -126,7 +126,7 @@ class JudgeAgreement(Judge):
         return levels[1] if len(levels) == _FEWEST_LEVELS else None
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics; for bias, 0 is best, and neither direction is better."""
+        """The metrics of agreement; for bias, 0 is best, and neither direction is better."""
         listed = ",".join(f"{level:g}" for level in self._levels())
         signature = f"levels:{listed}|{self.signature()}"
         ranges: dict[str, tuple[float | None, float | None]] = {
@@ -145,7 +145,7 @@ class JudgeAgreement(Judge):
         return self._learning([*metrics, Metric(_CONFUSION, high=None, signature=signature)])
 
     def tables(self) -> Sequence[ReportTable]:
-        """Return the confusion matrix of the levels."""
+        """The confusion matrix of the levels of judge and people."""
         return [ConfusionMatrix("Levels: people by row, judge by column", self._levels(), metrics=_CONFUSION)]
 
     @property
@@ -158,7 +158,7 @@ class JudgeAgreement(Judge):
         return True
 
     def _judged_case(self, case: Case) -> Case:
-        """Return a case without the scores of people; where these are in files, its ground truth may be plain."""
+        """The case without the scores of people; where these are in files, its ground truth may be plain."""
         return case if self.human and not PeopleScores.are_in(case.expected) else PeopleScores.removed_from(case)
 
     def check(self, case: Case) -> Iterable[str]:
@@ -169,7 +169,7 @@ class JudgeAgreement(Judge):
         return faults
 
     def _fault(self, case: Case) -> str | None:
-        """Say what is wrong with the human scores of a case that can be judged."""
+        """The fault of the human scores of a case that can be judged."""
         expected = case.expected
         if expected is None or (self.human and not PeopleScores.are_in(expected)):
             return None
@@ -180,7 +180,7 @@ class JudgeAgreement(Judge):
         return PeopleScores.fault(expected, self.judged(self._judged_case(case)).scale)
 
     def _people(self, case: Case) -> PeopleScores:
-        """Return the scores of the people, if any of them are of this answer."""
+        """The scores of the people, if any of them are of this answer."""
         if fault := self._fault(case):
             raise EvaluatorError(fault)
         if self.human is None:
@@ -188,7 +188,7 @@ class JudgeAgreement(Judge):
         return self._people_on(case, self.judged(self._judged_case(case)))
 
     def questions(self, case: Case) -> Sequence[Question]:
-        """Return the question about the answer; none without a human score."""
+        """The question about the answer; none without a human score."""
         return super().questions(self._judged_case(case)) if self._people(case).scores else []
 
     def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
@@ -219,6 +219,7 @@ class JudgeAgreement(Judge):
         return structs.replace(observation, details={**observation.details, **self._steps(verdicts)})
 
     def _observation(self, judged: JudgedCase, verdict: Verdict, people: PeopleScores) -> Observation:
+        """The counts of a case in which judge and people scored the answer."""
         level, scores = level_of(verdict.score, self._levels()), people.scores
         undefined = dict.fromkeys(_OVER_CASES, _ONE_CASE)
         cells = Counter(level_of(score, self._levels()) for score in scores)
@@ -252,7 +253,7 @@ class JudgeAgreement(Judge):
         return [metric.name for metric in self.describe() if "[" not in metric.name]
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Compute the coefficients from summed cells and moments."""
+        """The coefficients of agreement from summed cells and moments."""
         cells = read_cells(sums)
         margins = Margins.from_cells(cells, sums.length)
         numbers = {(json.loads(people), json.loads(judge)): column for (people, judge), column in cells.items()}

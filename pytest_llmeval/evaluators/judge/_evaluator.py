@@ -102,7 +102,7 @@ _LEVELS = {"auto": _CONTINUOUS, "continuous": _CONTINUOUS, "explanation": (0.0, 
 
 @dataclass(frozen=True)
 class Judge(JudgedEvaluator):
-    """The score that a judge gives an answer.
+    """Evaluator ``judge``: the score that a judge gives an answer.
 
     ``input`` is the question, or an object that has it as ``question``; ``expected`` is the right answer, or a list of
     right answers; ``prediction`` is the answer. Lists and objects are shown to the judge as JSON, and null as the empty
@@ -193,6 +193,7 @@ class Judge(JudgedEvaluator):
 
     @property
     def _reads_people(self) -> bool:
+        """Whether scores of people correct the judge's mean."""
         return bool(self.corrected)
 
     @cached_property
@@ -200,7 +201,7 @@ class Judge(JudgedEvaluator):
         return HumanLabels.read(self.human) if self.human else None
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics of the mode.
+        """The metrics of the judge's mode.
 
         Raises:
             SuiteError: A file of labels, or of a prompt, cannot be read.
@@ -220,7 +221,7 @@ class Judge(JudgedEvaluator):
         return self._learning(metrics)
 
     def _learning(self, metrics: list[Metric]) -> list[Metric]:
-        """Return metrics that depend on the steps, if the judge writes them."""
+        """Metrics that depend on the steps, if the judge writes them."""
         return metrics if not self._asks_for_steps else [structs.replace(metric, learned=_STEPS) for metric in metrics]
 
     @property
@@ -233,7 +234,7 @@ class Judge(JudgedEvaluator):
         return [f"corrected({name})" for name in names] if self.corrected else []
 
     def signature(self) -> str:
-        """The settings by which cases are judged: the modes with their versions."""
+        """The settings by which the evaluator has cases judged: the modes with their versions."""
         routed = self._name == "auto"
         names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if routed else [self._name]
         modes = ",".join(f"{name}@{_mode_version(self._mode(name))}" for name in names)
@@ -277,7 +278,7 @@ class Judge(JudgedEvaluator):
         return self.rubric.scores if self.rubric is not None else _LEVELS.get(self.mode, BINARY)
 
     def _expected_fault(self) -> str | None:
-        """Say why the scores have no expected value."""
+        """The reason why the scores of the mode have no expected value; ``None`` if they have one."""
         if self.rubric is None and self.form is None:
             return "expected it with prompt, criteria, a rubric or a preset with whole numbers"
         return levels_fault(self._possible_scores)
@@ -300,6 +301,7 @@ class Judge(JudgedEvaluator):
         return {name: PromptFile.read(Path(file)) for name, file in (self.prompts or {}).items()}
 
     def _mode(self, name: str) -> Mode | None:
+        """The mode of a name by which cases are judged; ``None`` where a rule decides."""
         if name == ADVERSARIAL:
             return None
         if self.rubric is not None:
@@ -369,7 +371,7 @@ class Judge(JudgedEvaluator):
             yield str(error)
 
     def questions(self, case: Case) -> Sequence[Question]:
-        """Return the one question about a case; none if a rule decides, or if there is nothing to judge.
+        """The one question about a case; none if a rule decides, or if there is nothing to judge.
 
         With criteria, it is the one for the steps, which all cases share, unless the steps are given.
         """
@@ -381,22 +383,23 @@ class Judge(JudgedEvaluator):
         return [question if self.criteria is None else self._by_steps(question, self.steps)]
 
     def _by_steps(self, question: Question, steps: Sequence[str]) -> Question:
+        """The question for the grade with criteria and steps."""
         texts = {_CRITERIA: str(self.criteria), _STEPS: numbered_steps(steps)}
         return structs.replace(question, texts=texts | dict(question.texts))
 
     def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
-        """Return the question for the grade once there are steps."""
+        """The question for the grade once there are steps."""
         steps, question = verdicts[0] if verdicts else None, self.judged(case).question
         if not self._asks_for_steps or question is None or len(verdicts) != 1 or not isinstance(steps, Verdict):
             return ()
         return [self._by_steps(question, steps.details[_STEPS])]
 
     def most_follow_ups(self, case: Case) -> int:
-        """Return 1 with criteria whose steps the judge writes, if there is something to judge."""
+        """1 with criteria whose steps the judge writes, if there is something to judge; else 0."""
         return int(self._asks_for_steps and self.judged(case).question is not None)
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
-        """Count the score, and what the mode has besides.
+        """The counts of a case by the judge's verdict: the score, and what the mode has besides.
 
         Raises:
             JudgeError: The judge gave no verdict.
@@ -434,7 +437,7 @@ class Judge(JudgedEvaluator):
         return Observation(counts, details, undefined, judged.texts.malformed)
 
     def _steps(self, verdicts: Sequence[Verdict | JudgeError]) -> Mapping[str, Any]:
-        """Return the steps by which a case was judged, as details."""
+        """The steps by which a case was judged, as details."""
         return verdicts[0].details if self._asks_for_steps and isinstance(verdicts[0], Verdict) else {}
 
     def _people_on(self, case: Case, judged: JudgedCase) -> PeopleScores:
@@ -446,7 +449,7 @@ class Judge(JudgedEvaluator):
         return own.joined(self._labels.scores_of(case.id, prints, judged.scale))
 
     def _excess(self, judged: JudgedCase, score: float, people: PeopleScores) -> dict[str, float]:
-        """Count what people add to the judge's score."""
+        """The counts of what people add to the judge's score."""
         counts: dict[str, float] = {"labelled": 1, **weight_counts(people.weight), "bound": float(people.bound)}
         mean = math.fsum(map(judged.share, people.scores)) / len(people.scores)
         if self._balanced:
@@ -468,7 +471,7 @@ class Judge(JudgedEvaluator):
         return [f"score {raw:g} on a scale from {low:g} to {high:g}", *reason_lines(details)]
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Return means over the judged cases."""
+        """The means over the judged cases."""
         metrics = {"judge_score": sums["score"] / sums["n"]}
         if self.rubric is not None:
             metrics["judge_pass"] = sums["pass"] / sums["n"]
@@ -492,7 +495,7 @@ def _mode_version(mode: Mode | None) -> str:
 
 
 def optional_fields(name: str) -> frozenset[str]:
-    """The fields of a judge mode, ``rubric`` included, that a question may lack."""
+    """The fields of a judge mode, ``rubric`` included, that a question of evaluator ``judge`` may lack."""
     return frozenset(read_mode_file(name).get("optional", ()))
 
 
@@ -500,7 +503,7 @@ _HIGHEST: Final = 9
 
 
 def levels_fault(levels: Sequence[float]) -> str | None:
-    """The reason why a judge mode's scores have no expected value: each must be one token."""
+    """The reason why the scores of evaluator ``judge`` have no expected value: each must be one token."""
     if all(level.is_integer() and 0 <= level <= _HIGHEST for level in levels):
         return None
     return f"expected a score of whole numbers from 0 to {_HIGHEST} (integer: true), each of which is one token"

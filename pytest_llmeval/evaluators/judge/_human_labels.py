@@ -74,12 +74,12 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
         return self.review, self.prints, self.annotator
 
     def line(self) -> str:
-        """Return the line of a file; equal labels give equal lines."""
+        """The label as a line of a file; equal labels give equal lines."""
         return f"{json.dumps(to_builtins(self), ensure_ascii=False)}\n"
 
     @classmethod
     def read_all(cls, paths: Iterable[tuple[Path, str]]) -> "list[HumanLabel]":
-        """Read files of labels; where a person labelled an answer of a review twice, the last line counts.
+        """The labels in files; where a person labelled an answer of a review twice, the last line counts.
 
         Args:
             paths: The files, each with its name in errors.
@@ -171,7 +171,7 @@ def people_of(expected: Mapping[str, Any]) -> Sequence[Any]:
 
 
 class PeopleScores(NamedTuple):
-    """The scores that people gave the answer to one case.
+    """The scores that people gave the answer to one case, for evaluators that compare a judge with them.
 
     Attributes:
         scores: One per person, on the scale of the mode; empty where nobody scored this answer.
@@ -192,12 +192,12 @@ class PeopleScores(NamedTuple):
 
     @staticmethod
     def removed_from(case: Case) -> Case:
-        """Return the case as evaluator ``judge`` has it."""
+        """The case as evaluator ``judge`` has it, without the scores of people."""
         return replace(case, expected=case.expected.get("reference")) if isinstance(case.expected, Mapping) else case
 
     @staticmethod
     def fault(expected: Mapping[str, Any], scale: tuple[float, float]) -> str | None:
-        """Say which score is not on the scale."""
+        """The fault of a human score that is not on the scale."""
         low, high = scale
         for score in people_of(expected):
             if type(score) not in (int, float) or not low <= score <= high:
@@ -207,7 +207,7 @@ class PeopleScores(NamedTuple):
 
     @classmethod
     def from_truth(cls, expected: Any, answer: Any) -> "PeopleScores":
-        """Return the scores that ground truth has; they weigh as one case."""
+        """The scores that ground truth has; they weigh as one case."""
         if not PeopleScores.are_in(expected):
             return cls()
         if is_stale(expected, answer):
@@ -215,7 +215,7 @@ class PeopleScores(NamedTuple):
         return cls([float(score) for score in people_of(expected)], bound=expected.get(_ANSWER) is not None)
 
     def joined(self, other: "PeopleScores") -> "PeopleScores":
-        """Return the scores of both: a case that was chosen twice represents as many as both together."""
+        """The scores of both: a case that was chosen twice represents as many as both together."""
         if self.scores and other.scores:
             scores = [*self.scores, *other.scores]
             return PeopleScores(scores, self.weight + other.weight, self.bound and other.bound)
@@ -239,7 +239,7 @@ class HumanLabels:
 
     @classmethod
     def read(cls, files: str | Sequence[str]) -> "HumanLabels":
-        """Read one file, or several.
+        """The labels of one file, or several.
 
         Raises:
             SuiteError: One cannot be read, or has faults.
@@ -247,7 +247,7 @@ class HumanLabels:
         return cls(HumanLabel.read_all((Path(file), file) for file in ([files] if isinstance(files, str) else files)))
 
     def matching(self, cases: Sequence[str], prints: ShownPrints) -> list[HumanLabel]:
-        """Return the labels of an answer.
+        """The labels of an answer.
 
         Labels that name a case go before others of the same texts, which a case under another id has.
 
@@ -260,7 +260,7 @@ class HumanLabels:
         return named or [label for label in alike if label.reference in ("", prints.reference)]
 
     def of_other_answers(self, cases: Sequence[str], prints: ShownPrints) -> list[HumanLabel]:
-        """Return the labels of answers that cases had before they changed.
+        """The labels of answers that cases had before they changed.
 
         Args:
             cases: Ids of the cases.

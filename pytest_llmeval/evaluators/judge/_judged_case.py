@@ -30,7 +30,7 @@ _ABSENT = {"reference": "no expected answer", **{name: f"no {name}" for name in 
 
 @dataclass(frozen=True, slots=True)
 class CaseTexts:
-    """The texts of one case that a judge is shown.
+    """The texts of one case that evaluator ``judge`` shows to a judge.
 
     Attributes:
         by_field: Field name to text; what the case lacks is absent.
@@ -154,7 +154,7 @@ def _parts(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 class EvidenceSource(Struct, frozen=True):
-    """A piece of evidence that an explanation cites.
+    """A piece of evidence that a judged explanation cites.
 
     Attributes:
         text: What it is known by: its content, or its address where it has no content.
@@ -166,7 +166,7 @@ class EvidenceSource(Struct, frozen=True):
 
     @classmethod
     def read_all(cls, entries: Iterable[Any]) -> "list[EvidenceSource]":
-        """Return listed evidence, each text once, sorted.
+        """The listed evidence of an explanation, each text once, sorted.
 
         Args:
             entries: Texts, sources, or objects with ``content`` and ``url``. Blank ones, and what is none of these,
@@ -181,7 +181,7 @@ class EvidenceSource(Struct, frozen=True):
 
     @classmethod
     def list_text(cls, entries: Any) -> str:
-        r"""Return listed evidence as text: one piece a line, with its addresses; nothing for what is no list.
+        r"""The listed evidence as text: one piece a line, with its addresses; nothing for what is no list.
 
         >>> EvidenceSource.list_text([{"content": "Bird survey", "url": "https://birds.example"}, "Register of boats"])
         'Bird survey (https://birds.example)\nRegister of boats'
@@ -272,7 +272,7 @@ _LONGEST_REASONING = 2000
 
 @dataclass(frozen=True, slots=True)
 class JudgedCase:
-    """The mode, the texts and the question by which one case is judged.
+    """The mode, the texts and the question by which evaluator ``judge`` has one case judged.
 
     Attributes:
         name: Of the mode.
@@ -289,7 +289,7 @@ class JudgedCase:
     original_rule: bool = False
 
     def verdict(self, verdicts: Sequence[Verdict | JudgeError]) -> Verdict | None:
-        """Return the verdict, of the rule or of the judge; ``None`` if there is nothing to judge.
+        """The verdict, of the rule or of the judge; ``None`` if there is nothing to judge.
 
         Raises:
             JudgeError: The judge gave none.
@@ -310,7 +310,7 @@ class JudgedCase:
         return _YES_NO if self.mode is None else self.mode.scale
 
     def share(self, score: float) -> float:
-        """Return a score on a scale from 0 to 1."""
+        """A score on a scale from 0 to 1."""
         low, high = self.scale
         return (score - low) / (high - low)
 
@@ -330,7 +330,7 @@ class JudgedCase:
 
 
 def reason_lines(details: Mapping[str, Any]) -> list[str]:
-    """The lines about a judge's reply: its reasons, the defects that it found, and other fields."""
+    """The lines of evaluator ``judge`` on a reply: its reasons, the defects that it found, and other fields."""
     flags = [f"defects: {listed(flags)}"] if (flags := details.get("flags")) else []
     others = [f"{name}: {as_line(value)}" for name, value in details.get("reply", {}).items()]
     reasons = juror_lines(details["jurors"]) if "jurors" in details else filter(None, [details.get("reasoning")])
@@ -338,7 +338,7 @@ def reason_lines(details: Mapping[str, Any]) -> list[str]:
 
 
 def defect_counts(details: Mapping[str, Any]) -> dict[str, float]:
-    """The counts of an explanation's defects that a judge found, and of those that its reply does not name."""
+    """The counts of evaluator ``judge`` for an explanation's defects: found ones, and ones that no reply names."""
     unnamed = details.get(UNNAMED_DEFECTS, ())
     return {f"defect.{flag}": float(bool(details.get(flag))) for flag in FLAGS if flag not in unnamed} | {
         f"defect.{flag}.unnamed": 1.0 for flag in unnamed
@@ -346,10 +346,10 @@ def defect_counts(details: Mapping[str, Any]) -> dict[str, float]:
 
 
 def unnamed_defects(details: Mapping[str, Any]) -> dict[str, str]:
-    """The reasons, by metric, for an explanation's defects that a judge's reply does not name."""
+    """The reasons, by metric of evaluator ``judge``, for defects that a judge's reply does not name."""
     return {f"defect[{flag}]": "the judge did not say" for flag in details.get(UNNAMED_DEFECTS, ())}
 
 
 def defect_rates(sums: Sums, judged: FloatArray) -> dict[str, FloatArray]:
-    """The share of explanations with each defect, among those whose judge says whether they have it."""
+    """The metrics of evaluator ``judge`` on defects: the share of explanations with each, where a reply names it."""
     return {f"defect[{flag}]": ratio(sums[f"defect.{flag}"], judged - sums[f"defect.{flag}.unnamed"]) for flag in FLAGS}

@@ -35,7 +35,7 @@ _FEWEST = 2
 
 @dataclass(frozen=True)
 class VerdictStatistics(RecordedCounts):
-    """Figures about the verdicts of several judges on the questions of one evaluator, whose label names the metrics.
+    """Metrics about the verdicts of several judges on the questions of one evaluator, whose label names them.
 
     Attributes:
         of: Label of the evaluator that asks.
@@ -59,7 +59,7 @@ class VerdictStatistics(RecordedCounts):
 
     @abstractmethod
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
-        """Count one case.
+        """The counts of one case by the verdicts of each judge.
 
         Args:
             verdicts: Of the panel, on all questions of the evaluator.
@@ -68,7 +68,7 @@ class VerdictStatistics(RecordedCounts):
 
 @dataclass(frozen=True)
 class PanelAgreement(VerdictStatistics):
-    """Agreement of the jurors about the questions of one evaluator, whose label names the metrics.
+    """An evaluator of the agreement of jurors about the questions of another one, whose label names the metrics.
 
     What is compared are scores as shares of the scale, one set for each question (or each claim that a question lists).
 
@@ -94,7 +94,7 @@ class PanelAgreement(VerdictStatistics):
         return {self._metric(f"kappa[{self.jurors[pair[0]]}, {self.jurors[pair[1]]}]"): pair for pair in pairs}
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics."""
+        """The metrics of agreement between jurors."""
         signature = f"jurors:{len(self.jurors)}|v:{self.version}"
         return [
             Metric(self._metric("alpha"), low=-1.0, signature=f"interval|{signature}"),
@@ -104,12 +104,12 @@ class PanelAgreement(VerdictStatistics):
         ]
 
     def absent(self, why: str) -> Observation:
-        """Return the observation of a case about which no panel was asked."""
+        """The observation of a case about which no panel was asked."""
         fixed = [metric.name for metric in self.describe() if "[" not in metric.name]
         return Observation({}, undefined=dict.fromkeys([*fixed, *self._pairs], why))
 
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
-        """Count one case."""
+        """The counts of one case by the verdicts of the jurors."""
         votes = [
             vote for verdict in verdicts if isinstance(verdict, PanelVerdict | PanelError) for vote in verdict.votes
         ]
@@ -122,6 +122,7 @@ class PanelAgreement(VerdictStatistics):
         return Observation(dict(counted), undefined=undefined)
 
     def _counts(self, votes: Votes) -> dict[str, float]:
+        """The counts of one question by the scores of the jurors."""
         scores = {number: score for number, juror in enumerate(self.jurors) if (score := votes.get(juror)) is not None}
         counts: dict[str, float] = {"asked": len(votes), "missing": len(votes) - len(scores)}
         if len(scores) < _FEWEST:
@@ -135,7 +136,7 @@ class PanelAgreement(VerdictStatistics):
         return counts
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Compute the coefficients from summed cells and moments."""
+        """The coefficients of agreement from summed cells and moments."""
         kappas = {}
         for name, pair in self._pairs.items():
             cells = read_cells(sums, _pair_column(pair))
@@ -196,13 +197,13 @@ def with_audit(
 
 
 def _by_small(verdict: "Verdict | LlmevalError") -> "Verdict | LlmevalError":
-    """The verdict of the small judge in a cascade; any other verdict as it is."""
+    """The verdict of the small judge in a cascade for the metrics of its errors; any other verdict as it is."""
     return verdict.first if isinstance(verdict, CascadeVerdict) and verdict.first is not None else verdict
 
 
 @dataclass(frozen=True)
 class Cascaded(WrappedEvaluator):
-    """An evaluator whose questions go to a cascade of judges: its values are those that the large judge would give.
+    """An evaluator over one whose questions go to a cascade: its metrics are corrected to those of the large judge.
 
     To the counts of the cases by the verdicts of the cascade, it adds what the large judge adds to the audited ones,
     on average, for each case of which the small judge is sure and that is not audited: prediction-powered inference
@@ -222,7 +223,7 @@ class Cascaded(WrappedEvaluator):
     audit: float
 
     def describe(self) -> Sequence[Metric]:
-        """Return its metrics, with the audit in their signatures; corrected ones are no means of scores of cases."""
+        """The evaluator's metrics, with the audit in their signatures; corrected ones are no means of case scores."""
         how = "audited" if self.audit else NOT_AUDITED
         return [
             structs.replace(
@@ -234,7 +235,7 @@ class Cascaded(WrappedEvaluator):
         ]
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Apply the evaluator's formula to corrected counts; what people correct already, to the counts themselves."""
+        """The evaluator's metrics from corrected counts; what people correct already, from the counts themselves."""
         plain = _counts_of(sums)
         if not self.audit or _AUDITED not in sums:
             return self.evaluator.summarize(plain)
@@ -274,7 +275,7 @@ class Cascaded(WrappedEvaluator):
         return {**bases, **own}
 
     def _metric(self, name: str) -> Metric:
-        """Return the declaration of a metric, of a member of a family that of the family."""
+        """The declaration of a metric, of a member of a family that of the family."""
         declared = self.evaluator.describe()
         exact = next((metric for metric in declared if metric.name == name), None)
         return exact or next(metric for metric in declared if "[" in metric.name and name.startswith(metric.family))
@@ -295,7 +296,7 @@ def _counts_of(sums: Sums) -> Sums:
 
 @dataclass(frozen=True)
 class CascadeErrors(VerdictStatistics):
-    """Errors in the verdicts on the questions of one evaluator, as the audit of a cascade shows them.
+    """An evaluator of the errors in a cascade's verdicts on another one's questions, as the audit shows them.
 
     The label of the evaluator names the metrics.
 
@@ -316,7 +317,7 @@ class CascadeErrors(VerdictStatistics):
     audit: float
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics."""
+        """The metrics of the cascade's errors."""
         signature = f"v:{self.version}"
         return [
             Metric(self._metric("error"), higher_is_better=False, signature=signature),
@@ -325,7 +326,7 @@ class CascadeErrors(VerdictStatistics):
         ]
 
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
-        """Count one case."""
+        """The counts of one case by the verdicts of both judges."""
         cascaded = [verdict for verdict in verdicts if isinstance(verdict, CascadeVerdict)]
         if not cascaded:
             return self.absent("no question was put to a cascade")
@@ -340,7 +341,7 @@ class CascadeErrors(VerdictStatistics):
         return Observation(counts, undefined=dict.fromkeys((self._metric("error"), self._metric("bias")), why))
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Return ratios of sums."""
+        """The metrics as ratios of sums."""
         return {
             self._metric("error"): ratio(sums["wrong"], sums["audited"]),
             self._metric("bias"): ratio(sums["added"], sums["audited"]),

@@ -21,7 +21,7 @@ MERGED = "true"
 
 
 def merged(cells: Mapping[tuple[str, str], Any], chosen: Callable[[str], bool]) -> dict[tuple[str, str], Any]:
-    """Merge all chosen labels of a confusion matrix into `MERGED`, and all others into `NO_LABEL`."""
+    """A confusion matrix with all chosen labels merged into `MERGED`, and all others into `NO_LABEL`."""
     out: dict[tuple[str, str], Any] = {}
     for (gold, predicted), value in cells.items():
         cell = (MERGED if chosen(gold) else NO_LABEL, MERGED if chosen(predicted) else NO_LABEL)
@@ -49,7 +49,7 @@ class Margins:
     def from_cells(
         cls, cells: Mapping[tuple[str, str], FloatArray], length: int, only: Collection[str] | None = None
     ) -> "Margins":
-        """Sum up cells, each a column of `length` entries; for some of the labels `only`."""
+        """The margins of cells, each a column of `length` entries; for some of the labels `only`."""
         import numpy as np
 
         present = {label for cell in cells for label in cell if only is None or label in only}
@@ -66,7 +66,7 @@ class Margins:
         return cls(labels, gold, predicted, hits)
 
     def only(self, labels: Iterable[str]) -> "Margins":
-        """Return the rows of some labels."""
+        """The rows of some labels."""
         chosen = frozenset(labels)
         rows = [index for index, label in enumerate(self.labels) if label in chosen]
         if len(rows) == len(self.labels):
@@ -75,7 +75,7 @@ class Margins:
         return Margins(chosen_labels, self.gold[rows], self.predicted[rows], self.hits[rows])
 
     def average(self, kind: str) -> dict[str, FloatArray]:
-        """Average precision, recall and F1 over labels, as scikit-learn's ``precision_recall_fscore_support``.
+        """Averages of precision, recall and F1 over labels, as scikit-learn's ``precision_recall_fscore_support``.
 
         Args:
             kind: ``micro`` (ratio of sums), ``macro`` (mean; recall of a label without gold counts as 0, as in
@@ -105,7 +105,7 @@ class Margins:
         return {name: ratio(values.sum(axis=0), total) for name, values in by_metric.items()}
 
     def cohen_kappa(self) -> FloatArray:
-        """Return Cohen's kappa, (observed - expected) / (1 - expected) agreement, in [-1, 1] (Cohen 1960).
+        """Cohen's kappa, (observed - expected) / (1 - expected) agreement, in [-1, 1] (Cohen 1960).
 
         NaN where gold and predictions hold one and the same label only, so that agreement by chance is certain.
         """
@@ -217,7 +217,7 @@ def krippendorff_alpha(sums: Sums) -> FloatArray:
 
 
 def agreement_alpha(units: Iterable[Sequence[float]]) -> float:
-    """Return Krippendorff's alpha of the scores that two or more raters gave to each unit; NaN if all are the same."""
+    """Krippendorff's alpha of the scores that two or more raters gave to each unit; NaN if all are the same."""
     return float(krippendorff_alpha(Totals.add_up(Observation(unit_moments(scores)) for scores in units).sums())[0])
 
 

@@ -24,7 +24,7 @@ _SHORTEST: Final = 3
 
 
 def refuses(prediction: str) -> float:
-    """Score 1.0 for an answer with a phrase of refusal that LoCoMo's scorer accepts in category 5, else 0.0."""
+    """1.0 for an answer with a phrase of refusal that LoCoMo's scorer accepts in category 5, else 0.0."""
     answer = prediction.lower()
     return float(any(phrase in answer for phrase in _UNANSWERABLE))
 

@@ -307,7 +307,7 @@ def _reader_type() -> Any:
 
 
 def meteor_score(prediction: Sequence[str], reference: Sequence[str], wordnet: str | None = None) -> float:
-    """Return METEOR of one answer: words are aligned by form, Porter stem, then WordNet synonym.
+    """The METEOR score of one answer: words are aligned by form, Porter stem, then WordNet synonym.
 
     F = PR / (0.9 P + 0.1 R), reduced by the share 0.5 (chunks / matches)³. In [0, 1); not symmetric. Definitions:
     Lavie and Agarwal 2007; NLTK's ``meteor_score``, which is called (it compares synonyms with stems, so that "car"

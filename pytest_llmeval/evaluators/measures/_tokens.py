@@ -239,7 +239,7 @@ _WORD_TABLE = _WordTable()
 
 
 def unicode_words(text: str) -> list[str]:
-    """Return the runs of letters and digits of any script, with the combining marks that belong to them.
+    """The runs of letters and digits of any script, with the combining marks that belong to them.
 
     Zero-width joiners, soft hyphens and variation selectors are dropped; a zero-width space separates.
     """
@@ -292,7 +292,7 @@ _CONTRACTIONS = (
 
 
 def treebank_tokens(text: str) -> list[str]:
-    """Return the tokens of ``nltk.word_tokenize(text, preserve_line=True)`` for a lower-cased text.
+    """The tokens of ``nltk.word_tokenize(text, preserve_line=True)`` for a lower-cased text.
 
     NLTK's rules look at most one character beyond a word, with two exceptions: quotes at the start of the text,
     and the final period, which may be followed by closing quotes and brackets. So a text is a first chunk, inner
@@ -553,7 +553,7 @@ _READABLE = re.compile(r"[^\W_]")
 
 
 def split_sentences(text: str) -> list[str]:
-    r"""Split a text into sentences as people read them.
+    r"""The sentences of an answer's text as people read them.
 
     A sentence ends with its line, after ``。 ！ ？``, and after ``. ! ?`` before white space, with the quotation marks
     and citations that follow; but not before a small letter, nor after an initial or a number, as in lists. What has

@@ -301,7 +301,7 @@ class _Move(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, float, float, int]:
-        """Sorts the worst first, and equal ones by their order in the suite."""
+        """The sort key of the move: the worst first, equal ones by their order in the suite."""
         return self.tier, -self.loss, -self.shortfall, self.place
 
 

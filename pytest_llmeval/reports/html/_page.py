@@ -212,7 +212,7 @@ _LEVELS = (
 
 
 def _masked(report: RunReport) -> RunReport:
-    """A report in which the values of secrets are masked, for the HTML page."""
+    """The report with the values of secrets masked, for the HTML page."""
     secrets = secret_values()
     more = [(suite.changes and changes_json(suite.changes), past_points(suite.past)) for suite in report.suites]
     text = as_json([published(report), more])
