@@ -16,7 +16,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.core import CaseRecord, MetricValue, Observation
-from pytest_llmeval.evaluators import Cascaded, Judge, with_audit
+from pytest_llmeval.evaluators import Cascaded, Judge
 from pytest_llmeval.judges import CascadeVerdict, Verdict
 from pytest_llmeval.numbers import Table
 
@@ -79,7 +79,7 @@ def observation(large: float, small: float, audited: bool) -> Observation:
     def counted(verdicts: Sequence[Sequence[Verdict]]) -> Observation:
         return Observation({"score": verdicts[0][0].score, "n": 1})
 
-    found = with_audit(counted([[verdict]]), [[verdict]], counted)
+    found = Cascaded.with_audit(counted([[verdict]]), [[verdict]], counted)
     assert isinstance(found, Observation)
     return found
 

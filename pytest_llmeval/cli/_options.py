@@ -170,18 +170,18 @@ def _media_limits(text: str) -> Any:
 
 def _judge_model(text: str) -> str:
     """Read the option ``judge-model``, whose provider a plugin may bring."""
-    from pytest_llmeval.judges import model_fault
+    from pytest_llmeval.judges import JudgeSpec
 
-    if model_fault(text):
+    if JudgeSpec.model_fault(text):
         _registry()  # plugins may bring the provider
-    return _faultless(text, model_fault)
+    return _faultless(text, JudgeSpec.model_fault)
 
 
 def _judge_address(text: str) -> str:
     """Read the option ``judge-base-url``: the address of the judge's server."""
-    from pytest_llmeval.judges import url_fault
+    from pytest_llmeval.judges import JudgeSpec
 
-    return _faultless(text, url_fault)
+    return _faultless(text, JudgeSpec.url_fault)
 
 
 def _faultless(text: str, fault_of: Callable[[str], str | None]) -> str:

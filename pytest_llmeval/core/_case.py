@@ -3,7 +3,7 @@
 __all__ = ("MISSING", "Case", "Missing")
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -240,30 +240,6 @@ def _object_in(text: str) -> Any:
         return json.loads(text[text.index("{") : text.rindex("}") + 1])
     except (ValueError, RecursionError):
         return None
-
-
-def own_or_answer(prediction: Any, own_keys: Iterable[str], parts: Parts = Parts()) -> Any:
-    """The part of a prediction that an evaluator of whole predictions reads: all of it, or the answer in it.
-
-    Systems wrap what a model wrote: ``{"answer": TEXT, "usage": {...}}``.
-
-    Args:
-        prediction: The prediction.
-        own_keys: Keys of the objects that the evaluator itself reads; without any it gets the whole.
-        parts: Where the answer is.
-
-    >>> own_or_answer({"answer": "[1]", "usage": {}}, ["pairs"])
-    '[1]'
-    >>> own_or_answer({"pairs": [1], "answer": "?"}, ["pairs"])
-    {'pairs': [1], 'answer': '?'}
-    """
-    keys = tuple(own_keys)
-    if not keys or not isinstance(prediction, Mapping):
-        return prediction
-    answer = parts.find("answer", prediction)
-    holds_keys = isinstance(answer, Mapping) and any(key in answer for key in keys)
-    is_own = answer is MISSING or (not holds_keys and any(key in prediction for key in keys))
-    return prediction if is_own else answer
 
 
 def expectation(name: str | None, path: str | None, expected: Any) -> Any:

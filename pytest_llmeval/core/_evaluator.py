@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core._case import WHOLE, Case, own_or_answer
+from pytest_llmeval.core._case import MISSING, WHOLE, Case, Parts
 from pytest_llmeval.core._codec import normalized
 from pytest_llmeval.core._errors import EvaluatorError
 from pytest_llmeval.core._observation import FloatArray, Observation, Sums, mean_of_repeats
@@ -95,6 +95,9 @@ class Basis(NamedTuple):
     interval: Callable[[float, float], tuple[float, float]] | None = None
 
 
+_NO_PATHS: Final = Parts()
+
+
 class Reads(Struct, frozen=True):
     """The part of a prediction that an evaluator reads.
 
@@ -123,6 +126,27 @@ class Reads(Struct, frozen=True):
         values = ((name, getattr(self, name)) for name in self.__struct_fields__)
         changed = (f"{name}={value!r}" for name, value in values if value != getattr(_DEFAULT_READS, name))
         return f"Reads({', '.join(changed)})"
+
+    def answer_in(self, prediction: Any, parts: Parts = _NO_PATHS) -> Any:
+        """The part of a prediction that an evaluator of whole predictions reads: all of it, or the answer in it.
+
+        Systems wrap what a model wrote: ``{"answer": TEXT, "usage": {...}}``.
+
+        Args:
+            prediction: The prediction.
+            parts: Where the answer is.
+
+        >>> Reads(own_keys=("pairs",)).answer_in({"answer": "[1]", "usage": {}})
+        '[1]'
+        >>> Reads(own_keys=("pairs",)).answer_in({"pairs": [1], "answer": "?"})
+        {'pairs': [1], 'answer': '?'}
+        """
+        if not self.own_keys or not isinstance(prediction, Mapping):
+            return prediction
+        answer = parts.find("answer", prediction)
+        holds_keys = isinstance(answer, Mapping) and any(key in answer for key in self.own_keys)
+        is_own = answer is MISSING or (not holds_keys and any(key in prediction for key in self.own_keys))
+        return prediction if is_own else answer
 
 
 _DEFAULT_READS: Final = Reads()
@@ -280,7 +304,7 @@ class Evaluator(ABC):
         Raises:
             ValueError: A value is no JSON data, nor anything that has a form of it.
         """
-        answer = own_or_answer(normalized(prediction), self.reads.own_keys)
+        answer = self.reads.answer_in(normalized(prediction))
         return Case("", normalized(text), normalized(ground_truth), answer)
 
     def scores(self, observation: Observation) -> dict[str, float | None]:

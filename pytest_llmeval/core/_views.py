@@ -21,7 +21,6 @@ from pytest_llmeval.core._case import (
     describe_prediction,
     expectation,
     own_fields,
-    own_or_answer,
     record_in,
     search,
 )
@@ -207,7 +206,7 @@ class Reading(Struct, frozen=True, dict=True):
         if self._name == WHOLE:
             known = case.origin is not None or self.parts == Parts()
             case = case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
-            content = own_or_answer(case.prediction, self.reads.own_keys, self.parts)
+            content = self.reads.answer_in(case.prediction, self.parts)
             return case if content is case.prediction else replace(case, prediction=content)
         # Nothing is to be looked up in a text, and most predictions are texts.
         if self._finds_texts and type(case.prediction) is str and not isinstance(case.expected, Mapping):

@@ -27,45 +27,37 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators._changes import ChangeablePart
     from pytest_llmeval.evaluators._classification import Classification
     from pytest_llmeval.evaluators._functions import (
-        ABSTAINED,
-        ERROR,
-        RUNS,
         CaseFunction,
         RecordedScores,
         Score,
         check_of,
         evaluator_of,
         reads_objects,
-        recorded_scores,
     )
     from pytest_llmeval.evaluators._patterns import TimedPattern
     from pytest_llmeval.evaluators._schemas import JsonSchema
     from pytest_llmeval.evaluators._text import TextEvaluator
     from pytest_llmeval.evaluators.checks._check import Check, CheckKind, composed, quoted
-    from pytest_llmeval.evaluators.checks._evaluator import Checks, checks_evaluator
+    from pytest_llmeval.evaluators.checks._evaluator import Checks
     from pytest_llmeval.evaluators.checks._kinds import SHIPPED, kind_of_function
     from pytest_llmeval.evaluators.checks._reading import CheckReader, Unlocated
-    from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement, judge_rates
+    from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
     from pytest_llmeval.evaluators.judge._evaluator import Judge
     from pytest_llmeval.evaluators.judge._human_labels import (
-        SCALES,
         HumanLabel,
         HumanLabels,
         LabelScale,
     )
     from pytest_llmeval.evaluators.judge._judged_case import (
         CaseTexts,
+        Defects,
         EvidenceSource,
-        defect_counts,
-        defect_rates,
-        unnamed_defects,
     )
     from pytest_llmeval.evaluators.judge._verdict_metrics import (
         Cascaded,
         CascadeErrors,
         PanelAgreement,
         VerdictStatistics,
-        with_audit,
     )
     from pytest_llmeval.evaluators.measures._confusion import (
         Margins,
@@ -109,11 +101,7 @@ _HOMES = {
         "read_transcript",
     ),
     "_functions": (
-        "ABSTAINED",
         "CaseFunction",
-        "ERROR",
-        "RUNS",
-        "recorded_scores",
         "RecordedScores",
         "Score",
         "check_of",
@@ -126,10 +114,7 @@ _HOMES = {
         "composed",
         "quoted",
     ),
-    "checks._evaluator": (
-        "Checks",
-        "checks_evaluator",
-    ),
+    "checks._evaluator": ("Checks",),
     "checks._kinds": (
         "SHIPPED",
         "kind_of_function",
@@ -138,30 +123,23 @@ _HOMES = {
         "CheckReader",
         "Unlocated",
     ),
-    "judge._agreement": (
-        "JudgeAgreement",
-        "judge_rates",
-    ),
+    "judge._agreement": ("JudgeAgreement",),
     "judge._evaluator": ("Judge",),
     "judge._human_labels": (
         "HumanLabel",
         "HumanLabels",
         "LabelScale",
-        "SCALES",
     ),
     "judge._judged_case": (
+        "Defects",
         "CaseTexts",
         "EvidenceSource",
-        "defect_counts",
-        "defect_rates",
-        "unnamed_defects",
     ),
     "judge._verdict_metrics": (
         "CascadeErrors",
         "Cascaded",
         "PanelAgreement",
         "VerdictStatistics",
-        "with_audit",
     ),
     "measures._confusion": (
         "Margins",

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.core import (
+    MISSING,
     Case,
     Evaluator,
     EvaluatorError,
@@ -308,7 +309,27 @@ class RecordedScores(Evaluator):
         """The means of the recorded scores."""
         return {name: sums[f"{_SUM}{name}"] / sums[f"cases {name}"] for name in self.metrics}
 
+    @staticmethod
+    def prediction_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The prediction of a case with these runs, each as metric to score, or to what `without_score` returns."""
+        return {RUNS: list(runs)}
 
-def recorded_scores(observation: Observation) -> dict[str, float]:
-    """The scores of a case by metric that `RecordedScores` has counted."""
-    return {name.removeprefix(_SUM): value for name, value in observation.counts.items() if name.startswith(_SUM)}
+    @staticmethod
+    def without_score(error: str | None, abstained: str | None) -> dict[str, Any]:
+        """The reason in place of a score that a run lacks: an error, or that it abstained."""
+        return {ERROR: error} if error else {ABSTAINED: abstained}
+
+    @staticmethod
+    def runs_of(case: Case) -> Sequence[Mapping[str, Any]]:
+        """The runs of a case, each as metric to score, or to the reason that it has none."""
+        return () if case.prediction is MISSING else case.prediction[RUNS]
+
+    @staticmethod
+    def is_errored(run: Mapping[str, Any]) -> bool:
+        """Whether one of a run's scores is an error."""
+        return any(isinstance(score, Mapping) and ERROR in score for score in run.values())
+
+    @staticmethod
+    def scores_of(observation: Observation) -> dict[str, float]:
+        """The scores of a case by metric that `RecordedScores` has counted."""
+        return {name.removeprefix(_SUM): value for name, value in observation.counts.items() if name.startswith(_SUM)}

@@ -14,7 +14,7 @@ from msgspec import UNSET, structs
 from pytest_llmeval.baselines import RESULTS, ApprovedCases
 from pytest_llmeval.core import MISSING, PASS_RATE, Case, CaseRecord, Fault, SuiteError, grouped, listed, unknown_name
 from pytest_llmeval.data import CaseFile, Document, FileSource, Source
-from pytest_llmeval.evaluators import ABSTAINED, ERROR, RUNS, recorded_scores
+from pytest_llmeval.evaluators import RecordedScores
 from pytest_llmeval.exchange._readers import read_results
 from pytest_llmeval.exchange.results import ResultRow, results_schema
 from pytest_llmeval.gates import split_statistic
@@ -47,14 +47,15 @@ def _case(name: str, rows: Sequence[ResultRow]) -> Case:
         return Case(name, labels=labels)
     runs: dict[int, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda result: (result.repeat, bool(result.error))):  # an error hides what else is said
-        why = {ERROR: row.error} if row.error else {ABSTAINED: row.abstained}
+        why = RecordedScores.without_score(row.error, row.abstained)
         runs.setdefault(row.repeat, {})[row.metric] = why if row.score is None else row.score
     usage = {}
     for figure, key in (("cost", "cost_usd"), ("latency", "latency_s")):
         known = {row.repeat: value for row in rows if (value := getattr(row, figure)) is not None}
         if known:
             usage[key] = math.fsum(known.values()) / len(known)
-    return Case(name, prediction={RUNS: list(runs.values()), **({"usage": usage} if usage else {})}, labels=labels)
+    prediction = {**RecordedScores.prediction_of([*runs.values()]), **({"usage": usage} if usage else {})}
+    return Case(name, prediction=prediction, labels=labels)
 
 
 def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
@@ -226,7 +227,7 @@ def approved_rows(name: str, systems: Sequence[str], root: Path) -> list[ResultR
         own = systems[0] if len(systems) == 1 else system
         for record in approval.statistics.records if approval is not None else ():
             for observation in record.observations.values():
-                for metric, score in recorded_scores(observation).items():
+                for metric, score in RecordedScores.scores_of(observation).items():
                     rows.append(ResultRow(record.id, metric, score, suite=name, system=own))
     return rows
 
@@ -288,7 +289,7 @@ def records_of(
 
 def _settled(record: CaseRecord, case: Case, least: int, *, skipped: bool) -> CaseRecord:
     """The record of a case with the spread of its repeated results; one that lacks results did not run."""
-    runs = [] if case.prediction is MISSING else case.prediction[RUNS]
+    runs = RecordedScores.runs_of(case)
     if not runs or len(runs) < least:
         why = f"found {len(runs)} of {least} repeats" if runs else SKIPPED if skipped else "no result"
         return CaseRecord(record.id, record.labels, "not_run", reason=why)
@@ -296,9 +297,7 @@ def _settled(record: CaseRecord, case: Case, least: int, *, skipped: bool) -> Ca
         return record
     numbers = [{name: value for name, value in run.items() if not isinstance(value, Mapping)} for run in runs]
     # What was scored passes, as there are no limits.
-    passed = [
-        None if any(isinstance(value, Mapping) and ERROR in value for value in run.values()) else True for run in runs
-    ]
+    passed = [None if RecordedScores.is_errored(run) else True for run in runs]
     return structs.replace(record, repeats=repeat_summary(passed, numbers))
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         split_statistic,
         waiting_cases,
     )
-    from pytest_llmeval.gates._limit import LimitGate, gate_misfits, limit_form_fault, range_fault, subject_fault
+    from pytest_llmeval.gates._limit import LimitGate, gate_misfits
     from pytest_llmeval.gates._reading import read_gate
-    from pytest_llmeval.gates._rules import RULES, add_rule, gate_schema, judge_together, rule_of_text
+    from pytest_llmeval.gates._rules import RULES, judge_together
 
 _HOMES = {
     "_change": (
@@ -47,17 +47,11 @@ _HOMES = {
     "_limit": (
         "LimitGate",
         "gate_misfits",
-        "limit_form_fault",
-        "range_fault",
-        "subject_fault",
     ),
     "_reading": ("read_gate",),
     "_rules": (
         "RULES",
-        "add_rule",
-        "gate_schema",
         "judge_together",
-        "rule_of_text",
     ),
 }
 """Module to the names that other packages use of it."""

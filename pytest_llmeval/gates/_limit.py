@@ -154,29 +154,6 @@ def declared_metric(name: str, metrics: MetricIndex) -> Metric | None:
     return owned.metric if owned is not None else _OWN.get(name)
 
 
-def range_fault(name: str, value: float, metrics: MetricIndex, text: str = "") -> str | None:
-    """The fault of a limit that a metric can never reach, or never miss; ``None`` if it can.
-
-    Args:
-        name: The metric; nothing is wrong with the limit of an unknown one.
-        value: The limit.
-        metrics: Those of the suite.
-        text: The text of the limit, as the user wrote it; default: the number.
-    """
-    metric = declared_metric(name, metrics)
-    if metric is None:
-        return None
-    low, high = metric.low, metric.high
-    if (low is None or value >= low - TOLERANCE) and (high is None or value <= high + TOLERANCE):
-        return None
-    if low is None or high is None:
-        expected = f"of at most {limit(high or 0)}" if low is None else f"of at least {limit(low)}"
-    else:
-        expected = f"from {limit(low)} to {limit(high)}"
-    hint = _share_hint(value, metric, text)
-    return f"found {text or limit(value)}, expected a number {expected}, the range of {name}{hint}"
-
-
 def _share_hint(value: float, metric: Metric, text: str = "") -> str:
     """The hint for a percentage in place of a share; the limit is the last number of a gate."""
     share = _share(value, metric)
@@ -212,42 +189,14 @@ def gate_misfits(gate: Gate, metrics: MetricIndex, text: str) -> Iterator[tuple[
         if key.unit == "change":
             fault = _change_fault(name, gate.metric, value, metrics)
         else:
-            fault = range_fault(gate.metric, value, metrics, repr(text) if text else "")
+            fault = LimitGate.range_fault(gate.metric, value, metrics, repr(text) if text else "")
         if fault:
             yield "" if text else name, fault
-
-
-def limit_form_fault(entry: Any) -> str:
-    """The fault of a threshold that is neither a number nor a mapping, such as ``80%`` or ``>= 0.5``."""
-    parts = _Parts(entry, MetricIndex.from_evaluators({})) if isinstance(entry, str) else None
-    meant = None
-    if parts is not None and parts.readable and len(parts.numbers) == 1 and not parts.names and not parts.statistics:
-        value = _value(parts.numbers[0])
-        forms = {(): value, (">=",): f"{{min: {value}}}", ("<=",): f"{{max: {value}}}"}
-        meant = forms.get(tuple(parts.operators))
-    return f"found {describe(entry)}, expected a number or {{min, max}}{_hint(meant, quoted=False)}"
 
 
 def gate_form_fault(text: str, metrics: MetricIndex) -> str:
     """The fault of a malformed gate, with the gate that is probably meant."""
     return f"found {text!r}, expected {GRAMMAR}{_hint(_Parts(text, metrics).gate())}"
-
-
-def subject_fault(text: str, metric: str, metrics: MetricIndex) -> str | None:
-    """The fault of a gate whose metric is no name, such as ``avg(f1)``; ``None`` if it may be one.
-
-    Args:
-        text: The gate, or its key ``metric``.
-        metric: The metric in it, as it was parsed.
-        metrics: Those of the suite.
-    """
-    if not _NO_NAME.search(_LABEL.sub("", metric)):
-        return None
-    if text != metric:
-        return gate_form_fault(text, metrics)
-    known = f"{', '.join(STATISTICS)}, p0 to p100"
-    hint = _hint(_Parts(metric, metrics).subject())
-    return f"found {metric!r}, expected a metric, or one of its statistics such as 'mean(f1)' ({known}){hint}"
 
 
 def mapping_form_fault(entry: Mapping[str, Any], keys: Sequence[str], metrics: MetricIndex) -> str | None:
@@ -560,6 +509,63 @@ class LimitGate(ScoreGate):
     def result(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
         bound = next((b for b in self.bounds if value is not None and not b.holds(value)), self.bounds[0])
         return GateResult(str(self), outcome, value, bound.limit, reason, line=self.line)
+
+    @staticmethod
+    def range_fault(name: str, value: float, metrics: MetricIndex, text: str = "") -> str | None:
+        """The fault of a limit that a metric can never reach, or never miss; ``None`` if it can.
+
+        Args:
+            name: The metric; nothing is wrong with the limit of an unknown one.
+            value: The limit.
+            metrics: Those of the suite.
+            text: The text of the limit, as the user wrote it; default: the number.
+        """
+        metric = declared_metric(name, metrics)
+        if metric is None:
+            return None
+        low, high = metric.low, metric.high
+        if (low is None or value >= low - TOLERANCE) and (high is None or value <= high + TOLERANCE):
+            return None
+        if low is None or high is None:
+            expected = f"of at most {limit(high or 0)}" if low is None else f"of at least {limit(low)}"
+        else:
+            expected = f"from {limit(low)} to {limit(high)}"
+        hint = _share_hint(value, metric, text)
+        return f"found {text or limit(value)}, expected a number {expected}, the range of {name}{hint}"
+
+    @staticmethod
+    def form_fault(entry: Any) -> str:
+        """The fault of a threshold that is neither a number nor a mapping, such as ``80%`` or ``>= 0.5``."""
+        parts = _Parts(entry, MetricIndex.from_evaluators({})) if isinstance(entry, str) else None
+        meant = None
+        if (
+            parts is not None
+            and parts.readable
+            and len(parts.numbers) == 1
+            and not parts.names
+            and not parts.statistics
+        ):
+            value = _value(parts.numbers[0])
+            forms = {(): value, (">=",): f"{{min: {value}}}", ("<=",): f"{{max: {value}}}"}
+            meant = forms.get(tuple(parts.operators))
+        return f"found {describe(entry)}, expected a number or {{min, max}}{_hint(meant, quoted=False)}"
+
+    @staticmethod
+    def subject_fault(text: str, metric: str, metrics: MetricIndex) -> str | None:
+        """The fault of a gate whose metric is no name, such as ``avg(f1)``; ``None`` if it may be one.
+
+        Args:
+            text: The gate, or its key ``metric``.
+            metric: The metric in it, as it was parsed.
+            metrics: Those of the suite.
+        """
+        if not _NO_NAME.search(_LABEL.sub("", metric)):
+            return None
+        if text != metric:
+            return gate_form_fault(text, metrics)
+        known = f"{', '.join(STATISTICS)}, p0 to p100"
+        hint = _hint(_Parts(metric, metrics).subject())
+        return f"found {metric!r}, expected a metric, or one of its statistics such as 'mean(f1)' ({known}){hint}"
 
 
 def _percentile(scores: FloatArray | None, statistic: str) -> float | None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, make_dataclass, replace
-from typing import Any
+from typing import Any, overload
 
 from msgspec import structs
 
@@ -25,31 +25,62 @@ from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGat
 from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS, Gate, GateFault, GateKey
 from pytest_llmeval.gates._limit import LimitGate
 
-RULES: list[type[Gate]] = [LimitGate, DropGate, SafeGate, AnytimeGate, GainGate, GainLackGate, LiftGate]
-"""Every rule. Of those with the same tags, the first is that of gates without the key `rule`."""
+
+class GateRules(Sequence[type[Gate]]):
+    """Every rule. Of those with the same tags, the first is that of gates without the key `rule`."""
+
+    def __init__(self, *rules: type[Gate]) -> None:
+        self._rules = list(rules)
+
+    @overload
+    def __getitem__(self, place: int) -> type[Gate]: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[type[Gate]]: ...
+    def __getitem__(self, place: int | slice) -> type[Gate] | Sequence[type[Gate]]:
+        return self._rules[place]
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def add(self, rule: type[Gate]) -> None:
+        """Add a gate rule of a plugin; it may be added again.
+
+        Raises:
+            LlmevalError: It is no gate, has no keys, another rule has these keys under the same name, or its text form
+                is a statistic.
+        """
+        if not issubclass(rule, Gate):
+            raise LlmevalError(f"found {rule!r}, expected a subclass of pytest_llmeval.extend.Gate")
+        if not rule.tags:
+            raise LlmevalError(f"{rule.__qualname__}.tags is empty: name the keys by which the rule is known")
+        if rule.form is not None and rule.form.call in (*STATISTICS, *PERCENTILES):
+            raise LlmevalError(
+                f"{rule.__qualname__}.form: {rule.form.call}(...) is a statistic: choose another name for the text form"
+            )
+        if rule in self:
+            return
+        for known in self:
+            if set(known.tags) & set(rule.tags) and (known.rule == rule.rule or not rule.rule):
+                raise LlmevalError(
+                    f"the gate key {known.tags[0]!r} is taken by {known.__qualname__}: set another `rule`"
+                )
+        self._rules.append(rule)
+
+    def of_text(self, text: str) -> type[Gate] | None:
+        """The first rule whose text form a gate in a report has; ``None`` for limits."""
+        rules: tuple[type[Gate], ...] = (*self, DriftGate)
+        for rule in rules:
+            form = rule.form
+            if form is not None and text.startswith(f"{form.call}(") and f") {form.operator} " in text:
+                return rule
+        return None
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the mapping form of gates: the keys of one of the rules."""
+        return {"anyOf": [*map(_rule_schema, self)]}
 
 
-def add_rule(rule: type[Gate]) -> None:
-    """Add a gate rule of a plugin; it may be added again.
-
-    Raises:
-        LlmevalError: It is no gate, has no keys, another rule has these keys under the same name, or its text form is
-            a statistic.
-    """
-    if not issubclass(rule, Gate):
-        raise LlmevalError(f"found {rule!r}, expected a subclass of pytest_llmeval.extend.Gate")
-    if not rule.tags:
-        raise LlmevalError(f"{rule.__qualname__}.tags is empty: name the keys by which the rule is known")
-    if rule.form is not None and rule.form.call in (*STATISTICS, *PERCENTILES):
-        raise LlmevalError(
-            f"{rule.__qualname__}.form: {rule.form.call}(...) is a statistic: choose another name for the text form"
-        )
-    if rule in RULES:
-        return
-    for known in RULES:
-        if set(known.tags) & set(rule.tags) and (known.rule == rule.rule or not rule.rule):
-            raise LlmevalError(f"the gate key {known.tags[0]!r} is taken by {known.__qualname__}: set another `rule`")
-    RULES.append(rule)
+RULES = GateRules(LimitGate, DropGate, SafeGate, AnytimeGate, GainGate, GainLackGate, LiftGate)
 
 
 def gate_of_text(text: str, reference: str) -> Gate | None:
@@ -66,16 +97,6 @@ def gate_of_text(text: str, reference: str) -> Gate | None:
     for rule in sorted(RULES, key=lambda rule: rule is LimitGate):
         if (gate := rule.from_text(text, reference)) is not None:
             return gate
-    return None
-
-
-def rule_of_text(text: str) -> type[Gate] | None:
-    """The first rule whose text form a gate in a report has; ``None`` for limits."""
-    rules: tuple[type[Gate], ...] = (*RULES, DriftGate)
-    for rule in rules:
-        form = rule.form
-        if form is not None and text.startswith(f"{form.call}(") and f") {form.operator} " in text:
-            return rule
     return None
 
 
@@ -153,11 +174,6 @@ def _foreign_key_fault(key: str, rule: type[Gate]) -> str:
     if key in known_keys():
         return f"{key} does not apply to {rule.title}"
     return unknown_name("key", key, known_keys())
-
-
-def gate_schema() -> dict[str, Any]:
-    """The JSON Schema of the mapping form of gates: the keys of one of the rules."""
-    return {"anyOf": [*map(_rule_schema, RULES)]}
 
 
 def _rule_schema(rule: type[Gate]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.judges._asking import Asking, as_judge_errors, ask_from_python
     from pytest_llmeval.judges._coordination import Reservation
-    from pytest_llmeval.judges._deferral import DeferredRequest, ReadReplies, Requests, list_requests
+    from pytest_llmeval.judges._deferral import DeferredRequest, ReadReplies, Requests
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
     from pytest_llmeval.judges._judges import OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges, UserAccess
     from pytest_llmeval.judges._options import (
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         juror_lines,
     )
     from pytest_llmeval.judges._run_store import RunStore
-    from pytest_llmeval.judges._service import CallLimit, JudgeService, cost_usd, is_retired, model_cost_usd, price_of
+    from pytest_llmeval.judges._service import CallLimit, JudgeService
     from pytest_llmeval.judges._spec import (
         PROVIDERS,
         CascadeRule,
@@ -71,8 +71,6 @@ if TYPE_CHECKING:
         Price,
         Reduce,
         jurors_of,
-        model_fault,
-        url_fault,
     )
     from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement
     from pytest_llmeval.judges.clients import as_client, connect, connect_own, key_variable
@@ -144,7 +142,6 @@ _HOMES = {
         "DeferredRequest",
         "ReadReplies",
         "Requests",
-        "list_requests",
     ),
     "_evaluators": ("JudgedEvaluator",),
     "_judges": (
@@ -193,10 +190,6 @@ _HOMES = {
     "_service": (
         "CallLimit",
         "JudgeService",
-        "cost_usd",
-        "is_retired",
-        "model_cost_usd",
-        "price_of",
     ),
     "_spec": (
         "CascadeRule",
@@ -206,8 +199,6 @@ _HOMES = {
         "Price",
         "Reduce",
         "jurors_of",
-        "model_fault",
-        "url_fault",
     ),
     "_stored_judgement": (
         "ReplyStore",

@@ -18,7 +18,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.judges._evaluators import JudgedEvaluator
 from pytest_llmeval.judges._panel import Judgement, JudgePanel, PanelQuestion
 from pytest_llmeval.judges._protocol import PendingVerdictError, Question, Verdict
-from pytest_llmeval.judges._service import CallLimit, JudgeService, UnkeptVerdicts, price_of
+from pytest_llmeval.judges._service import CallLimit, JudgeService, UnkeptVerdicts
 from pytest_llmeval.services import Background, caught, together
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def ask_from_python(
     """
     if store is not None:
         for juror in panel.jurors.values():
-            juror.price = price_of(juror.spec)  # stored verdicts say what they cost
+            juror.price = juror.spec.known_price  # stored verdicts say what they cost
     service = JudgeService(CallLimit(workers), store or UnkeptVerdicts(), strict=True)
     with closing(Background()) as background:
         clients: Any = [juror.client for juror in panel.jurors.values()]

@@ -26,7 +26,6 @@ from pytest_llmeval.judges._protocol import (
     sent_tokens,
     uncounted_media,
 )
-from pytest_llmeval.judges._service import cost_usd
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
 from pytest_llmeval.judges.clients._base import BatchFailure
@@ -204,24 +203,24 @@ class Requests(Database):
                     _take_line(read, self, Fault(str(path), number, 1, "", ""), parse_body(piece))
         return read
 
+    @staticmethod
+    def list_data(path: Path, run: str, data: Mapping[str, Any]) -> "PendingVerdicts":
+        """List the deferred judge requests of a run on other machines, and write the batch files for the providers.
 
-def list_requests(path: Path, run: str, data: Mapping[str, Any]) -> "PendingVerdicts":
-    """List the deferred judge requests of a run on other machines, and write the batch files for the providers.
+        Args:
+            path: The database.
+            run: Id of the run.
+            data: What `DeferredRequest` is, as JSON data, by id.
 
-    Args:
-        path: The database.
-        run: Id of the run.
-        data: What `DeferredRequest` is, as JSON data, by id.
-
-    Raises:
-        LlmevalError: The database cannot be used.
-        OSError: A file cannot be written.
-        msgspec.ValidationError: The data are something else.
-    """
-    with closing(Requests(path)) as requests:
-        for request in msgspec.convert(data, dict[str, DeferredRequest]).values():
-            requests.put(run, request)
-        return requests.list_run(run)
+        Raises:
+            LlmevalError: The database cannot be used.
+            OSError: A file cannot be written.
+            msgspec.ValidationError: The data are something else.
+        """
+        with closing(Requests(path)) as requests:
+            for request in msgspec.convert(data, dict[str, DeferredRequest]).values():
+                requests.put(run, request)
+            return requests.list_run(run)
 
 
 class PendingVerdicts(Struct, frozen=True):
@@ -423,5 +422,5 @@ def _reply_in(line: Mapping[str, Any], request: DeferredRequest) -> DeferredRepl
         probabilities = score_probabilities(dialect.tokens(body), request.expected_of)
         reply = replace(reply, probabilities=probabilities)
     reply = enveloped(JudgeRequest((), expected_of=request.expected_of), reply)
-    cost = cost_usd(request.price and request.price.of_batches, reply.usage)
+    cost = reply.usage.cost_usd(request.price and request.price.of_batches)
     return DeferredReply(without(reply.text, secret_values()), reply.usage, reply.stopped, cost)

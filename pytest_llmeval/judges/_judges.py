@@ -183,10 +183,9 @@ class SuiteJudges:
     ) -> "Juror":
         """A judge of a suite by its settings, with its recordings."""
         from pytest_llmeval.judges._panel import Juror
-        from pytest_llmeval.judges._service import price_of
 
         model = chosen.model or OWN_JUDGE
-        price = price_of(chosen)
+        price = chosen.known_price
         if priced and price is None and self.options.budget.usd is not None and self.store.asks:
             fault = (
                 f"found the judge {model!r} without a known price, but --llmeval-budget limits USD: "
@@ -265,10 +264,9 @@ class SuiteJudges:
         place = asking, str(spec.model), f"{spec.base_url} {spec.api_key_env}"
         if place not in self._embeddings:
             from pytest_llmeval.judges._panel import JudgePanel, Juror
-            from pytest_llmeval.judges._service import price_of
             from pytest_llmeval.judges.clients import connect_own
 
-            model, price, way = place[1], price_of(spec), place[2]
+            model, price, way = place[1], spec.known_price, place[2]
             recordings = next(iter(self._by_file[asking].jurors.values())).recordings
             juror = Juror(model, spec.request_parameters(), recordings, price=price, way=way, writes=False)
             if price is None and self.options.budget.usd is not None:

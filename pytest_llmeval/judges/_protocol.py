@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct, field
 
 from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges._spec import Price
 
 Stopped: TypeAlias = Literal["stop", "length", "refusal", "tool", "thoughts"]
 
@@ -126,6 +127,12 @@ class Usage(Struct, frozen=True):
 
     input_tokens: int | None = None
     output_tokens: int | None = None
+
+    def cost_usd(self, price: Price | None) -> float | None:
+        """The cost of the tokens in USD; ``None`` if the price or a number of tokens is unknown."""
+        if price is None or self.input_tokens is None or self.output_tokens is None:
+            return None
+        return price.of_tokens(self.input_tokens, self.output_tokens)
 
 
 class JudgeReply(Struct, frozen=True):

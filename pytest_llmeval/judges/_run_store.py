@@ -16,7 +16,7 @@ from pytest_llmeval.judges._options import Budget, CachePlace, JudgeMode
 from pytest_llmeval.judges._panel import JurorQuestion, JurorVerdict
 from pytest_llmeval.judges._protocol import JudgeOffError, JudgeReply, Message, Usage, Verdict, sent_tokens
 from pytest_llmeval.judges._recordings import NOT_RECORDED
-from pytest_llmeval.judges._service import CallLimit, cost_usd
+from pytest_llmeval.judges._service import CallLimit
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement, difference
 from pytest_llmeval.judges.questions._replies import read_text
@@ -495,7 +495,7 @@ class Spending:
         sent = sent_tokens(messages, model)
         most = parameters.get("max_tokens")
         written = _REPLY_TOKENS if most is None else int(most)
-        usd = cost_usd(price, Usage(sent, written)) or 0.0
+        usd = Usage(sent, written).cost_usd(price) or 0.0
         return await self.reserve(calls=calls, tokens=calls * (sent + written), usd=calls * usd)
 
     async def reserve(self, *, calls: int, tokens: int, usd: float) -> "Reservation":

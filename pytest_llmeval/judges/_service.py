@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
@@ -16,117 +16,11 @@ from msgspec.structs import replace
 from pytest_llmeval.core import JudgeCall, JudgeError, LlmevalError, NoJudgeError, with_value
 from pytest_llmeval.judges._panel import Judgement, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judges._protocol import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
-from pytest_llmeval.judges._spec import JudgeSpec, Price
 from pytest_llmeval.judges.questions._replies import enveloped, read_reply
 from pytest_llmeval.services import Activity, calls_that_fit, caught, secret_values, together, without
 
 if TYPE_CHECKING:
-    from genai_prices.types import PriceCalculation
-
     from pytest_llmeval.judges._coordination import Reservation
-
-
-_MILLION = 1_000_000
-_SAMPLE = 1000
-"""Tokens priced to find a price per token: fewer than any provider's surcharge for long prompts begins at."""
-
-
-def price_of(spec: JudgeSpec) -> Price | None:
-    """The price of a judge's model; ``None`` if it is unknown, which is never to be read as free.
-
-    The user's own price comes first, then the list of genai-prices, if it is installed; nothing is fetched. Prices
-    for long prompts, cached tokens and batches are not considered. A server of one's own, a fixture, and a model that
-    is not in the list have no known price.
-    """
-    if spec.price is not None:
-        return spec.price
-    provider, name = _listed_as(spec)
-    return _published(provider, name) if provider else None
-
-
-def _listed_as(spec: JudgeSpec) -> tuple[str | None, str]:
-    """The provider and model of a judge in the price list genai-prices; no provider if it has none."""
-    if spec.model is None or spec.base_url is not None:
-        return None, ""
-    match spec.provider:
-        case "openai" | "anthropic":
-            return spec.provider, spec.name
-        case "gemini":
-            return "google", spec.name
-        case "pydantic-ai":
-            provider, _, name = spec.name.partition(":")
-            return provider, name
-        case _:
-            return None, ""
-
-
-def is_retired(spec: JudgeSpec) -> bool:
-    """Whether the installed genai-prices lists a judge's model as one that its provider gives up."""
-    provider, name = _listed_as(spec)
-    calculation = _calculation(provider, name) if provider else None
-    return calculation is not None and bool(calculation.model.deprecated)
-
-
-def cost_usd(price: Price | None, usage: Usage) -> float | None:
-    """The cost of a judge call's tokens in USD; ``None`` if the price or a number of tokens is unknown.
-
-    Example:
-        >>> from pytest_llmeval.judges._protocol import Usage
-        >>> from pytest_llmeval.judges._spec import Price
-        >>> cost_usd(Price(input=0.25, output=2), Usage(input_tokens=2000, output_tokens=500))
-        0.0015
-    """
-    if price is None or usage.input_tokens is None or usage.output_tokens is None:
-        return None
-    return (price.input * usage.input_tokens + price.output * usage.output_tokens) / _MILLION
-
-
-def model_cost_usd(model: str, input_tokens: float, output_tokens: float) -> float | None:
-    """The cost of tokens by the published price of a model; ``None`` without a price.
-
-    Args:
-        model: ``PROVIDER:NAME``, or a name alone.
-        input_tokens: Tokens read.
-        output_tokens: Tokens written.
-    """
-    price = _price_of_model(model)
-    return None if price is None else (price.input * input_tokens + price.output * output_tokens) / _MILLION
-
-
-@lru_cache(maxsize=256)
-def _price_of_model(model: str) -> Price | None:
-    """The published price of a model ``PROVIDER:NAME``, or of a name alone; ``None`` if it has none."""
-    provider, colon, name = model.partition(":")
-    return (_published(provider, name) if colon else None) or _published(None, model)
-
-
-def _published(provider: str | None, name: str) -> Price | None:
-    """A model's token price in the list of genai-prices; ``None`` if it is unknown or incomplete."""
-    calculation = _calculation(provider, name)
-    if calculation is None or not _by_tokens(calculation):
-        return None
-    factor = _MILLION // _SAMPLE
-    return Price(float(calculation.input_price * factor), float(calculation.output_price * factor))
-
-
-def _by_tokens(calculation: "PriceCalculation") -> bool:
-    """Whether genai-prices has prices for input and output tokens of a model, and for nothing else that a call uses."""
-    listed = calculation.model_price
-    complete = listed.input_mtok is not None and listed.output_mtok is not None
-    return complete and calculation.total_price == calculation.input_price + calculation.output_price
-
-
-def _calculation(provider: str | None, name: str) -> "PriceCalculation | None":
-    """The price that genai-prices calculates for sample tokens of a model; ``None`` if it knows none."""
-    try:
-        from genai_prices import Usage as PricedUsage
-        from genai_prices import calc_price
-    except ModuleNotFoundError:  # `price_hint` says so where a price is missed
-        return None
-    try:
-        return calc_price(PricedUsage(input_tokens=_SAMPLE, output_tokens=_SAMPLE), name, provider_id=provider)
-    except (LookupError, ValueError):
-        return None
 
 
 _POLL_S = 0.01
@@ -450,7 +344,7 @@ class JudgeService:
                 usage = reply.usage
             finally:
                 seconds = round(time.perf_counter() - started, 3)  # rounded as in the store
-                cost = cost_usd(juror.price, usage)
+                cost = usage.cost_usd(juror.price)
                 self.limit.activity.spend((usage.input_tokens or 0) + (usage.output_tokens or 0), cost)
                 self.store.settle(reservation, usage, cost)
         self.limit.succeeded()

@@ -5,11 +5,15 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 from pytest_llmeval.core import FieldsError, counted, unknown_name
 from pytest_llmeval.services import address_fault, is_secret_name, variable_fault
+
+if TYPE_CHECKING:
+    from genai_prices.types import PriceCalculation
 
 PROVIDERS: dict[str, str | Callable[..., Any]] = {
     "anthropic": "pytest_llmeval.judges.clients._http:connect",
@@ -35,6 +39,11 @@ _SET_BY_CLIENT = ("messages", "model", "stream", "system", "tool_choice", "tools
 _SECRET_VALUE = re.compile(r"\s*(bearer\s+\S|sk-[\w-]{16})", re.IGNORECASE)
 
 
+_MILLION = 1_000_000
+_SAMPLE = 1000
+"""Tokens priced to find a price per token: fewer than any provider's surcharge for long prompts begins at."""
+
+
 @dataclass(frozen=True)
 class Price:
     """The price of a model in USD per million tokens.
@@ -56,6 +65,20 @@ class Price:
         """The price of deferred calls."""
         return Price(self.input * self.batch, self.output * self.batch)
 
+    @staticmethod
+    def of_model(model: str) -> "Price | None":
+        """The published price of a model ``PROVIDER:NAME``, or of a name alone; ``None`` if it has none."""
+        return _price_of_model(model)
+
+    def of_tokens(self, read: float, written: float) -> float:
+        """The cost of tokens in USD.
+
+        Example:
+            >>> Price(input=0.25, output=2).of_tokens(2000, 500)
+            0.0015
+        """
+        return (self.input * read + self.output * written) / _MILLION
+
     def __post_init__(self) -> None:
         prices = (("input", self.input), ("output", self.output))
         expected = "expected USD per million tokens, at least 0"
@@ -64,6 +87,42 @@ class Price:
             wrong.append(("batch", f"found {self.batch}, expected a share of the price from 0 to 1"))
         if wrong:
             raise FieldsError(wrong)
+
+
+@lru_cache(maxsize=256)
+def _price_of_model(model: str) -> Price | None:
+    """The published price of a model ``PROVIDER:NAME``, or of a name alone; ``None`` if it has none."""
+    provider, colon, name = model.partition(":")
+    return (_published(provider, name) if colon else None) or _published(None, model)
+
+
+def _published(provider: str | None, name: str) -> Price | None:
+    """A model's token price in the list of genai-prices; ``None`` if it is unknown or incomplete."""
+    calculation = _calculation(provider, name)
+    if calculation is None or not _by_tokens(calculation):
+        return None
+    factor = _MILLION // _SAMPLE
+    return Price(float(calculation.input_price * factor), float(calculation.output_price * factor))
+
+
+def _by_tokens(calculation: "PriceCalculation") -> bool:
+    """Whether genai-prices has prices for input and output tokens of a model, and for nothing else that a call uses."""
+    listed = calculation.model_price
+    complete = listed.input_mtok is not None and listed.output_mtok is not None
+    return complete and calculation.total_price == calculation.input_price + calculation.output_price
+
+
+def _calculation(provider: str | None, name: str) -> "PriceCalculation | None":
+    """The price that genai-prices calculates for sample tokens of a model; ``None`` if it knows none."""
+    try:
+        from genai_prices import Usage as PricedUsage
+        from genai_prices import calc_price
+    except ModuleNotFoundError:  # `price_hint` says so where a price is missed
+        return None
+    try:
+        return calc_price(PricedUsage(input_tokens=_SAMPLE, output_tokens=_SAMPLE), name, provider_id=provider)
+    except (LookupError, ValueError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -144,10 +203,9 @@ class JudgeSpec:
         return {name: parameters[name] for name in sorted(parameters)}
 
     def _faults(self) -> Iterator[tuple[str, str]]:
-        """Yield the faults of the judge's settings, each with its key."""
-        if self.model is not None and (fault := model_fault(self.model)):
+        if self.model is not None and (fault := JudgeSpec.model_fault(self.model)):
             yield "model", fault
-        if self.base_url is not None and (fault := url_fault(self.base_url)):
+        if self.base_url is not None and (fault := JudgeSpec.url_fault(self.base_url)):
             yield "base_url", fault
         yield from self._number_faults()
         for path, fault in _parameter_faults(self.parameters):
@@ -185,27 +243,62 @@ class JudgeSpec:
         if self.provider == "anthropic" and self.seed is not None:
             yield "seed", f"found {self.seed}, expected none: the provider anthropic has no seed"
 
+    @staticmethod
+    def model_fault(model: str) -> str | None:
+        """The fault of a judge's model name, if any."""
+        provider, colon, name = model.partition(":")
+        if not colon:
+            likely = next((provider for begin, provider in _USUAL.items() if model.startswith(begin)), "openai")
+            return f"found {model!r}, expected PROVIDER:NAME (did you mean '{likely}:{model}'?)"
+        if provider not in PROVIDERS:
+            return unknown_name("provider", provider, PROVIDERS)
+        if not name.strip() or name != name.strip() or not name.isprintable():
+            return f"found {model!r}, expected a name after {provider + ':'!r}"
+        return None
 
-def model_fault(model: str) -> str | None:
-    """The fault of a judge's model name, if any."""
-    provider, colon, name = model.partition(":")
-    if not colon:
-        likely = next((provider for begin, provider in _USUAL.items() if model.startswith(begin)), "openai")
-        return f"found {model!r}, expected PROVIDER:NAME (did you mean '{likely}:{model}'?)"
-    if provider not in PROVIDERS:
-        return unknown_name("provider", provider, PROVIDERS)
-    if not name.strip() or name != name.strip() or not name.isprintable():
-        return f"found {model!r}, expected a name after {provider + ':'!r}"
-    return None
+    @staticmethod
+    def url_fault(url: str) -> str | None:
+        """The fault of a judge's ``base_url``, if any."""
+        if fault := address_fault(url, "an address such as http://localhost:8000/v1", "the key in the environment"):
+            return fault
+        if "?" in url or "#" in url:
+            return "found an address with '?' or '#', expected none, because a path is appended"
+        return None
 
+    @property
+    def known_price(self) -> Price | None:
+        """The price of the model; ``None`` if it is unknown, which is never to be read as free.
 
-def url_fault(url: str) -> str | None:
-    """The fault of a judge's ``base_url``, if any."""
-    if fault := address_fault(url, "an address such as http://localhost:8000/v1", "the key in the environment"):
-        return fault
-    if "?" in url or "#" in url:
-        return "found an address with '?' or '#', expected none, because a path is appended"
-    return None
+        The user's own price comes first, then the list of genai-prices, if it is installed; nothing is fetched. Prices
+        for long prompts, cached tokens and batches are not considered. A server of one's own, a fixture, and a model
+        that is not in the list have no known price.
+        """
+        if self.price is not None:
+            return self.price
+        provider, name = self._listed_as()
+        return _published(provider, name) if provider else None
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether the installed genai-prices lists the model as one that its provider gives up."""
+        provider, name = self._listed_as()
+        calculation = _calculation(provider, name) if provider else None
+        return calculation is not None and bool(calculation.model.deprecated)
+
+    def _listed_as(self) -> tuple[str | None, str]:
+        """The provider and model in the price list genai-prices; no provider if it has none."""
+        if self.model is None or self.base_url is not None:
+            return None, ""
+        match self.provider:
+            case "openai" | "anthropic":
+                return self.provider, self.name
+            case "gemini":
+                return "google", self.name
+            case "pydantic-ai":
+                provider, _, name = self.name.partition(":")
+                return provider, name
+            case _:
+                return None, ""
 
 
 def _parameter_faults(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

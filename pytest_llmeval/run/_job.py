@@ -293,9 +293,10 @@ def _priced(model: str, read: float | None, written: float | None) -> float | No
     """The cost of a target's tokens by the published price of its model; ``None`` if a count is unknown."""
     if read is None or written is None:
         return None
-    from pytest_llmeval.judges import model_cost_usd
+    from pytest_llmeval.judges import Price
 
-    return model_cost_usd(model, read, written)
+    price = Price.of_model(model)
+    return None if price is None else price.of_tokens(read, written)
 
 
 def costs_of(answers: "Sequence[CaseAnswer]") -> tuple[list[float], list[TargetUsage]]:
@@ -403,10 +404,8 @@ class ModelTarget:
 
     def __init__(self, system: "ModelSystem", client: "AsyncJudge") -> None:
         self.system = system
-        from pytest_llmeval.judges import price_of
-
         self.client = client
-        self._price = price_of(system.spec)
+        self._price = system.spec.known_price
 
     async def answer(self, value: Any) -> dict[str, Any]:
         """The prediction of the model for an input.
@@ -416,7 +415,7 @@ class ModelTarget:
         """
         spec = self.system.spec
         messages = tuple(self.system.messages(form_of(value)))
-        from pytest_llmeval.judges import JudgeRequest, cost_usd
+        from pytest_llmeval.judges import JudgeRequest
 
         try:
             reply = await self.client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))
@@ -425,7 +424,7 @@ class ModelTarget:
         usage = {
             "input_tokens": reply.usage.input_tokens,
             "output_tokens": reply.usage.output_tokens,
-            "cost_usd": cost_usd(self._price, reply.usage),
+            "cost_usd": reply.usage.cost_usd(self._price),
         }
         return {"answer": reply.text, "usage": {name: value for name, value in usage.items() if value is not None}}
 

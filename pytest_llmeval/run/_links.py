@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
     price_hint,
     written_object,
 )
-from pytest_llmeval.judges import CallLimit, price_of
+from pytest_llmeval.judges import CallLimit
 from pytest_llmeval.run._conversation import beginning, turns_of
 from pytest_llmeval.run._execute import answered_with
 from pytest_llmeval.run._job import FIGURE_DIGITS, Answers, Job, Link, Next, with_figures
@@ -333,7 +333,7 @@ class Budgeted:
         """Set the most that the call of a model as target may cost aside from the run's budget."""
         case, turns = job.case, 1
         messages = model.messages(case.input)
-        price = price_of(model.spec)
+        price = model.spec.known_price
         if price is None and self.store.budget.usd is not None:
             raise PredictionError(
                 f"found the model {model.spec.model!r} without a known price, but --llmeval-budget limits USD: "

@@ -124,9 +124,9 @@ def measure_answered(
     is_cascade = any(isinstance(reply, CascadeVerdict) for of_view in replies for reply in of_view)
     if isinstance(observation, Exception) or not is_cascade:
         return observation
-    from pytest_llmeval.evaluators import with_audit
+    from pytest_llmeval.evaluators import Cascaded
 
-    return with_audit(observation, replies, measured_by)
+    return Cascaded.with_audit(observation, replies, measured_by)
 
 
 def _measure_judged(

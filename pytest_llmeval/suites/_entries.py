@@ -282,14 +282,14 @@ def get_checks(*entries: Any) -> "Checks":
         >>> get_checks({"contains": "Paris"}, {"max_words": 2}).evaluate("It is Paris.", None)["check_rate"]
         0.5
     """
-    from pytest_llmeval.evaluators import CheckReader, Unlocated, checks_evaluator
+    from pytest_llmeval.evaluators import CheckReader, Checks, Unlocated
 
     host = Unlocated()
     by_name, own = checks_by_name(entries)
     read = CheckReader({**default_registry().checks, **own}, host).read(by_name, ("checks",))
     if host.faults:
         raise EvaluatorError("; ".join(host.faults))
-    return checks_evaluator(read)
+    return Checks.of_checks(read)
 
 
 def _keep_object(own: dict[str, Any], name: str, value: Any, key: str) -> None:

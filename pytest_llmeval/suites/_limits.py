@@ -50,9 +50,9 @@ def read_limits(reading: SuiteReading, entries: Mapping[str, Any], path: tuple[s
 
 def _range_fault(reading: SuiteReading, metric: str, value: float) -> str | None:
     """The fault of a threshold outside the range of its metric."""
-    from pytest_llmeval.gates import range_fault
+    from pytest_llmeval.gates import LimitGate
 
-    return range_fault(metric, value, reading.metrics)
+    return LimitGate.range_fault(metric, value, reading.metrics)
 
 
 def _lower_is_better(reading: SuiteReading, metric: str) -> bool:
@@ -65,9 +65,9 @@ def _read_limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...])
     if isinstance(entry, int | float) and not isinstance(entry, bool):
         entry = {"min": entry}
     if not isinstance(entry, Mapping):
-        from pytest_llmeval.gates import limit_form_fault
+        from pytest_llmeval.gates import LimitGate
 
-        reading.fault(place, limit_form_fault(entry))
+        reading.fault(place, LimitGate.form_fault(entry))
         return None
     checked = reading.check(LimitEntry, entry, place)
     if checked is None:
@@ -101,10 +101,10 @@ def _check_gate(reading: SuiteReading, gate: Gate, entry: Any, place: tuple[str 
     judged = any(evaluator.asks for evaluator in reading.metrics.evaluators.values())
     extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
     if fault := reading.metric_fault(gate.metric, extra):
-        from pytest_llmeval.gates import subject_fault
+        from pytest_llmeval.gates import LimitGate
 
         text = gate.metric if isinstance(entry, Mapping) else entry
-        reading.fault(subject, subject_fault(text, gate.metric, reading.metrics) or fault)
+        reading.fault(subject, LimitGate.subject_fault(text, gate.metric, reading.metrics) or fault)
         return
     from pytest_llmeval.gates import gate_misfits
 

@@ -170,6 +170,6 @@ class SuiteReading:
 
     def checks_evaluator(self, cases: Iterable[Case] = ()) -> "Checks":
         """The evaluator of the suite's checks, and of those of cases."""
-        from pytest_llmeval.evaluators import checks_evaluator
+        from pytest_llmeval.evaluators import Checks
 
-        return checks_evaluator(self.shared_checks, (check for case in cases for check in case.checks))
+        return Checks.of_checks(self.shared_checks, (check for case in cases for check in case.checks))

@@ -378,9 +378,9 @@ class Registry:
         Raises:
             LlmevalError: It is no rule, or another rule has the same keys and name.
         """
-        from pytest_llmeval.gates import add_rule
+        from pytest_llmeval.gates import RULES
 
-        add_rule(rule)
+        RULES.add(rule)
         return rule
 
     def register_key(self, name: str, key: Key) -> None:

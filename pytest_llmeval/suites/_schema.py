@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 from pydantic import TypeAdapter
 
 from pytest_llmeval.core import without_links
-from pytest_llmeval.gates import gate_schema
+from pytest_llmeval.gates import RULES
 from pytest_llmeval.judges import CascadeRule, JudgeSpec
 from pytest_llmeval.suites._keys import Key, keys_of, suite_entry
 from pytest_llmeval.suites._loading import ENTRIES
@@ -240,7 +240,7 @@ GRAMMARS: Final[Mapping[str, Callable[[Registry, dict[str, Any]], dict[str, Any]
     "case": _case,
     "check": lambda *_: {"$ref": "#/$defs/Check"},
     "evaluator": _evaluators,
-    "gate": lambda *_: gate_schema(),
+    "gate": lambda *_: RULES.schema(),
     "limits": _limits,
     "snapshot": _snapshot,
     "source": _sources,

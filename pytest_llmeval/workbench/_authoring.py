@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import option_fault, read_document
 from pytest_llmeval.gates import ChangeGate
-from pytest_llmeval.judges import is_retired, jurors_of
+from pytest_llmeval.judges import jurors_of
 from pytest_llmeval.run import unmet_by_expected
 from pytest_llmeval.suites import (
     SUITE_FILES,
@@ -272,7 +272,7 @@ def _retired(suite: LoadedSuite) -> Iterator[str]:
         (f"systems.{name}", system.model.spec) for name, system in suite.systems.items() if system.model is not None
     ]
     for place, spec in [*(("judge", juror) for juror in jurors_of(suite.judge)), *models]:
-        if is_retired(spec):
+        if spec.is_retired:
             yield f"{place}: {spec.model!r}"
 
 

@@ -17,7 +17,6 @@ from pytest_llmeval.judges import (
     ReadReplies,
     Requests,
     Usage,
-    cost_usd,
 )
 from pytest_llmeval.workbench._console import table_lines
 
@@ -123,7 +122,7 @@ def _show_requests(options: Namespace) -> CommandResult:
 def _sums(requests: Sequence[DeferredRequest]) -> dict[str, Any]:
     """The tokens and cost at batch rate of a model's deferred requests, without tokens of replies without a limit."""
     costs = [
-        cost_usd(request.price and request.price.of_batches, Usage(request.sent_tokens, request.written_tokens or 0))
+        Usage(request.sent_tokens, request.written_tokens or 0).cost_usd(request.price and request.price.of_batches)
         for request in requests
     ]
     known = [cost for cost in costs if cost is not None]

@@ -10,7 +10,7 @@ from builders import gate_of, run, subjects_of
 from project import load_text
 
 from pytest_llmeval.core import GateOutcome, GateResult, LlmevalError, Metric, Result, SuiteError
-from pytest_llmeval.gates import DropGate, Gate, GateKey, LimitGate, ScoreGate, TextForm, gate_rule, gate_schema, owned
+from pytest_llmeval.gates import DropGate, Gate, GateKey, LimitGate, ScoreGate, TextForm, gate_rule, owned
 from pytest_llmeval.gates import _rules as rules
 from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS, GateFault
 from pytest_llmeval.gates._rules import RULES, known_keys, rule_of
@@ -42,7 +42,7 @@ def with_key(rule: type[Gate], key: str) -> dict[str, Any]:
 @pytest.mark.parametrize("key", list(known_keys()))
 def test_a_key_is_accepted_by_the_rules_that_own_it_and_a_fault_elsewhere(rule: type[Gate], key: str) -> None:
     entry = with_key(rule, key)
-    schema = jsonschema.Draft202012Validator(gate_schema())
+    schema = jsonschema.Draft202012Validator(RULES.schema())
     owned = rule.keys()
     if key in owned:
         assert type(gate_of(entry)) is rule
@@ -141,7 +141,7 @@ def test_a_text_form_that_is_a_statistic_is_refused() -> None:
     form = TextForm("median", ">=", "min_middle")
     rule = type("Middle", (GapGate,), {"tags": ("min_middle",), "form": form})
     with pytest.raises(LlmevalError, match=r"median\(\.\.\.\) is a statistic: choose another name for the text form"):
-        rules.add_rule(rule)
+        rules.RULES.add(rule)
 
 
 @gate_rule
@@ -154,7 +154,7 @@ class MedianGapGate(GapGate):
 
 @pytest.fixture
 def own_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "RULES", (*RULES, GapGate))
+    monkeypatch.setattr(rules, "RULES", rules.GateRules(*RULES, GapGate))
 
 
 @pytest.mark.usefixtures("own_rules")
@@ -197,7 +197,7 @@ def test_a_rule_brings_the_text_form_by_which_it_is_written_and_read() -> None:
     gate = rules.gate_of_text(" gap(f1)<=.1 ", "other")
     assert gate == GapGate("f1", 0.1)
     assert str(gate) == "gap(f1) <= 0.1"
-    assert rules.rule_of_text(str(gate)) is GapGate
+    assert rules.RULES.of_text(str(gate)) is GapGate
     assert number_line(GateResult(str(gate), "passed", low=0.1), {}) == {"operator": "<="}
     limit = rules.gate_of_text("gap(f1) >= 0.1", "other")
     assert isinstance(limit, LimitGate)
@@ -226,10 +226,10 @@ def test_a_number_in_the_unit_of_its_metric_must_be_possible_for_it(tmp_path: Pa
 def test_reports_recognise_every_text_form(rule: type[Gate]) -> None:
     for subject in (*subjects_of(rule), *subjects_of(rule, "f1[a, b]")):
         gate = gate_of({**smallest(rule), "metric": subject})
-        found = rules.rule_of_text(str(gate))
+        found = rules.RULES.of_text(str(gate))
         assert found is not None
         assert found.form == rule.form
-        assert rules.rule_of_text(f"{subject} <= 0.2") is None
+        assert rules.RULES.of_text(f"{subject} <= 0.2") is None
 
 
 def test_a_gate_asks_less_in_the_direction_that_its_key_declares() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.judges import JudgeSpec, Price, Usage, cost_usd, price_of
+from pytest_llmeval.judges import JudgeSpec, Price, Usage
 
 OWN = Price(input=1.0, output=2.0)
 
@@ -25,17 +25,17 @@ OWN = Price(input=1.0, output=2.0)
     ],
 )
 def test_published_prices_are_known_and_others_unknown(model: str | None, price: Price | None) -> None:
-    assert price_of(JudgeSpec(model)) == price
+    assert JudgeSpec(model).known_price == price
 
 
 def test_a_server_of_ones_own_has_no_published_price() -> None:
-    assert price_of(JudgeSpec("openai:gpt-4o-mini", base_url="http://localhost:8000/v1")) is None
+    assert JudgeSpec("openai:gpt-4o-mini", base_url="http://localhost:8000/v1").known_price is None
 
 
 @pytest.mark.parametrize("base_url", [None, "http://localhost:8000/v1"])
 @pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "openai:mine", None])
 def test_the_users_price_comes_first(model: str | None, base_url: str | None) -> None:
-    assert price_of(JudgeSpec(model, base_url=base_url, price=OWN)) == OWN
+    assert JudgeSpec(model, base_url=base_url, price=OWN).known_price == OWN
 
 
 def test_a_model_listed_without_a_price_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_a_model_listed_without_a_price_is_not_free(monkeypatch: pytest.MonkeyPa
     provider = Provider(id="openai", name="o", api_pattern="x", models=[listed])
     snapshot = data_snapshot.DataSnapshot(providers=[provider], from_auto_update=False)
     monkeypatch.setattr(data_snapshot, "_custom_snapshot", snapshot)
-    assert price_of(JudgeSpec("openai:m")) is None
+    assert JudgeSpec("openai:m").known_price is None
 
 
 def test_looking_a_price_up_opens_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_looking_a_price_up_opens_no_connection(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    assert price_of(JudgeSpec("openai:gpt-4o")) is not None
+    assert JudgeSpec("openai:gpt-4o").known_price is not None
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_looking_a_price_up_opens_no_connection(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_cost_is_unknown_where_price_or_tokens_are(price: Price | None, usage: Usage, cost: float | None) -> None:
-    assert cost_usd(price, usage) == cost
+    assert usage.cost_usd(price) == cost

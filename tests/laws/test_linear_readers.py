@@ -21,6 +21,7 @@ from pytest_llmeval.core import Case, LlmevalError, MetricIndex, Neighbours
 from pytest_llmeval.data import FaultLog, MediaFolder
 from pytest_llmeval.data.files._json import RejectedError, scan_json
 from pytest_llmeval.exchange._ledger import LeftOutError
+from pytest_llmeval.gates import DropGate
 from pytest_llmeval.judges.questions._forms import ReplyField
 from pytest_llmeval.workbench.reviews._loopback import RefusedError
 
@@ -253,6 +254,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "exchange._media.ImportedMedia": lambda kind: kind(None),
     "exchange.promptfoo._prompts.PromptReader": lambda kind: kind(None),
     "gates._limit.LimitGate": lambda kind: kind,
+    "gates._rules.GateRules": lambda kind: kind(DropGate),
     "judges._options.CachePlace": lambda kind: kind,
     "judges.clients._http.Anthropic": object.__new__,
     "judges.clients._gemini.Gemini": object.__new__,

@@ -15,7 +15,7 @@ from project import Echo
 
 from pytest_llmeval import Case, Evaluator, PredictionError
 from pytest_llmeval.core import BudgetError
-from pytest_llmeval.evaluators import SHIPPED, CheckReader, TextEvaluator, Unlocated, check_of, checks_evaluator
+from pytest_llmeval.evaluators import SHIPPED, CheckReader, Checks, TextEvaluator, Unlocated, check_of
 from pytest_llmeval.judges import Budget, CallLimit
 from pytest_llmeval.run import Answers, Job, LoadedCase, Next
 from pytest_llmeval.run import _links as links
@@ -252,7 +252,7 @@ def is_red(case: Any) -> bool:
 
 def checks_of(*entries: Any) -> Evaluator:
     kinds = {**SHIPPED, "is_red": check_of(is_red)}
-    return checks_evaluator(CheckReader(kinds, Unlocated()).read(list(entries), ()))
+    return Checks.of_checks(CheckReader(kinds, Unlocated()).read(list(entries), ()))
 
 
 @pytest.mark.usefixtures(in_memory.__name__)

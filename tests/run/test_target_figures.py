@@ -7,7 +7,7 @@ import pytest
 from project import load_text
 
 from pytest_llmeval.core import Case, Parts, SuiteError, TargetUsage
-from pytest_llmeval.judges import model_cost_usd
+from pytest_llmeval.judges import Price
 from pytest_llmeval.run._execute import execute, execute_repeats
 from pytest_llmeval.run._job import CaseAnswer, usage_of_target, with_figures
 from pytest_llmeval.targets import Recordings, recording
@@ -47,7 +47,7 @@ def test_a_model_with_a_published_price_gives_the_cost(model: str) -> None:
     assert usage is not None
     assert usage.cost_usd is not None
     assert usage.cost_usd > 0
-    assert usage.cost_usd == model_cost_usd("gpt-4o", 1_000_000, 0)
+    assert usage.cost_usd == Price.of_model("gpt-4o").of_tokens(1_000_000, 0)
     assert usage_of_target(Parts(), {"usage": {**tokens, "cost_usd": 7}}).cost_usd == 7  # type: ignore[union-attr]  # it has usage
 
 

@@ -132,6 +132,21 @@ class Checks(Evaluator):
         by_name = {self.metric_of(name): sums[f"{_MET}{name}]"] / sums[f"{_TOTAL}{name}]"] for name in names}
         return {_RATE: sums["met"] / sums["weight"], **by_name}
 
+    @staticmethod
+    def of_checks(checks: Iterable[Check], of_cases: Iterable[Check] = ()) -> "Checks":
+        """The evaluator ``checks`` of checks that have been read.
+
+        Args:
+            checks: For every case.
+            of_cases: Those of single cases.
+        """
+        ready = tuple(checks)
+        known = (*ready, *of_cases)
+        entries, names = tuple(check.entry for check in ready), frozenset(check.name for check in known)
+        if not any(check.judged for check in known):
+            return Checks(entries, ready, names)
+        return JudgedChecks(entries, ready, names, any(_has_criterion(check.node) for check in known))
+
 
 @dataclass(frozen=True, slots=True)
 class _CheckList:
@@ -182,21 +197,6 @@ class JudgedChecks(Checks, JudgedEvaluator):
             EvaluatorError: A judge is needed.
         """
         return JudgedEvaluator.measure(self, case)
-
-
-def checks_evaluator(checks: Iterable[Check], of_cases: Iterable[Check] = ()) -> Checks:
-    """The evaluator ``checks`` of checks that have been read.
-
-    Args:
-        checks: For every case.
-        of_cases: Those of single cases.
-    """
-    ready = tuple(checks)
-    known = (*ready, *of_cases)
-    entries, names = tuple(check.entry for check in ready), frozenset(check.name for check in known)
-    if not any(check.judged for check in known):
-        return Checks(entries, ready, names)
-    return JudgedChecks(entries, ready, names, any(_has_criterion(check.node) for check in known))
 
 
 def _has_criterion(node: CheckNode) -> bool:

@@ -279,6 +279,17 @@ class JudgeAgreement(Judge):
             rare = {name: Basis(float(labels.sum()), 0.0, fault) for name in _BEYOND_CHANCE}
         return {**rare, **(rates_basis(sums) if self._positive is not None else {})}
 
+    @staticmethod
+    def rates_of(answers: Iterable[tuple[float, float]]) -> dict[str, tuple[float, Basis]]:
+        """The rates at which a yes/no judge agrees with people, each with the labels that it rests on.
+
+        Args:
+            answers: For each answer, 1 if the judge takes it for right, else 0, and the share of people who do.
+        """
+        sums = Totals.add_up(Observation(rate_counts(judge, positive)) for judge, positive in answers).sums()
+        values = rates(sums)
+        return {name: (float(values[name][0]), basis) for name, basis in rates_basis(sums).items()}
+
 
 def _key(level: float) -> str:
     """The key of a score level in the counts of human labels and judge levels."""
@@ -359,17 +370,6 @@ def rates_basis(sums: Sums) -> dict[str, Basis]:
     fault = "; ".join(bases[name].fault for name in SIDES if bases[name].fault)
     bases["balanced_accuracy"] = Basis(least, floor, fault, "; ".join(more) if not fault else "", interval=both)
     return bases
-
-
-def judge_rates(answers: Iterable[tuple[float, float]]) -> dict[str, tuple[float, Basis]]:
-    """The rates at which a yes/no judge agrees with people, each with the labels that it rests on.
-
-    Args:
-        answers: For each answer, 1 if the judge takes it for right, else 0, and the share of people who do.
-    """
-    sums = Totals.add_up(Observation(rate_counts(judge, positive)) for judge, positive in answers).sums()
-    values = rates(sums)
-    return {name: (float(values[name][0]), basis) for name, basis in rates_basis(sums).items()}
 
 
 def _rate(rate: float, labels: float, confidence: float, independent: float) -> tuple[float, float]:

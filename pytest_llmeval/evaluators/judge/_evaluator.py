@@ -35,12 +35,10 @@ from pytest_llmeval.evaluators.judge._human_labels import (
 from pytest_llmeval.evaluators.judge._judged_case import (
     GRADES_OF_FIELDS,
     CaseTexts,
+    Defects,
     JudgedCase,
-    defect_counts,
-    defect_rates,
     prompt_texts,
     reason_lines,
-    unnamed_defects,
 )
 from pytest_llmeval.evaluators.measures._confusion import rate_counts, share_basis, share_by_rates
 from pytest_llmeval.judges import (
@@ -414,7 +412,7 @@ class Judge(JudgedEvaluator):
         if self.rubric is not None:
             counts["pass"] = float(verdict.score >= self.rubric.pass_mark)
         if judged.name == "explanation":
-            counts |= defect_counts(verdict.details)
+            counts |= Defects(verdict.details).counts
         if self.form is not None:
             grades = verdict.details.get(GRADES_OF_FIELDS, {})
             counts |= {f"field.{name}": other.share(grades[name]) for name, other in self.form.others.items()}
@@ -433,7 +431,7 @@ class Judge(JudgedEvaluator):
             why = OTHER_ANSWER
         undefined = dict.fromkeys(self._corrected(), why)
         if judged.name == "explanation":
-            undefined |= unnamed_defects(verdict.details)
+            undefined |= Defects(verdict.details).undefined
         return Observation(counts, details, undefined, judged.texts.malformed)
 
     def _steps(self, verdicts: Sequence[Verdict | JudgeError]) -> Mapping[str, Any]:
@@ -476,7 +474,7 @@ class Judge(JudgedEvaluator):
         if self.rubric is not None:
             metrics["judge_pass"] = sums["pass"] / sums["n"]
         if self.mode == "explanation":
-            metrics |= defect_rates(sums, sums["n"])
+            metrics |= Defects.rates(sums, sums["n"])
         if self.form is not None:
             metrics |= {f"judge_field[{name}]": sums[f"field.{name}"] / sums["n"] for name in self.form.others}
         for name, (total, excess) in zip(self._corrected(), _EXCESS, strict=False):

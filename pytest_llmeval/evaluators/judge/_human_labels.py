@@ -18,8 +18,8 @@ from pytest_llmeval.evaluators.measures._confusion import ratio
 LabelScale: TypeAlias = Literal["yesno", "1-5"]
 """The scales of labels: yes or no, or a grade from 1 (worst) to 5."""
 
-SCALES: Final[Mapping[LabelScale, Sequence[str | int]]] = {"yesno": ("no", "yes"), "1-5": (1, 2, 3, 4, 5)}
-"""Scale to its labels, the worst first."""
+
+_SCALES: Final[Mapping[LabelScale, Sequence[str | int]]] = {"yesno": ("no", "yes"), "1-5": (1, 2, 3, 4, 5)}
 
 
 class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -52,6 +52,11 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     review: str = ""
     again: str = ""
     others: tuple[str, ...] = ()
+
+    @staticmethod
+    def labels_of(scale: LabelScale) -> Sequence[str | int]:
+        """The labels of a scale, the worst first."""
+        return _SCALES[scale]
 
     @property
     def choice(self) -> str:
@@ -111,7 +116,7 @@ def share_of(scale: LabelScale, label: str | int) -> float:
     >>> share_of("yesno", "yes"), share_of("1-5", 4)
     (1.0, 0.75)
     """
-    labels = SCALES[scale]
+    labels = HumanLabel.labels_of(scale)
     return labels.index(label) / (len(labels) - 1)
 
 
@@ -125,7 +130,7 @@ def _label(row: Any) -> HumanLabel:
         label = convert(row, HumanLabel)
     except ValidationError as error:
         raise ValueError(f"the label cannot be read ({error}), expected a line that the review page exports") from None
-    known = SCALES[label.scale]
+    known = HumanLabel.labels_of(label.scale)
     if label.label is not None and (label.label not in known or isinstance(label.label, bool)):
         raise ValueError(f"label: found {label.label!r}, expected one of {', '.join(map(str, known))}, or null")
     if not 0 < label.probability <= 1:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -337,19 +337,35 @@ def reason_lines(details: Mapping[str, Any]) -> list[str]:
     return [*reasons, *flags, *others]
 
 
-def defect_counts(details: Mapping[str, Any]) -> dict[str, float]:
-    """The counts of evaluator ``judge`` for an explanation's defects: found ones, and ones that no reply names."""
-    unnamed = details.get(UNNAMED_DEFECTS, ())
-    return {f"defect.{flag}": float(bool(details.get(flag))) for flag in FLAGS if flag not in unnamed} | {
-        f"defect.{flag}.unnamed": 1.0 for flag in unnamed
-    }
+class Defects(NamedTuple):
+    """The defects of an explanation, as the details of a judge's verdict name them.
 
+    Attributes:
+        details: Flag to whether the explanation has that defect, and the flags that the reply does not name.
+    """
 
-def unnamed_defects(details: Mapping[str, Any]) -> dict[str, str]:
-    """The reasons, by metric of evaluator ``judge``, for defects that a judge's reply does not name."""
-    return {f"defect[{flag}]": "the judge did not say" for flag in details.get(UNNAMED_DEFECTS, ())}
+    details: Mapping[str, Any]
 
+    @property
+    def _unnamed(self) -> Sequence[str]:
+        return self.details.get(UNNAMED_DEFECTS, ())  # type: ignore[no-any-return]
 
-def defect_rates(sums: Sums, judged: FloatArray) -> dict[str, FloatArray]:
-    """The metrics of evaluator ``judge`` on defects: the share of explanations with each, where a reply names it."""
-    return {f"defect[{flag}]": ratio(sums[f"defect.{flag}"], judged - sums[f"defect.{flag}.unnamed"]) for flag in FLAGS}
+    @property
+    def counts(self) -> dict[str, float]:
+        """The counts of evaluator ``judge`` for defects: found ones, and ones that the reply does not name."""
+        unnamed = self._unnamed
+        return {f"defect.{flag}": float(bool(self.details.get(flag))) for flag in FLAGS if flag not in unnamed} | {
+            f"defect.{flag}.unnamed": 1.0 for flag in unnamed
+        }
+
+    @property
+    def undefined(self) -> dict[str, str]:
+        """The reasons, by metric of evaluator ``judge``, for defects that the reply does not name."""
+        return {f"defect[{flag}]": "the judge did not say" for flag in self._unnamed}
+
+    @staticmethod
+    def rates(sums: Sums, judged: FloatArray) -> dict[str, FloatArray]:
+        """The metrics of evaluator ``judge`` on defects: the share of explanations with each, if replies say so."""
+        return {
+            f"defect[{flag}]": ratio(sums[f"defect.{flag}"], judged - sums[f"defect.{flag}.unnamed"]) for flag in FLAGS
+        }

@@ -165,37 +165,6 @@ _ROUNDING = 1e-9
 NOT_AUDITED = "not audited"
 
 
-def with_audit(
-    observation: Observation,
-    verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
-    again: "Callable[[Sequence[Sequence[Verdict | LlmevalError]]], Observation | Exception]",
-) -> Observation | Exception:
-    """The observation of an audited case with what the large judge of a cascade adds to it.
-
-    Args:
-        observation: By the verdicts of the cascade.
-        verdicts: Those verdicts, view by view.
-        again: Measures the case by other verdicts.
-
-    Returns:
-        The observation, or the error of measuring it again; the observation itself where no cascade was asked.
-    """
-    cascaded = [verdict for view in verdicts for verdict in view if isinstance(verdict, CascadeVerdict)]
-    if not cascaded or not observation.counts:
-        return observation
-    counts = {**observation.counts, _JUDGED: 1.0}
-    if any(verdict.first is not None for verdict in cascaded):
-        counts[_SURE] = 1.0
-    if any(verdict.audited for verdict in cascaded):
-        small = again([[_by_small(verdict) for verdict in view] for view in verdicts])
-        if isinstance(small, Exception):
-            return small
-        counts[_AUDITED] = 1.0
-        for name in {**observation.counts, **small.counts}:
-            counts[_ADDED + name] = observation.counts.get(name, 0) - small.counts.get(name, 0)
-    return structs.replace(observation, counts=counts)
-
-
 def _by_small(verdict: "Verdict | LlmevalError") -> "Verdict | LlmevalError":
     """The verdict of the small judge in a cascade for the metrics of its errors; any other verdict as it is."""
     return verdict.first if isinstance(verdict, CascadeVerdict) and verdict.first is not None else verdict
@@ -279,6 +248,37 @@ class Cascaded(WrappedEvaluator):
         declared = self.evaluator.describe()
         exact = next((metric for metric in declared if metric.name == name), None)
         return exact or next(metric for metric in declared if "[" in metric.name and name.startswith(metric.family))
+
+    @staticmethod
+    def with_audit(
+        observation: Observation,
+        verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
+        again: "Callable[[Sequence[Sequence[Verdict | LlmevalError]]], Observation | Exception]",
+    ) -> Observation | Exception:
+        """The observation of an audited case with what the large judge of a cascade adds to it.
+
+        Args:
+            observation: By the verdicts of the cascade.
+            verdicts: Those verdicts, view by view.
+            again: Measures the case by other verdicts.
+
+        Returns:
+            The observation, or the error of measuring it again; the observation itself where no cascade was asked.
+        """
+        cascaded = [verdict for view in verdicts for verdict in view if isinstance(verdict, CascadeVerdict)]
+        if not cascaded or not observation.counts:
+            return observation
+        counts = {**observation.counts, _JUDGED: 1.0}
+        if any(verdict.first is not None for verdict in cascaded):
+            counts[_SURE] = 1.0
+        if any(verdict.audited for verdict in cascaded):
+            small = again([[_by_small(verdict) for verdict in view] for view in verdicts])
+            if isinstance(small, Exception):
+                return small
+            counts[_AUDITED] = 1.0
+            for name in {**observation.counts, **small.counts}:
+                counts[_ADDED + name] = observation.counts.get(name, 0) - small.counts.get(name, 0)
+        return structs.replace(observation, counts=counts)
 
 
 def _span(metric: Metric) -> float:

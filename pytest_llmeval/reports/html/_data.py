@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.core import BAD, PASS_RATE, GateResult, MetricChange, MetricValue, excerpt
-from pytest_llmeval.gates import ChangeGate, LimitGate, rule_of_text
+from pytest_llmeval.gates import RULES, ChangeGate, LimitGate
 from pytest_llmeval.reports._failures import cause_of, shared_reason
 from pytest_llmeval.reports._form import (
     NO_CASE,
@@ -110,7 +110,7 @@ def number_line(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[st
         >>> number_line(GateResult("f1 >= 0.7", "passed"), {"f1": MetricValue(0.7, None, 0.6, 0.8, 9, 0, 0, 0)})
         {'operator': '>=', 'low': 0.6, 'high': 0.8}
     """
-    rule = rule_of_text(gate.gate)
+    rule = RULES.of_text(gate.gate)
     if rule is not None and rule.form is not None:
         # A gate on a change is judged by its interval, not by the side of the limit that its value is on.
         relative = {"relative": True, **_bounds(gate)} if issubclass(rule, ChangeGate) else {}

@@ -24,7 +24,6 @@ from pytest_llmeval.core import (
     Sums,
     Totals,
     listed,
-    own_or_answer,
 )
 from pytest_llmeval.tasks.emotion_cause._conversation import (
     OBJECT_KEYS,
@@ -420,7 +419,7 @@ def _of_pairs(change: _PairChange) -> AnswerChange:
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = near.evaluator("emotion_cause")
         assert isinstance(evaluator, EmotionCause)
-        answer = own_or_answer(case.prediction, evaluator.reads.own_keys)
+        answer = evaluator.reads.answer_in(case.prediction)
         texts = utterances_of(case.expected, case.input) if evaluator.quoted_spans else None
         predicted = read_prediction(answer, evaluator.subtask, case.id, texts)
         gold = read_gold(case.expected, case.input, evaluator.subtask, case.id).pairs

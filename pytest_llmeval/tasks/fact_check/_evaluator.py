@@ -27,11 +27,10 @@ from pytest_llmeval.core import (
     Sums,
     label_key,
     listed,
-    own_or_answer,
     read_cells,
     unknown_name,
 )
-from pytest_llmeval.evaluators import EvidenceSource, defect_rates, ratio
+from pytest_llmeval.evaluators import Defects, EvidenceSource, ratio
 from pytest_llmeval.judges import FLAGS, JudgedEvaluator, Question, Verdict
 from pytest_llmeval.tasks.fact_check._evidence import EvidenceForm, EvidenceMatch, EvidenceMatcher, EvidenceMatching
 from pytest_llmeval.tasks.fact_check._scores import (
@@ -392,7 +391,7 @@ class FactCheck(JudgedEvaluator):
         scores = verdict_scores(sums, self.verdicts, every=every) | evidence_scores(sums, self.verdicts)
         scores |= {name: mean(sums, name) for name in (EXPLANATION, OVERALL)}
         if self.asks:
-            scores |= defect_rates(sums, sums[f"{EXPLANATION}.n"])
+            scores |= Defects.rates(sums, sums[f"{EXPLANATION}.n"])
         return scores | {"unparsed_rate": ratio(sums["unparsed"], sums["answers"])}
 
 
@@ -406,7 +405,7 @@ def _of_answer(change: Callable[[Answer, Claim, FactCheck, Neighbours], dict[str
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = near.evaluator("fact_check")
         assert isinstance(evaluator, FactCheck)
-        prediction = own_or_answer(case.prediction, evaluator.reads.own_keys)
+        prediction = evaluator.reads.answer_in(case.prediction)
         answer = read_answer(prediction)
         if answer.unparsed or answer.faults:
             return None
@@ -441,7 +440,7 @@ def _no_evidence(answer: Answer, claim: Claim, _evaluator: FactCheck, _near: Nei
 def _other_evidence(_answer: Answer, claim: Claim, _evaluator: FactCheck, near: Neighbours) -> dict[str, Any] | None:
     """Justify a fact checker's verdict by the evidence of another claim, for a mutant."""
     for other in near.others:
-        reply = read_answer(own_or_answer(other.prediction, FactCheck.reads.own_keys))
+        reply = read_answer(FactCheck.reads.answer_in(other.prediction))
         if not (claim.sources and reply.sources) or reply.unparsed:
             continue
         if not any(source in claim.sources for source in reply.sources):

@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
     label_name,
     read_cells,
 )
-from pytest_llmeval.evaluators import Margins, defect_counts, precision, ratio, unnamed_defects
+from pytest_llmeval.evaluators import Defects, Margins, precision, ratio
 from pytest_llmeval.judges import FLAGS
 from pytest_llmeval.reports import read_report, to_json
 from pytest_llmeval.tasks.fact_check._evidence import EvidenceMatch, MatchedPair
@@ -179,8 +179,9 @@ class Tally:
         """Count the judge's verdict on the explanation."""
         self.parts["explanation"] = verdict.score / HIGHEST_GRADE
         self.score(EXPLANATION, self.parts["explanation"])
-        self.counts |= defect_counts(verdict.details)
-        self.undefined |= unnamed_defects(verdict.details)
+        defects = Defects(verdict.details)
+        self.counts |= defects.counts
+        self.undefined |= defects.undefined
 
     def unexplained(self, why: str) -> None:
         """Count an explanation that a judge failed to grade: its defects are unknown as well."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from pytest_llmeval.core import AnswerChange, Case, Mutator, Neighbours, own_or_answer
+from pytest_llmeval.core import AnswerChange, Case, Mutator, Neighbours
 from pytest_llmeval.tasks.narrative._alignment import Alignment
 from pytest_llmeval.tasks.narrative._base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative._document import Event, Story, name_key, parse_document
@@ -50,7 +50,7 @@ def _of_document(changes: Callable[[_Annotation, Neighbours], Iterable[Callable[
         evaluator = next(
             candidate for candidate in near.evaluators.values() if isinstance(candidate, NarrativeEvaluator)
         )
-        prediction = own_or_answer(case.prediction, evaluator.reads.own_keys)
+        prediction = evaluator.reads.answer_in(case.prediction)
         data = parse_document(prediction)
         if data is None or not case.expected:
             return None

@@ -24,7 +24,6 @@ from pytest_llmeval.core import (
     counted,
     excerpt,
     listed,
-    own_or_answer,
     printable,
 )
 from pytest_llmeval.evaluators import describe_found, json_in
@@ -510,7 +509,7 @@ _Results = list[Any]
 
 def _listed(prediction: Any) -> _Results | None:
     """The search results of a prediction in any form; ``None`` if there are none."""
-    results = own_or_answer(prediction, Retrieval.reads.own_keys)
+    results = Retrieval.reads.answer_in(prediction)
     results = json_in(results) if isinstance(results, str) else results
     results = results.get("results") if isinstance(results, Mapping) else results
     return results if isinstance(results, list) and results else None

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core import counted, price_hint
-from pytest_llmeval.judges import Juror, Usage, cost_usd, price_of
+from pytest_llmeval.judges import Juror, Usage
 from pytest_llmeval.run import CallCounter, CallTally, CaseRunner, LoadedCase, count_calls
 from pytest_llmeval.workbench.plan import (
     NOTHING,
@@ -108,7 +108,7 @@ class Forecast:
         samples = list(self._past_answers(key, suite)) if tally.target else []
         forecast = planned(tally.target, samples, concurrency=min(most))
         figures = {"tokens": forecast.tokens.median, "cost": forecast.usd.median, "time": forecast.seconds}
-        if suite.model is not None and tally.target and price_of(suite.model.spec) is None:
+        if suite.model is not None and tally.target and suite.model.spec.known_price is None:
             self._reasons[
                 f"the price of {suite.model.spec.model} is unknown: set 'price' beside 'model'{price_hint()}"
             ] = None
@@ -125,7 +125,7 @@ class Forecast:
             cost = usage.cost_usd
             if suite.model is not None:
                 read, written = (None if part is None else int(part) for part in parts)
-                cost = cost_usd(price_of(suite.model.spec), Usage(read, written))
+                cost = Usage(read, written).cost_usd(suite.model.spec.known_price)
             yield CallSample(None if None in parts else sum(filter(None, parts)), cost, seconds)
 
     def _budget(self, suites: Sequence[PlannedSuite]) -> Iterator[BudgetUse]:
@@ -187,7 +187,7 @@ def _sample(usage: Usage, price: "Price | None", seconds: float) -> CallSample:
     parts = (usage.input_tokens, usage.output_tokens)
     # An imported score has taken no time: it was no call.
     return CallSample(
-        None if None in parts else sum(filter(None, parts)), cost_usd(price, usage), seconds if seconds > 0 else None
+        None if None in parts else sum(filter(None, parts)), usage.cost_usd(price), seconds if seconds > 0 else None
     )
 
 

@@ -24,7 +24,7 @@ from pytest_llmeval.core import (
     number,
 )
 from pytest_llmeval.data import rewrite
-from pytest_llmeval.evaluators import SCALES, HumanLabel, HumanLabels, agreement_alpha
+from pytest_llmeval.evaluators import HumanLabel, HumanLabels, agreement_alpha
 from pytest_llmeval.reports import PageMedia, RunReport, SuiteReport, begin_media_of, rendered_page
 from pytest_llmeval.services import masked, secret_values
 from pytest_llmeval.workbench._console import refuse_input
@@ -72,7 +72,7 @@ def review_page(
     data = {
         "review": review.id,
         "scale": review.scale,
-        "labels": list(SCALES[review.scale]),
+        "labels": list(HumanLabel.labels_of(review.scale)),
         "ask": review.ask,
         "annotator": annotator,
         "served": served,
@@ -211,7 +211,7 @@ class LabelFile:
     def _label(self, annotator: str, sent: _SentLabel) -> HumanLabel:
         if not 0 <= sent.item < len(self.review.items):
             raise RefusedError(f"item: found {sent.item}, expected less than {len(self.review.items)}")
-        known = SCALES[self.review.scale]
+        known = HumanLabel.labels_of(self.review.scale)
         if sent.label is not None and (sent.label not in known or isinstance(sent.label, bool)):
             raise RefusedError(f"label: found {sent.label!r}, expected one of {', '.join(map(str, known))}, or null")
         return self.review.label(sent.item, annotator, sent.label, sent.note)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from pytest_llmeval.cli import CommandResult, say, write_text
 from pytest_llmeval.core import MODE_MARK, Case, LlmevalError, counted, interval, number
-from pytest_llmeval.evaluators import judge_rates
+from pytest_llmeval.evaluators import JudgeAgreement
 from pytest_llmeval.reports import SuiteReport, read_report
 from pytest_llmeval.run import score
 from pytest_llmeval.suites import get_checks
@@ -287,7 +287,9 @@ def check_lines(text: str, chosen: Sequence[NotedAnswer]) -> Iterator[str]:
     ]
     scores = score(get_checks(check), cases, confidence=None).case_scores["check_rate"]
     known = [(answer, value) for answer, value in zip(chosen, map(float, scores), strict=True) if math.isfinite(value)]
-    rates = judge_rates((float(value >= 1), sum(answer.human) / len(answer.human)) for answer, value in known)
+    rates = JudgeAgreement.rates_of(
+        (float(value >= 1), sum(answer.human) / len(answer.human)) for answer, value in known
+    )
     yield f"checks: [{json.dumps(check)}]"
     for name, words in (("tnr", "with the failure, not met"), ("tpr", "without it, met")):
         share, basis = rates[name]

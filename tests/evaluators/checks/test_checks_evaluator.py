@@ -7,7 +7,7 @@ from examples import met, observed, unmet
 
 from pytest_llmeval import Case, Observation, score
 from pytest_llmeval.core import EvaluatorError, JudgeError, Totals
-from pytest_llmeval.evaluators import CheckReader, Checks, Unlocated, checks_evaluator, kind_of_function
+from pytest_llmeval.evaluators import CheckReader, Checks, Unlocated, kind_of_function
 from pytest_llmeval.judges import Verdict
 
 A, B, Z = {"contains": "a"}, {"contains": "b"}, {"contains": "z"}
@@ -48,8 +48,8 @@ def test_every_case_is_held_to_its_own_checks_however_many_lists_there_are() -> 
     texts = [f"text {number}" for number in range(600)]
     cases = [Case(text, prediction=text, checks=read_checks({"equals": text})) for text in texts]
     cases.append(Case("other", prediction="other", checks=read_checks({"equals": "text 1"})))
-    measured = [checks_evaluator(()).measure(case).counts["made[equals]"] for case in cases]
-    shared = checks_evaluator(())
+    measured = [Checks.of_checks(()).measure(case).counts["made[equals]"] for case in cases]
+    shared = Checks.of_checks(())
     assert measured == [1] * 601
     assert [shared.measure(case).malformed is None for case in cases] == [True] * 600 + [False]
 
@@ -126,7 +126,7 @@ def test_a_check_that_cannot_be_made_takes_the_rate_of_its_case_and_leaves_the_o
 def test_a_check_of_few_cases_counts_those_cases_only_and_one_that_is_never_made_is_reported() -> None:
     own = read_checks({"contains": "a", "name": "own"}, {"quotes": True})
     cases = [Case("1", prediction="a", checks=own), Case("2", prediction="b"), Case("3", prediction="c")]
-    metrics = score(checks_evaluator(read_checks({"min_chars": 1}), own), cases).metrics
+    metrics = score(Checks.of_checks(read_checks({"min_chars": 1}), own), cases).metrics
     counts = {name: (each.scored, each.undefined, each.errored) for name, each in metrics.items()}
     assert counts == {
         "check_rate": (2, 0, 1),
@@ -148,7 +148,7 @@ CRITERIA = ({"judge": "Says a."}, {"any_of": [{"judge": "Says b."}, A]}, {"not_j
 
 
 def test_a_judge_is_asked_about_each_criterion_and_the_verdicts_decide() -> None:
-    checks = checks_evaluator(read_checks(*CRITERIA))
+    checks = Checks.of_checks(read_checks(*CRITERIA))
     case = Case("1", input={"question": "What?"}, prediction="x")
     asked = checks.questions(case)  # type: ignore[attr-defined]  # a judge is needed
     assert [each.texts for each in asked] == [
@@ -168,7 +168,7 @@ def read_checks(*entries: Any) -> Any:
 
 
 def test_a_criterion_without_verdict_is_an_error_and_the_other_checks_count() -> None:
-    checks = checks_evaluator(read_checks({"judge": "Says a."}, A))
+    checks = Checks.of_checks(read_checks({"judge": "Says a."}, A))
     found = checks.measure_judged(Case("1", prediction="a"), [JudgeError("no reply")])  # type: ignore[attr-defined]  # a judge is needed
     assert found.errored["check[judge]"] == "judge: 'Says a.': no reply"
     assert found.counts == {"made[contains]": 1, "met[contains]": 1}
@@ -180,7 +180,7 @@ def test_a_rubric_passes_at_its_mark() -> None:
         "levels": [{"score": 0, "meaning": "rude"}, {"score": 1, "meaning": "so"}, {"score": 2, "meaning": "kind"}],
         "pass_mark": 2,
     }
-    checks = checks_evaluator(read_checks({"rubric": rubric}))
+    checks = Checks.of_checks(read_checks({"rubric": rubric}))
     outcomes = [checks.measure_judged(Case("1", prediction="x"), [Verdict(level)]).malformed for level in (1, 2)]  # type: ignore[attr-defined]  # a judge is needed
     assert outcomes[0] is not None
     assert outcomes[0].startswith("found the judge's level 1, expected rubric: ")
@@ -188,7 +188,7 @@ def test_a_rubric_passes_at_its_mark() -> None:
 
 
 def test_no_judge_is_needed_where_no_check_asks_one() -> None:
-    assert type(checks_evaluator(read_checks(A))) is Checks
+    assert type(Checks.of_checks(read_checks(A))) is Checks
 
 
 def polite(answer: str) -> bool:
@@ -209,7 +209,7 @@ def own(*entries: Any) -> Checks:
     host = Unlocated()
     read = CheckReader(kinds, host).read(list(entries), ())
     assert host.faults == []
-    return checks_evaluator(read)
+    return Checks.of_checks(read)
 
 
 def test_functions_of_users_are_checks() -> None:
@@ -254,7 +254,7 @@ WORKED = {"answer": "Done.", "outcome": {"exit_code": 0, "files": {"calc.py": "a
     ],
 )
 def test_a_file_that_an_agent_did_not_write_is_empty(entry: dict[str, Any], unmet: str) -> None:
-    evaluator = checks_evaluator(read_checks({**entry, "on": 'outcome.files."CHANGES.md"'}))
+    evaluator = Checks.of_checks(read_checks({**entry, "on": 'outcome.files."CHANGES.md"'}))
     observation = evaluator.measure(Case("1", prediction=WORKED))
     assert observation.errored == {}
     lines = observation.details.get("wrong", [])
@@ -263,7 +263,7 @@ def test_a_file_that_an_agent_did_not_write_is_empty(entry: dict[str, Any], unme
 
 
 def test_another_part_that_the_outcome_lacks_fails_its_check() -> None:
-    evaluator = checks_evaluator(read_checks({"not_contains": "x", "on": "outcome.flies"}))
+    evaluator = Checks.of_checks(read_checks({"not_contains": "x", "on": "outcome.flies"}))
     observation = evaluator.measure(Case("1", prediction=WORKED))
     assert (observation.errored, "nothing at 'outcome.flies'" in str(observation)) == ({}, True)
     assert evaluator.measure(Case("1", prediction={"answer": "Done."})).errored

@@ -8,7 +8,7 @@ from examples import met, observed, unmet
 
 from pytest_llmeval import Case
 from pytest_llmeval.core import JudgeError, Parts, PredictionParts
-from pytest_llmeval.evaluators import SHIPPED, CheckReader, Unlocated, checks_evaluator
+from pytest_llmeval.evaluators import SHIPPED, CheckReader, Checks, Unlocated
 from pytest_llmeval.judges import Verdict
 
 SAID = ("red wine", "red beer", "blue beer")
@@ -33,7 +33,7 @@ def ready(*entries: Any) -> Any:
     host = Unlocated()
     read = CheckReader(SHIPPED, host).read(entries, ("checks",))
     assert not host.faults
-    return checks_evaluator(read)
+    return Checks.of_checks(read)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval.core import Case, CaseRecord, EvaluatorError, MetricValue, Observation
-from pytest_llmeval.evaluators import Cascaded, CascadeErrors, Judge, with_audit
+from pytest_llmeval.evaluators import Cascaded, CascadeErrors, Judge
 from pytest_llmeval.judges import CascadeVerdict, Rubric, Verdict
 from pytest_llmeval.judges.questions._suite_modes import Level
 from pytest_llmeval.numbers import Reduced, Repeats, Table
@@ -33,7 +33,7 @@ def observed(verdict: Verdict, judge: Judge = JUDGE) -> Observation:
     def measured(told: Sequence[Sequence[Verdict]]) -> Observation:
         return judge.measure_judged(CASE, told[0])
 
-    found = with_audit(measured([[verdict]]), [[verdict]], measured)
+    found = Cascaded.with_audit(measured([[verdict]]), [[verdict]], measured)
     assert isinstance(found, Observation)
     return found
 
@@ -124,7 +124,7 @@ def test_what_people_correct_is_not_corrected_twice() -> None:
         return judge.measure_judged(labelled, told[0])
 
     verdicts = [*[sure(1.0)] * 20, *[audited(1.0, 0.0)] * 10]
-    rows = [with_audit(measured([[each]]), [[each]], measured) for each in verdicts]
+    rows = [Cascaded.with_audit(measured([[each]]), [[each]], measured) for each in verdicts]
     records = [
         CaseRecord(str(number), observations={"judge": each})
         for number, each in enumerate(rows)
