@@ -160,6 +160,7 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.core._verdicts import (
         EVERYTHING,
+        UNCHANGED,
         Abstention,
         ChangeVerdict,
         ChangeWord,
@@ -433,6 +434,7 @@ _HOMES = {
         "Strength",
         "Strengths",
         "SystemDifference",
+        "UNCHANGED",
     ),
     "_views": (
         "AnswerChange",

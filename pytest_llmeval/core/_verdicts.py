@@ -22,6 +22,10 @@ Abstention: TypeAlias = Literal["fell", "allowed"]
 ChangeVerdict: TypeAlias = Literal["improved", "declined", "not_significant", "undecided"]
 
 
+UNCHANGED = "unchanged in all "
+"""In the reason of a gate on a change, before the number of cases."""
+
+
 @dataclass(frozen=True, slots=True)
 class GateResult:
     """The verdict on a gate.
@@ -63,8 +67,9 @@ class GateResult:
 
     @property
     def headline(self) -> str:
-        """The cause of a fall, else the reason."""
-        return self.cause or self.reason
+        """The cause of a fall, else the reason; of a gate that passed with all cases unchanged only that."""
+        first = self.reason.partition("; ")[0]
+        return first if self.outcome == "passed" and UNCHANGED in first else self.cause or self.reason
 
 
 class MetricChange(Struct, frozen=True, omit_defaults=True):

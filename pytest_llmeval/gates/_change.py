@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import (
     APPROVED,
+    UNCHANGED,
     ChangeWord,
     ComparingEvaluator,
     GateOutcome,
@@ -524,7 +525,8 @@ class ExaminedChange(Struct, frozen=True):
         data = evidence.estimate
         if outcome == "passed" and data.changed == 0 and data.units and data.chain is None:
             alike = counted(data.units, "case" if data.units == data.cases else "cluster")
-            parts.insert(0, f"{gate.subject} {number(data.value)}, unchanged in all {alike}")
+            same = f"{gate.subject} {number(data.value)}, {UNCHANGED}{alike}"
+            parts.insert(0, ", ".join(filter(None, [same, self._compared])))
         return outcome, drop, "; ".join([*([lead] if lead else []), *parts])
 
     def known(self, adjusted: Adjusted) -> WordedChange:

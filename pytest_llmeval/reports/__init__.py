@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         Survival,
         gate_verdicts,
     )
-    from pytest_llmeval.reports._headline import Headline, undecided_text
+    from pytest_llmeval.reports._headline import MergeAnswer
     from pytest_llmeval.reports._json import (
         SCHEMA_VERSION,
         published,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         fill_tables,
         systems_report,
     )
-    from pytest_llmeval.reports._markdown import MOST_ROWS, VERDICTS, text, verdict_reason
+    from pytest_llmeval.reports._markdown import MOST_ROWS, VERDICTS, answer_text, text, verdict_reason
     from pytest_llmeval.reports._media_paths import begin_media_of, media_paths
     from pytest_llmeval.reports._mutation import survival_lines
     from pytest_llmeval.reports._overview import MOST_LINES, calls_line, run_notes
@@ -67,10 +67,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports.html._page import rendered_page, to_page
 
 _HOMES = {
-    "_headline": (
-        "Headline",
-        "undecided_text",
-    ),
+    "_headline": ("MergeAnswer",),
     "_failures": (
         "CasePlace",
         "FEW_FAILURES",
@@ -125,6 +122,7 @@ _HOMES = {
         "MOST_ROWS",
         "verdict_reason",
         "VERDICTS",
+        "answer_text",
         "text",
     ),
     "_media_paths": (

@@ -11,7 +11,7 @@ from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, as_line, count
 from pytest_llmeval.data import append_text, write_text
 from pytest_llmeval.reports._failures import repeats_line
 from pytest_llmeval.reports._form import SHOWN_FROM, CaseReport, RunReport, SuiteReport, Survival, count_text
-from pytest_llmeval.reports._headline import Headline, undecided_text
+from pytest_llmeval.reports._headline import MergeAnswer
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
     OverviewRow,
@@ -139,12 +139,15 @@ def _verdict(report: RunReport) -> list[str]:
     if not (report.suites or report.faults):
         return []
     counts = totals(report.suites)
-    word = "FAILED" if report.verdict == "failed" else report.verdict.capitalize()
     faults = [f"{counted(len(report.faults), 'faulty file')}"] if report.faults else []
-    headline = Headline.of_run(report, report.approved_cases())
-    cause = [f"**{word}**: {text(str(headline), cell=False)}", ""] if headline is not None else []
-    start = "" if cause else f"**{undecided_text(report) or word}**: "
-    return [*cause, f"{start}{'; '.join([*faults, *([counts.text] if report.suites else [])])}", ""]
+    tally = "; ".join([*faults, *([counts.text] if report.suites else [])])
+    return [answer_text(MergeAnswer.of_run(report)), "", tally, ""]
+
+
+def answer_text(answer: MergeAnswer) -> str:
+    """Whether a run can be merged, as Markdown."""
+    more = str(answer).removeprefix(answer.words)
+    return f"**{answer.words}**{more[:2]}{text(more[2:], cell=False)}"
 
 
 def _urgency(suite: SuiteReport) -> int:

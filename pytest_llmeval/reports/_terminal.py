@@ -116,9 +116,18 @@ def render(
     yield from (Line(printable(note), "yellow") for note in [uncalibrated_text(report.suites)] if note)
     yield from map(Line, money_lines(report.money))
     yield from _affected(report, least=2)
+    yield from _answer(report)
     yield from following
     if report.suites:
         yield totals(report.suites)
+
+
+def _answer(report: RunReport) -> Iterator[Line]:
+    """Yield the terminal's line on whether to merge; a run that passed, or of a selection, has its counts only."""
+    if report.conclusion is None and report.suites and report.verdict in ("failed", "undecided"):
+        from pytest_llmeval.reports._headline import MergeAnswer
+
+        yield Line(printable(str(MergeAnswer.of_run(report))), "red" if report.verdict == "failed" else "yellow")
 
 
 class _Failed(NamedTuple):

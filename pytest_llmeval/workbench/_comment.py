@@ -21,15 +21,15 @@ from pytest_llmeval.reports import (
     MOST_ROWS,
     VERDICTS,
     CaseReport,
-    Headline,
+    MergeAnswer,
     RunReport,
     SuiteReport,
+    answer_text,
     cause_of,
     count_failing,
     read_report,
     run_notes,
     text,
-    undecided_text,
     verdict_reason,
 )
 from pytest_llmeval.workbench._case_changes import (
@@ -185,8 +185,10 @@ def comment_text(
     fates = case_fates(pair)
     earlier = {id(suite): cases for suite, cases in pair.earlier_cases}
     sheet, failing = _Sheet(), count_failing(run)
-    headline = Headline.of_run(run, _before(run, earlier))
-    sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, changes, headline)}")
+    answer = MergeAnswer.of_run(run, _before(run, earlier), 0 if changes is None else len(changes.declined))
+    # The counts of a run that passed are in the line below.
+    heading = answer._replace(why="") if run.verdict == "passed" else answer
+    sheet.add(f"{MARKER}\n## Evaluation: {answer_text(heading)}")
     sheet.add(f"{_failures(run, fates, compared=baseline is not None)}{_summary(run, comparison, changes, fates)}")
     if run.conclusion is not None and run.conclusion.verdict != "passed":
         sheet.items("Why", [*run.conclusion.why, f"next: {run.conclusion.next_step}"], _item, _GATES)
@@ -209,7 +211,7 @@ def comment_text(
     more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS)
     title = "Failing cases" if comparison is None else "What got worse"
     regressed = starmap(failing_case, fates.new) if comparison is None else comparison.regressed
-    worse = _start_first(grouped_cases(regressed, failing), run, headline)
+    worse = _start_first(grouped_cases(regressed, failing), run, answer)
     more_worse = _add_worse(sheet, title, worse, links)
     if any(line.lacks_old_answer for line in worse) and not any(line.before and line.before.answers for line in worse):
         sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
@@ -242,8 +244,9 @@ _ALONE = (
 _COST = ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD")
 
 
-def _start_first(worse: Sequence[CaseLine], run: RunReport, headline: Headline | None) -> Sequence[CaseLine]:
+def _start_first(worse: Sequence[CaseLine], run: RunReport, answer: MergeAnswer) -> Sequence[CaseLine]:
     """Sort the worse cases of a comment so that those that fail like the headline's case come first."""
+    headline = answer.headline
     if headline is None or not headline.case:
         return worse
     name, case = run.suites[headline.place].suite, headline.case
@@ -413,21 +416,6 @@ def _before(run: RunReport, earlier: _Earlier) -> list[Mapping[str, CaseReport]]
     return [earlier.get(id(suite)) or own for suite, own in zip(run.suites, run.approved_cases(), strict=True)]
 
 
-def _heading(run: RunReport, changes: ReportComparison | None, headline: Headline | None) -> str:
-    """The headline of a pull-request comment: the verdict on the run, its reason and the case to begin with."""
-    outcome = _outcome(run)
-    past = len(_past_limits(run))
-    if outcome == "passed" and past:
-        return (
-            f"passed, but {counted(past, 'gate')} past {'its limit' if past == 1 else 'their limits'}, not significant"
-        )
-    if outcome == "passed" and changes is not None and changes.declined:
-        return f"passed, but {counted(len(changes.declined), 'metric')} declined"
-    if run.conclusion is None and (undecided := undecided_text(run)):
-        return undecided[0].lower() + undecided[1:]
-    return outcome if headline is None else f"{outcome}: {text(str(headline), cell=False)}"
-
-
 def _failures(run: RunReport, fates: CaseFates, *, compared: bool) -> str:
     """The number of failing cases, gates, approved scores and files, and what the cases share; empty if none do."""
     gates = _gates(run).count("failed")
@@ -439,12 +427,6 @@ def _failures(run: RunReport, fates: CaseFates, *, compared: bool) -> str:
     if fates.still:
         named.append(f"{len(fates.still)} still failing")
     return f"{'; '.join(named)}. " if named else ""
-
-
-def _outcome(run: RunReport) -> str:
-    """The verdict on a run in Markdown, in bold unless it passed."""
-    outcome = run.verdict_text
-    return outcome if outcome == "passed" else f"**{outcome}**"
 
 
 def _gates(run: RunReport) -> list[str]:

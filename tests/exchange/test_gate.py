@@ -281,7 +281,7 @@ def test_the_reports_of_runs_are_written(capsys: pytest.CaptureFixture[str]) -> 
     assert "accuracy fell 0.9000" in Path("page.html").read_text(encoding="utf-8")
     limited = written("limited.jsonl", [*GOOD[:-1], {"case": "c39", "error": "rate limit"}])
     assert gate(limited, "--baseline", files[1], "--report", "r.json", "--comment", "c.md") == 2
-    assert "## Evaluation: **undecided**\n" in Path("c.md").read_text(encoding="utf-8")
+    assert "## Evaluation: **Check before you merge**" in Path("c.md").read_text(encoding="utf-8")
     assert read_report(Path("r.json")).verdict == "undecided"
 
 

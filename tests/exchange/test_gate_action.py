@@ -51,7 +51,7 @@ def test_the_action_judges_and_comments(tmp_path: Path) -> None:
     assert run("Judge", tmp_path, **given, ARGUMENTS="") == 0
     assert (tmp_path / "output").read_text() == "exit-code=1\n"
     comment = (tmp_path / "llmeval-gate" / "comment.md").read_text(encoding="utf-8")
-    assert comment.startswith("<!-- pytest-llmeval -->\n## Evaluation: **failed**: ")
+    assert comment.startswith("<!-- pytest-llmeval -->\n## Evaluation: **Do not merge**: ")
     assert "Metrics against the baseline: 1 declined" in comment
     assert (tmp_path / "summary.md").read_text(encoding="utf-8").count("# Evaluation report") == 1
     assert run("Comment", tmp_path, GH_TOKEN="secret", NUMBER="7") == 0

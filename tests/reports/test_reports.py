@@ -145,7 +145,7 @@ def test_lone_surrogates_survive_as_json_escapes(tmp_path: Path) -> None:
 
 GOLDEN_MARKDOWN = r"""# Evaluation report
 
-**FAILED**: 1 of 5 cases errored: ValueError: no; start with 東京
+**Do not merge**: 1 of 5 cases errored: ValueError: no; start with "東京"
 
 cases: 1 passed, 1 failed, 1 errored, 2 not run; gates: 3 failed
 
@@ -299,6 +299,7 @@ def test_the_terminal_shows_metrics_and_gates() -> None:
         "  worst cases: paris 0.5000",
         "gate FAILED  mean(f1) >= 0.7  (1 case errored)",
         "",
+        'Do not merge: 1 of 5 cases errored: ValueError: no; start with "東京"',
         "cases: 1 passed, 1 failed, 1 errored, 2 not run; gates: 3 failed",
     ]
 
@@ -323,7 +324,7 @@ def test_gates_that_are_not_judged_are_told_once_at_every_verbosity() -> None:
 
 def test_colours_tell_passed_failed_and_waiting_apart() -> None:
     run = report([record("a", 0.5)], ["f1 >= 0.1", "f1 >= 0.9"])
-    assert [line.colour for line in render(run, verbosity=0, width=80)][-4:] == ["green", "red", "", "red"]
+    assert [line.colour for line in render(run, verbosity=0, width=80)][-5:] == ["green", "red", "", "red", "red"]
     waiting = report([record("a", 0.5)], ["f1 >= 0.1"], incomplete="x")
     assert next(iter(render(waiting, verbosity=-1, width=80))).colour == "yellow"
 

@@ -52,7 +52,7 @@ def test_a_comment_begins_with_the_marker_and_the_verdict(commented: Commented, 
     write_run(tmp_path / "r.json", recorded_suite(cases(40), gates=[gate("passed")]))
     assert commented("r.json").splitlines() == [
         "<!-- pytest-llmeval -->",
-        "## Evaluation: passed",
+        "## Evaluation: **Merge**",
         "",
         "40 cases: 40 passed; 1 gate: 1 passed.",
         "",
@@ -71,12 +71,12 @@ def test_a_comment_begins_with_the_marker_and_the_verdict(commented: Commented, 
 @pytest.mark.parametrize(
     ("suite", "verdict"),
     [
-        ({"gates": [gate("failed")]}, "**failed**"),
-        ({"gates": [gate("not_judged")]}, "**incomplete**"),
-        ({"snapshot": [{"metric": "f1", "kind": "missing", "outcome": "failed", "reason": "gone"}]}, "**failed**"),
-        ({"counts": {"total": 3, "errored": 1}}, "**failed**"),
-        ({"counts": {"total": 3, "not_run": 1}}, "**incomplete**"),
-        ({}, "passed"),
+        ({"gates": [gate("failed")]}, "**Do not merge**"),
+        ({"gates": [gate("not_judged")]}, "**No answer**"),
+        ({"snapshot": [{"metric": "f1", "kind": "missing", "outcome": "failed", "reason": "gone"}]}, "**Do not merge**"),
+        ({"counts": {"total": 3, "errored": 1}}, "**Do not merge**"),
+        ({"counts": {"total": 3, "not_run": 1}}, "**No answer**"),
+        ({}, "**Merge**"),
     ],
 )
 def test_only_a_whole_run_without_failure_has_passed(
@@ -88,7 +88,7 @@ def test_only_a_whole_run_without_failure_has_passed(
 
 def test_a_run_without_suites_or_with_faulty_files_has_not_passed(commented: Commented, tmp_path: Path) -> None:
     write_run(tmp_path / "r.json")
-    assert "## Evaluation: **no suite ran**" in commented("r.json")
+    assert "## Evaluation: **No answer**: no suite ran" in commented("r.json")
     write_run(tmp_path / "r.json", recorded_suite(cases(3)), faults={"b.eval.yaml": ["found x, expected y"]})
     text = commented("r.json")
     assert "\n\n1 faulty file. " in text
@@ -107,7 +107,7 @@ def test_falls_rises_and_moves_within_chance_are_told_apart(commented: Commented
     write_run(tmp_path / "r.json", recorded_suite(scored(20, 40, 35, 21), **lower), day=4)
     text = commented("r.json", "--baseline", "b.json")
     assert "Metrics against the baseline: 2 declined, 1 improved, 1 not significant; 30 cases got worse." in text
-    assert text.splitlines()[1] == "## Evaluation: passed, but 2 metrics declined"
+    assert text.splitlines()[1] == "## Evaluation: **Merge**, but 2 metrics declined"
     fell, _, rose = text.partition("### Declined")[2].partition("<details><summary>Improved (1)")
     assert re.findall(r"^\| s \| (\w+) \| ([\d.]+) \| ([\d.]+) \| (-?[\d.]+) ", fell, re.MULTILINE) == [
         ("down", "1.0000", "0.5000", "-0.5000"),
@@ -229,7 +229,7 @@ def test_a_baseline_that_cannot_be_used_does_not_hide_the_run(commented: Comment
     write_run(tmp_path / "r.json", recorded_suite(cases(3)))
     (tmp_path / "cut.json").write_text("{", encoding="utf-8")
     text = commented("r.json", "--baseline", "cut.json", code=2)
-    assert text.startswith(f"{MARKER}\n## Evaluation: passed\n\n40 cases: 40 passed.\n")
+    assert text.startswith(f"{MARKER}\n## Evaluation: **Merge**\n\n40 cases: 40 passed.\n")
     assert "No baseline: cut.json:1:2 found the end of the text" in text
 
 
@@ -429,7 +429,7 @@ def test_failures_that_are_new_known_mended_or_as_before_are_told_apart(commente
     for name, outcomes in (("b.json", then), ("r.json", now)):
         write_run(tmp_path / name, recorded_suite([recorded_case(*each, f1=0.5) for each in outcomes.items()]))
     text = commented("r.json", "--baseline", "b.json")
-    assert text.splitlines()[1].startswith("## Evaluation: **failed**: ")
+    assert text.splitlines()[1].startswith("## Evaluation: **Do not merge**: ")
     assert text.splitlines()[3].startswith("3 new failures in 7 cases; 1 still failing. ")
     assert "7 cases: 2 passed, 3 failed, 1 errored, 1 known failure. Metrics against" in text
     assert "Metrics against the baseline: 1 not significant; 2 now pass." in text
@@ -592,7 +592,7 @@ def test_the_first_line_has_the_cause_and_every_case_its_suite_and_system(
     monkeypatch.setenv("GITHUB_RUN_ID", "77")
     text = commented("r.json", "--baseline", "b.json", "--repository", "")
     first = (
-        "## Evaluation: **failed**: small 9 of 40 cases failed, 5 with f1 0, limit \\>= 0.5; "
+        "## Evaluation: **Do not merge**: small 9 of 40 cases failed, 5 with f1 0, limit \\>= 0.5 per case; "
         "8 of 9 failures have topic=billing; start with c0"
     )
     assert text.splitlines()[1] == first

@@ -92,7 +92,7 @@ def test_the_first_run_of_a_pull_request_writes_a_comment(tmp_path: Path, tools:
     body = "eval-reports/comment.md"
     assert written == ["secret", "pr", "comment", "7", "--repo", "o/r", "--body-file", body]
     text = (tmp_path / body).read_text(encoding="utf-8")
-    assert text.startswith(f"{MARKER}\n## Evaluation: passed\n")
+    assert text.startswith(f"{MARKER}\n## Evaluation: **Merge**\n")
     assert "Baseline of 2026-01-02" in text
 
 

@@ -1,5 +1,6 @@
 """The JSON data of a page."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -8,7 +9,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import BAD, PASS_RATE, GateResult, MetricChange, MetricValue, excerpt
 from pytest_llmeval.gates import RULES, ChangeGate, LimitGate
-from pytest_llmeval.reports._failures import cause_of, shared_reason
+from pytest_llmeval.reports._failures import shared_reason
 from pytest_llmeval.reports._form import (
     NO_CASE,
     CaseReport,
@@ -18,7 +19,7 @@ from pytest_llmeval.reports._form import (
     gated_metrics,
     is_past_limit,
 )
-from pytest_llmeval.reports._headline import Headline
+from pytest_llmeval.reports._headline import MergeAnswer
 from pytest_llmeval.reports._json import published, published_without
 from pytest_llmeval.reports._tables import Timeline
 
@@ -26,6 +27,7 @@ _DRAWN = {"incomplete": "not_judged"}
 """Verdict on a suite or a run to how the page draws it, where that differs."""
 
 _BY = " by "
+_P_VALUE = re.compile(r" p (?:below )?[0-9.]{1,9}\.(?= |$)")
 _CONFIDENT = ("value", "low", "high")
 
 ViewTexts: TypeAlias = Mapping[str, Any]
@@ -141,7 +143,24 @@ def _gate(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any
     drawn = "within_chance" if gate.outcome == "passed" and beyond else gate.outcome
     metric = next(iter(gated_metrics([gate.gate])), None)
     past = {"past": gate.moved} if is_past_limit(gate) else {}  # the gate itself has the statistics
-    return {**published_without(gate, "moved"), "line": line, "look": drawn, "metric": metric, **past}
+    lead = _lead(gate) if line.get("relative") or gate.cause else gate.reason
+    return {
+        **published_without(gate, "moved"),
+        "line": line,
+        "look": drawn,
+        "metric": metric,
+        "lead": lead,
+        "statistics": "" if lead == gate.reason else gate.reason.removeprefix(lead).removeprefix("; "),
+        **past,
+    }
+
+
+def _lead(gate: GateResult) -> str:
+    """The verdict on a change in the HTML report's list of gates, without statistics."""
+    if gate.cause:
+        return _P_VALUE.sub("", gate.cause)
+    first = gate.headline.partition("; ")[0]
+    return gate.moved or first if gate.outcome == "passed" and gate.headline != first else first
 
 
 def _nearest(text: str, limit: Any) -> str:
@@ -350,21 +369,25 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None, failing: int) 
 
 
 def reasons_json(run: RunReport, before: Sequence[SuiteReport | None]) -> dict[str, Any]:
-    """A run's headline and what its newly failing cases share, as JSON data of the HTML report.
+    """Whether a run can be merged and how many cases newly fail, as JSON data of the HTML report.
 
     Args:
         run: The run.
         before: Each suite in the approved run or baseline, if it is there.
     """
-    failing: list[tuple[SuiteReport, CaseReport]] = []
+    failures = 0
     for suite, other in zip(run.suites, before, strict=True):
         was_bad = {case.id for case in other.cases if case.outcome in BAD} if other else set()
-        failing += [(suite, case) for case in suite.cases if case.outcome in BAD and case.id not in was_bad]
-    cause = {**cause_of(run.suites, failing)._asdict(), "compared": any(before)} if failing else {}
-    headline = Headline.of_run(run, [{case.id: case for case in other.cases} if other else {} for other in before])
+        failures += sum(case.outcome in BAD and case.id not in was_bad for case in suite.cases)
+    answer = MergeAnswer.of_run(run, [{case.id: case for case in other.cases} if other else {} for other in before])
+    headline = answer.headline
     if headline is not None:  # a cause may quote what a judge replied
         headline = headline._replace(cause=excerpt(headline.cause, _LONGEST_REASON))
-    return {"cause": cause, "headline": None if headline is None else headline._asdict()}
+    return {
+        "new_failures": failures,
+        "compared": any(before),
+        "answer": {**answer._asdict(), "headline": headline and headline._asdict()},
+    }
 
 
 def _scales(suite: SuiteReport, others: Mapping[str, CaseReport]) -> dict[str, tuple[float, float]]:

@@ -16,8 +16,8 @@ from msgspec import UNSET, Struct, structs
 from pytest_llmeval.core import counted, excerpt
 from pytest_llmeval.data import write_text
 from pytest_llmeval.reports._failures import count_failing
-from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, RunVerdict, SuiteReport
-from pytest_llmeval.reports._headline import undecided_text
+from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, SuiteReport
+from pytest_llmeval.reports._headline import MergeAnswer
 from pytest_llmeval.reports._json import completed, is_form, published
 from pytest_llmeval.reports._making import counts_of
 from pytest_llmeval.reports._media_paths import values_of
@@ -101,12 +101,6 @@ def to_page(
     return Page(html, note)
 
 
-_WORDS: Mapping[RunVerdict, str] = {
-    "failed": "Do not merge",
-    "incomplete": "Not evaluated as a whole",
-    "undecided": "Undecided",
-    "passed": "Passed",
-}
 _MOST_NAMED = 3
 
 
@@ -114,7 +108,7 @@ def _title(run: RunReport) -> str:
     """The title of the HTML report: the verdict on the run, and its suites."""
     names = list(dict.fromkeys(suite.base_name for suite in run.suites))
     named = ", ".join(names) if 0 < len(names) <= _MOST_NAMED else counted(len(names), "suite")
-    return f"{undecided_text(run) or _WORDS[run.verdict]}: {named}"
+    return f"{MergeAnswer.of_run(run).words}: {named}" if run.suites else str(MergeAnswer.of_run(run))
 
 
 def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:

@@ -34,7 +34,7 @@ def test_no_part_of_the_page_names_an_address(path: Path) -> None:
 def test_every_text_of_the_interface_is_there_in_chinese() -> None:
     script = "".join(path.read_text(encoding="utf-8") for path in SCRIPTS if path.name != "words_zh.js")
     said = {*re.findall(rf"\bt\(\s*{TEXT}", script), *re.findall(r'"([^"\n]*\{n\}[^"\n]*)"', script)}
-    for table in re.findall(r"const (?:VERDICTS|KINDS|MOVES|KEYS) = \{(.*?)\};", script, re.DOTALL):
+    for table in re.findall(r"const (?:ANSWERS|KINDS|MOVES|KEYS) = \{(.*?)\};", script, re.DOTALL):
         said |= {*re.findall(rf": {TEXT}", table)}
     said |= {*re.findall(TEXT, re.findall(r"const SENTENCES = \[(.*?)\];", script, re.DOTALL)[0])}
     said |= {

@@ -102,10 +102,10 @@ def test_a_report_without_counts_is_counted() -> None:
 @pytest.mark.parametrize(
     ("outcomes", "title"),
     [
-        (["passed", "undecided", "passed"], "Passed; 1 of 3 gates could not decide: capitals"),
-        (["undecided"], "1 of 1 gate could not decide: capitals"),
+        (["passed", "undecided", "passed"], "Check before you merge: capitals"),
         (["undecided", "failed"], "Do not merge: capitals"),
-        (["passed"], "Passed: capitals"),
+        (["passed"], "Merge: capitals"),
+        (["passed", "not_judged"], "No answer: capitals"),
     ],
 )
 def test_the_title_has_the_verdict_and_the_suite(outcomes: list[str], title: str) -> None:
@@ -233,5 +233,6 @@ def test_a_large_page_says_so_and_a_page_that_is_too_large_leaves_texts_out_step
 def test_head_of_a_page_has_the_beginning_of_a_long_cause() -> None:
     cases = [case("a", "errored", None, reason="JudgeError: the judge replied " + "long " * 200)]
     run = head_of(to_page([page_run("", report(suite(cases)))]).html)["runs"][0]
-    assert run["headline"]["cause"].startswith("1 of 1 case failed: JudgeError: the judge replied long")
-    assert len(run["headline"]["cause"]) < 170
+    cause = run["answer"]["headline"]["cause"]
+    assert cause.startswith("1 of 1 case failed: JudgeError: the judge replied long")
+    assert len(cause) < 170

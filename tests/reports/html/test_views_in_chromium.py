@@ -302,12 +302,21 @@ def open_gates(*outcomes: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("more", "look", "words"),
     [
-        ({"can_fail": False}, "not_judged", "Nothing can fail here"),
-        ({"gates": open_gates("passed", "undecided", "passed")}, "undecided", "Passed; 1 of 3 gates could not decide"),
-        ({"gates": open_gates("undecided", "undecided")}, "undecided", "2 of 2 gates could not decide"),
-        ({"gates": open_gates("not_judged")}, "not_judged", "Not evaluated as a whole"),
+        ({"can_fail": False}, "not_judged", "No answer: no limit, check, gate or approved score can fail"),
+        (
+            {"gates": open_gates("passed", "undecided", "passed")},
+            "undecided",
+            "Check before you merge: nothing failed, but 1 of 3 gates could not decide",
+        ),
+        (
+            {"gates": open_gates("undecided", "undecided")},
+            "undecided",
+            "Check before you merge: nothing failed, but 2 of 2 gates could not decide",
+        ),
+        ({"gates": open_gates("not_judged")}, "not_judged", "No answer: 1 of 1 gate few cases"),
+        ({"gates": open_gates("passed")}, "passed", "Merge: 1 case, 1 gate passed"),
     ],
-    ids=["no limits", "some undecided", "all undecided", "not evaluated"],
+    ids=["no limits", "some undecided", "all undecided", "not evaluated", "passed"],
 )
 def test_the_head_says_what_could_not_be_told(
     browser: Browser, tmp_path: Path, more: Mapping[str, Any], look: str, words: str
@@ -322,8 +331,7 @@ def test_the_head_says_what_could_not_be_told(
 
 def test_the_cause_comes_first_then_what_broke_then_the_systems(browser: Browser, systems_page: Path) -> None:
     browser.open(systems_page)
-    cause = "10 new failures in 40 cases x 2 systems, 10 of them topic=billing; 2 cases failed before as well"
-    assert cause in browser.find(".counted").text
+    assert browser.find(".counted").text == "12 of 80 cases fail; 10 of the failures are new"
     assert all(each in browser.find(".meta").text for each in ("branch shorter", "pull request 12"))
     assert browser.find("h1").text.startswith("Do not merge: small 10 of 40 cases failed")
     assert "s: 2 systems" in browser.texts("section.suite > h2")[1:]

@@ -1,19 +1,9 @@
-const VERDICTS = {
-  passed: "All gates and cases passed",
-  failed: "Do not merge",
-  not_judged: "Not evaluated as a whole",
-  toothless: "Nothing can fail here",
-};
+/** Answers on a run, as the report has them. */
+const ANSWERS = { merge: "Merge", stop: "Do not merge", check: "Check before you merge", none: "No answer" };
 
-/** @param {any} run @returns {[string, string]} How the verdict is drawn, and the words for it. */
-function verdictOf(run) {
-  const own = head.entries.filter((each) => each.run === 0);
-  if (run.verdict === "passed" && own.length && own.every((each) => each.can_fail === false)) return ["not_judged", t(VERDICTS.toothless)];
-  if (run.verdict !== "undecided") return [run.verdict, t(VERDICTS[run.verdict])];
-  const gates = own.flatMap((each) => each.gates);
-  const count = (outcome) => gates.filter((gate) => gate.outcome === outcome).length;
-  const open = { n: count("undecided"), of: gates.length };
-  return [run.verdict, count("passed") ? t("Passed; {n} of {of} gates could not decide", open) : t("{n} of {of} gates could not decide", open)];
+/** @param {any} run @returns {string} How the answer is drawn: green only if the run can be merged. */
+function lookOf({ verdict, answer }) {
+  return verdict === "passed" && answer.words !== ANSWERS.merge ? "not_judged" : verdict;
 }
 
 /** @returns {Element} What the page is about, and whether to merge. */
@@ -28,11 +18,12 @@ function drawHeader() {
     run.version && h("span", {}, `pytest-llmeval-suite ${run.version}`),
     head.runs.length > 1 && run.label && h("span", {}, run.label),
   ];
-  const [look, words] = verdictOf(run);
+  const look = lookOf(run);
+  const counts = run.verdict === "failed" ? failures(run) : reasons(run);
   return h(
     "header",
     { class: `banner ${look}` },
-    h("div", { class: "verdict" }, sign(look), h("div", {}, h("h1", {}, words, drawHeadline(run), run.headline ? null : [" ", h("small", {}, reasons(run))]), run.headline && reasons(run) ? h("p", { class: "counted" }, reasons(run)) : null, drawOpenSuites(run))),
+    h("div", { class: "verdict" }, sign(look), h("div", {}, h("h1", {}, t(run.answer.words), drawReason(run)), drawOpenSuites(run), counts ? h("p", { class: "counted" }, counts) : null)),
     h("p", { class: "meta" }, meta),
   );
 }
@@ -45,57 +36,51 @@ function drawOpenSuites({ verdict }) {
   if (verdict !== "undecided") return null;
   const open = head.entries.map((each, entry) => ({ ...each, entry })).filter((each) => each.run === 0 && each.gates.some((gate) => gate.outcome === "undecided"));
   const place = ({ entry }) => groups.findIndex((group) => group.entries.includes(entry));
-  return h("p", { class: "counted" }, open.map((each, at) => [at ? t(", ") : "", h("a", { href: linkTo({ ...NO_FILTERS, view: "numbers", suite: place(each), sort: "" }) }, each.suite)]));
+  return h("p", { class: "counted" }, t("to check"), ": ", open.map((each, at) => [at ? t(", ") : "", h("a", { href: linkTo({ ...NO_FILTERS, view: "numbers", suite: place(each), sort: "" }) }, each.suite)]));
 }
 
-/** @param {any} run @returns {any} Why it failed, what the worse cases share, and a link to the case to begin with. */
-function drawHeadline({ headline }) {
-  if (!headline) return null;
+/** @param {any} run @returns {any} Why the run has this answer; of a failed one the cause, what the worse cases share, and a link to the first case. */
+function drawReason({ answer: { why, headline } }) {
+  if (!headline) return why ? [": ", h("small", {}, translated(why))] : null;
   const { cause, shared, place, case: id } = headline;
   const suite = groups.findIndex((group) => group.entries.includes(place));
-  return [": ", h("small", {}, cause, shared ? `; ${shared}` : null, id ? ["; ", t("start with"), " ", caseLink(place, id, suite)] : null)];
+  return [": ", h("small", {}, cause, shared ? `; ${shared}` : null, id ? ["; ", t("start with"), " ", h("code", {}, caseLink(place, id, suite))] : null)];
 }
 
-/** @param {any} run @returns {string} What made the verdict. */
+/** @param {any} run That failed. @returns {string} What its headline leaves out: whether failures are new, and how much else failed. */
+function failures({ answer: { headline }, new_failures: fresh, compared, faults }) {
+  const own = head.entries.filter((each) => each.run === 0);
+  const all = (pick) => own.reduce((sum, each) => sum + pick(each), 0);
+  const before = all((each) => each.worst?.still || 0);
+  const failing = before + fresh;
+  const gates = all((each) => each.gates.filter((gate) => gate.look === "failed").length);
+  const scores = all((each) => brokenOf(each).length);
+  const total = { n: failing, of: all((each) => each.counts.total) };
+  const said = [];
+  if (failing && !headline?.cause.includes(`${failing} of `)) said.push(t(failing === 1 ? "{n} of {of} cases fails" : "{n} of {of} cases fail", total));
+  if (failing && !compared) said.push(t("no approved run to compare with"));
+  else if (failing) said.push(before ? t("{n} of the failures are new", { n: fresh }) : failing === 1 ? t("the failure is new") : t("all failures are new"));
+  if (gates > 1) said.push(t("{n} gates failed", { n: gates }));
+  if (scores > 1) said.push(t("{n} approved scores not kept", { n: scores }));
+  if (Object.keys(faults).length > 1) said.push(t("{n} files with faults", { n: Object.keys(faults).length }));
+  return said.join("; ");
+}
+
+/** @param {any} run That did not fail. @returns {string} What else is known about it. */
 function reasons(run) {
   const own = head.entries.filter((each) => each.run === 0);
   const all = (pick) => own.reduce((sum, each) => sum + pick(each), 0);
   const gates = (look) => all((each) => each.gates.filter((gate) => gate.look === look).length);
-  const approved = all((each) => (each.snapshot || []).filter((verdict) => verdict.outcome === "failed").length);
   const cases = (outcome) => all((each) => each.counts[outcome] || 0);
-  const total = all((each) => each.gates.length);
-  const before = all((each) => each.worst?.still || 0);
   const said = [
-    [gates("failed"), "{n} gate failed", "{n} gates failed"],
-    [approved, "{n} approved score not kept", "{n} approved scores not kept"],
     [run.verdict === "undecided" ? 0 : gates("undecided"), "{n} gate undecided", "{n} gates undecided"],
-    [gates("not_judged"), "{n} gate not evaluated", "{n} gates not evaluated"],
-    [before, "{n} case failed before as well", "{n} cases failed before as well"],
-    [run.cause?.failures ? 0 : cases("errored"), "{n} case without a score because of an error", "{n} cases without a score because of errors"],
     [cases("known_failure"), "{n} known failure", "{n} known failures"],
     [cases("not_scored"), "{n} case not scored", "{n} cases not scored"],
-    [cases("not_run"), "{n} case did not run", "{n} cases did not run"],
-    [Object.keys(run.faults).length, "{n} file with faults", "{n} files with faults"],
     [gates("within_chance"), "{n} gate past its limit, not significant", "{n} gates past their limits, not significant"],
   ];
   const found = said.filter(([count]) => count).map(([count, one, many]) => counted(count, one, many));
-  if (run.verdict === "passed") found.unshift(counted(total, "{n} gate", "{n} gates"), cases("scored") ? counted(cases("scored"), "{n} case scored", "{n} cases scored") : counted(cases("passed"), "{n} case passed", "{n} cases passed"));
-  // The headline of a failed run has the cause.
-  const past = run.headline ? [] : own.flatMap((each) => each.gates.flatMap((gate) => (gate.past ? [`${each.name} ${gate.past}`] : [])));
-  const counts = found.join(t(", ")) + (past.length ? `: ${past.join("; ")}` : "");
-  return [run.cause?.failures && !isSaid(run) ? causeText(run.cause) : "", counts].filter(Boolean).join("; ");
-}
-
-/** @param {any} run @returns {boolean} Whether the headline counts the failing cases, of which nothing else is known. */
-function isSaid({ cause, headline }) {
-  return Boolean(headline?.cause.startsWith(`${cause.failures} of `)) && !cause.label && !cause.compared;
-}
-
-/** @param {any} cause @returns {string} How many cases newly fail, and what they share. */
-function causeText({ failures, cases, systems, shared, label, compared }) {
-  const many = compared ? counted(failures, "{n} new failure", "{n} new failures") : counted(failures, "{n} failure", "{n} failures");
-  const size = systems > 1 ? t("{cases} cases x {systems} systems", { cases, systems }) : counted(cases, "{n} case", "{n} cases");
-  return t("{many} in {size}", { many, size }) + (label ? t(", {n} of them {label}", { n: shared, label }) : "");
+  const past = own.flatMap((each) => each.gates.flatMap((gate) => (gate.past ? [`${each.name} ${gate.past}`] : [])));
+  return found.join(t(", ")) + (past.length ? `: ${past.join("; ")}` : "");
 }
 
 /** @returns {Promise<Element[]>} */
@@ -150,7 +135,7 @@ async function drawSuite(number_, place, open) {
     h("p", { class: "path" }, entry.path),
     drawCounts(number_, link),
     drawNotices(entry),
-    h("div", { class: "front" }, h("section", {}, h("h3", {}, t("Gates")), drawGates(number_)), await drawWorst(number_, place)),
+    h("div", { class: "front" }, h("section", {}, h("h3", {}, t("Gates"), " ", h("small", { class: "quiet" }, t("limits of the whole suite"))), drawGates(number_)), await drawWorst(number_, place)),
     drawChanges(number_, place),
   ];
   return open
@@ -172,10 +157,8 @@ function byUrgency(one, other) {
 
 /** @param {number} number_ Of the entry. @returns {Element} Gates, and approved scores that were not kept; what failed is first. */
 function drawGates(number_) {
-  const { gates, snapshot } = head.entries[number_];
-  const told = new Set(gates.filter((gate) => gate.fallen?.length).map((gate) => gate.metric));
-  const broken = (snapshot || []).filter((each) => each.outcome === "failed" && !told.has(each.metric));
-  const shown = [...gates, ...broken.map((each) => brokenScore(number_, each))];
+  const { gates } = head.entries[number_];
+  const shown = [...gates, ...brokenOf(head.entries[number_]).map((each) => brokenScore(number_, each))];
   if (!shown.length) return h("p", { class: "empty" }, t("This suite has no gates."));
   const listed = (gates) => (gates.length ? h("ul", { class: "gates" }, gates.sort(byUrgency).map((each) => drawGate(each, number_))) : null);
   const passed = shown.filter((each) => each.look === "passed");
@@ -184,28 +167,34 @@ function drawGates(number_) {
   return h("div", {}, listed(shown.filter((each) => each.look !== "passed")), rest);
 }
 
+/** @param {any} entry @returns {any[]} Approved scores that were not kept, without those whose fall a gate has. */
+function brokenOf({ gates, snapshot }) {
+  const told = new Set(gates.filter((gate) => gate.fallen?.length).map((gate) => gate.metric));
+  return (snapshot || []).filter((each) => each.outcome === "failed" && !told.has(each.metric));
+}
+
 /** @param {number} entry @param {any} verdict @returns {any} An approved score that was not kept, as a gate that failed. */
 function brokenScore(entry, { metric, value, approved, reason }) {
   const name = metric === "*" ? t("approved scores") : t("approved {metric}", { metric });
   const change = head.entries[entry].changes?.metrics.find((each) => each.metric === metric);
-  return { gate: name, look: "failed", value, approved, reason, change, line: {} };
+  return { gate: name, look: "failed", value, approved, lead: reason, change, line: {} };
 }
 
 /** @param {any} gate @param {number} entry @returns {Element} */
 function drawGate(gate, entry) {
-  const { look, cause, reason, value } = gate;
+  const { look, lead, statistics, value } = gate;
   const { counts, metrics } = head.entries[entry];
   const { errored: errors, scored } = metrics?.[gate.metric] || {};
   const name = outcomeName(look);
-  const whole = cause || translated(reason || "");
+  const whole = translated(lead || "");
   const shown = whole.startsWith(name) ? whole.slice(name.length).replace(/^[:;：]\s*/, "") : whole;
   return h(
     "li",
     { class: `gate ${look}` },
     sign(look),
-    h("div", { class: "said" }, h("code", {}, gate.gate), h("p", {}, h("b", { class: "look" }, name), shown ? [": ", shown] : null), cause ? h("p", { class: "quiet" }, reason) : null),
+    h("div", { class: "said" }, h("code", {}, gate.gate), h("p", {}, h("b", { class: "look" }, name), shown ? [": ", shown] : null), statistics ? h("details", {}, h("summary", {}, t("statistics")), h("p", { class: "quiet" }, statistics)) : null),
     h("span", { class: "figure" }, errors && look !== "passed" ? t("{n} of {all} scored", { n: scored, all: counts.total }) : figure(value)),
-    h("div", { class: "line" }, numberLine(gate)),
+    h("div", { class: "line" }, errors && look === "failed" ? null : numberLine(gate)),
   );
 }
 

@@ -29,7 +29,7 @@ function drawRanking(group, place) {
     { class: "suite systems" },
     h("h2", {}, `${group.name}: ${counted(found.systems.length, "{n} system", "{n} systems")}`),
     names.map((name) => rankingOf(group, place, found, name)),
-    h("p", { class: "quiet legend" }, h("span", { class: "significant rose" }, "▲ ", t("significantly better")), " ", h("span", { class: "significant fell" }, "▼ ", t("significantly worse")), " ", t("than {reference} (p by Holm's method, {level}); without colour: not significant", { reference, level: `${confidence * 100}%` })),
+    h("p", { class: "quiet legend" }, h("span", { class: "significant rose" }, "▲ ", t("significantly better")), " ", h("span", { class: "significant fell" }, "▼ ", t("significantly worse")), " ", h("span", { title: t("p by Holm's method, {level}", { level: `${confidence * 100}%` }) }, t("than {reference}; without colour: not significant", { reference }))),
   );
 }
 

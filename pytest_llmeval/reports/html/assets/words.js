@@ -24,6 +24,12 @@ const SENTENCES = [
   "{n} cases only in this run, or edited",
   "{n} case only in the approved run, or edited",
   "{n} cases only in the approved run, or edited",
+  "nothing failed, but {n} of {all} gates could not decide",
+  "nothing failed, but {n} of {all} gate could not decide",
+  "no limit, check, gate or approved score can fail",
+  "{n} cases, {all} gates passed",
+  "{n} cases, {all} gate passed",
+  "{n} cases passed",
   "{metric} is {value}, expected {limit}",
   "{metric} is {value}",
 ];

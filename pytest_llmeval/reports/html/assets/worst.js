@@ -68,7 +68,7 @@ function brokenCase(found, now, asked, named, { entry, place }) {
   const row = { entry, place: found.place };
   const bad = BAD.has(outcomeOf(row));
   const kind = found.kind === "rose" ? "rose" : bad ? outcomeOf(row) : "fell";
-  const name = t(MOVES[found.kind]);
+  const name = found.kind === "failing" ? outcomeName(outcomeOf(row)) : t(MOVES[found.kind]);
   const scores = found.metric
     ? h("span", { class: "figure" }, `${found.metric} `, typeof found.before === "number" ? [figure(found.before), " → "] : null, figure(found.now), found.gated || bad ? null : h("small", {}, ` (${t("no gate looks at it")})`))
     : null;
