@@ -417,12 +417,9 @@ def _before(run: RunReport, earlier: _Earlier) -> list[Mapping[str, CaseReport]]
 
 
 def _failures(run: RunReport, fates: CaseFates, *, compared: bool) -> str:
-    """The number of failing cases, gates, approved scores and files, and what the cases share; empty if none do."""
-    gates = _gates(run).count("failed")
-    scores = sum(score.outcome == "failed" for suite in run.suites for score in suite.snapshot)
+    """The number of failing cases and faulty files, and what the cases share; empty if none do."""
     among = f" {text(str(cause_of(run.suites, fates.new)))}"
-    counts = [(len(fates.new), "new failure" if compared else "failure", among), (gates, "gate", "")]
-    counts += [(scores, "approved score", ""), (len(run.faults), "faulty file", "")]
+    counts = [(len(fates.new), "new failure" if compared else "failure", among), (len(run.faults), "faulty file", "")]
     named = [f"{counted(count, noun)}{more}" for count, noun, more in counts if count]
     if fates.still:
         named.append(f"{len(fates.still)} still failing")
