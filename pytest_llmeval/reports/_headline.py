@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_llmeval.core import BAD, EVERYTHING, GateResult, counted, excerpt
-from pytest_llmeval.numbers import TOLERANCE
 from pytest_llmeval.reports._failures import cause_of
 from pytest_llmeval.reports._form import MOST, NO_CASE, CaseReport, RunReport, RunVerdict, SuiteReport, gated_metrics
-from pytest_llmeval.reports._overview import totals
+from pytest_llmeval.reports._overview import fallen_cases, totals
 
 _LONGEST = 100
 """Characters of a cause, or of an id, where the headline is one line."""
@@ -179,7 +178,7 @@ def _short_numbers(text: str) -> str:
     values = {float(shorter.get(figure, figure)) for figure in numbers}
     if len(values) < len({float(figure) for figure in numbers}):
         return text
-    return _NUMBER.sub(lambda found: shorter[found[0]], text)
+    return _NUMBER.sub(lambda match: shorter[match[0]], text)
 
 
 def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: Mapping[str, CaseReport]) -> Headline:
@@ -245,14 +244,3 @@ def _worst_first(
         return False, 0.0 if then is None else sign * (now - then), sign * now
 
     return sorted(cases, key=rank)
-
-
-def fallen_cases(suite: SuiteReport, before: Mapping[str, CaseReport], metric: str) -> list[CaseReport]:
-    """A suite's cases whose score of a metric got worse since an earlier run, the largest fall first."""
-    sign = -1 if metric in suite.lower_is_better else 1
-    falls = []
-    for case in suite.cases:
-        now, then = case.metrics.get(metric), before.get(case.id, NO_CASE).metrics.get(metric)
-        if now is not None and then is not None and sign * (then - now) > TOLERANCE:
-            falls.append((sign * (then - now), case))
-    return [case for _, case in sorted(falls, key=lambda fall: -fall[0])]

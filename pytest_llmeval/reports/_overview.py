@@ -24,8 +24,9 @@ from pytest_llmeval.core import (
     seconds,
     width_of,
 )
-from pytest_llmeval.numbers import JudgeUsage, Money, UsageReport
+from pytest_llmeval.numbers import TOLERANCE, JudgeUsage, Money, UsageReport
 from pytest_llmeval.reports._form import (
+    NO_CASE,
     OUTCOMES,
     CaseReport,
     Changes,
@@ -193,8 +194,6 @@ def fall_lines(
         before = {case.id: case for case in suite.changes.cases} if suite.changes is not None else {}
     if verdict.outcome != "failed":
         return
-    from pytest_llmeval.reports._headline import fallen_cases
-
     if fallen := fallen_cases(suite, before, verdict.metric):
         scores = [
             f"{case.id} {number(before[case.id].metrics[verdict.metric])} -> {number(case.metrics[verdict.metric])}"
@@ -207,6 +206,17 @@ def fall_lines(
         sign = -1 if verdict.metric in suite.lower_is_better else 1
         among = [case for case in suite.cases if case.id in named]
         yield from _worst(_scores(suite.cases, verdict.metric), sign, among)
+
+
+def fallen_cases(suite: SuiteReport, before: Mapping[str, CaseReport], metric: str) -> list[CaseReport]:
+    """A suite's cases whose score of a metric got worse since an earlier run, the largest fall first."""
+    sign = -1 if metric in suite.lower_is_better else 1
+    falls = []
+    for case in suite.cases:
+        now, then = case.metrics.get(metric), before.get(case.id, NO_CASE).metrics.get(metric)
+        if now is not None and then is not None and sign * (then - now) > TOLERANCE:
+            falls.append((sign * (then - now), case))
+    return [case for _, case in sorted(falls, key=lambda fall: -fall[0])]
 
 
 def _scores(cases: Sequence[CaseReport], metric: str) -> dict[str, float]:

@@ -8,9 +8,9 @@ from pages import case, report, suite, suite_report
 
 from pytest_llmeval.core import SnapshotVerdict
 from pytest_llmeval.reports import RunReport
-from pytest_llmeval.reports._headline import Headline, MergeAnswer, fallen_cases
+from pytest_llmeval.reports._headline import Headline, MergeAnswer
 from pytest_llmeval.reports._json import completed
-from pytest_llmeval.reports._overview import fall_lines
+from pytest_llmeval.reports._overview import fall_lines, fallen_cases
 
 CASES = [
     case("a", f1=0.0, labels={"topic": "billing"}),
