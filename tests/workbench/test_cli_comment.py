@@ -73,7 +73,10 @@ def test_a_comment_begins_with_the_marker_and_the_verdict(commented: Commented, 
     [
         ({"gates": [gate("failed")]}, "**Do not merge**"),
         ({"gates": [gate("not_judged")]}, "**No answer**"),
-        ({"snapshot": [{"metric": "f1", "kind": "missing", "outcome": "failed", "reason": "gone"}]}, "**Do not merge**"),
+        (
+            {"snapshot": [{"metric": "f1", "kind": "missing", "outcome": "failed", "reason": "gone"}]},
+            "**Do not merge**",
+        ),
         ({"counts": {"total": 3, "errored": 1}}, "**Do not merge**"),
         ({"counts": {"total": 3, "not_run": 1}}, "**No answer**"),
         ({}, "**Merge**"),
