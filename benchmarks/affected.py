@@ -204,8 +204,11 @@ def cost(root: Path) -> None:
     print(f"choosing: {choosing:.3f} s of processor time, {choosing / whole:.0%} of the {whole:.2f} s of collecting")
 
 
-UNWATCHED = "from pytest_llmeval import services\nservices.watch = lambda *_: None\n"
-"""A plugin without which the run records what it uses."""
+UNWATCHED = (
+    "from pytest_llmeval import services\nfrom pytest_llmeval.services._uses import UseRecord\n"
+    "services.watch = lambda top, _: UseRecord(top)\n"
+)
+"""A plugin with which the run makes a record, and records nothing."""
 
 MEASURED = (50, 250)
 """Cheap cases of the two runs by whose difference a case is measured."""

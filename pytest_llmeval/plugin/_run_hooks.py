@@ -379,8 +379,9 @@ class ItemHooks:
         if (used := watched()) is None:
             return (yield)
         loaded = case_of(item)
-        token = USER.set("" if loaded is None else loaded.key.user)
-        used.enter(f"file {used.name(item.path)}" if loaded is None or loaded.key.test else loaded.key.user)
+        user = "" if loaded is None else loaded.key.user
+        token = USER.set(user)
+        used.enter(f"file {used.name(item.path)}" if loaded is None or loaded.key.test else user)
         try:
             return (yield)
         finally:

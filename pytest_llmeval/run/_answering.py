@@ -166,9 +166,10 @@ class Answering:
             here: Where a plain target is called; ``None``: in a thread of its own.
             cut_off: Gets what has been paid for of an answer whose judges or opponents are cancelled.
         """
-        USER.set(job.key.user)  # calls made early run beside the items of other suites
+        user = job.key.user
+        USER.set(user)  # calls made early run beside the items of other suites
         if (used := watched()) is not None:
-            used.begin_ahead(job.key.user)
+            used.begin_ahead(user)
         with self.limit.in_turn():
             if pending is not None:
                 return await self._judged(pending, cut_off)

@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from importlib import machinery
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -36,7 +37,9 @@ LOST: Final[Use] = ("", "lost")
 _RUNNERS: Final = frozenset({"_pytest", "pytest", "pluggy", "xdist", "execnet", "syrupy"})
 _OWN: Final = frozenset({".git", ".llmeval", "__llmeval__", "__pycache__", ".pytest_cache"})
 _PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn"})
-_FORKS: Final = frozenset({"os.fork", "os.forkpty"})
+_FORKS: Final = frozenset({"os.fork", "os.forkpty", "cpython.PyInterpreterState_New"})
+"""Events after which code runs where this process does not see it."""
+
 _SPAWNS: Final = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")
 _BEGINS: Final = os.O_TRUNC | os.O_EXCL
 """The flags with which a file that is opened has nothing in it."""
@@ -53,8 +56,9 @@ _ATTACH: Final = 24
 """The action of SQLite that attaches a database."""
 
 _UNPATCHED: Final[list[object]] = []
-_SET: Final = os._Environ.__setitem__  # noqa: SLF001 (as for the class below)
-_DELETE: Final = os._Environ.__delitem__  # noqa: SLF001 (as for the class below)
+_VARIABLES: Final = copy(os.environ)  # noqa: PLW1507 (it is to have the same variables)
+"""The environment variables, set without a look at who does so."""
+
 _OF_TESTS: Final = "PYTEST_CURRENT_TEST"
 """The variable that pytest sets and deletes several times for each test."""
 
@@ -277,8 +281,8 @@ class UseRecord:
     def take(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Record the use that an audit event of Python tells."""
         frame = sys._getframe(2)  # noqa: SLF001 (the documented way to the caller)
-        if event in _FORKS:  # what the copy of this process uses is not seen here
-            self.uses.add((USER.get(), f"unknown the process is copied ({event})"))
+        if event in _FORKS:
+            self.uses.add((USER.get(), f"unknown code runs where it is not seen ({event})"))
         elif event in _PROGRAMS:
             self.note(f"unknown another program is started ({event})", frame)
         elif event in _SENDS:
@@ -375,11 +379,16 @@ class UseRecord:
 
     def take_module(self, name: str, frame: FrameType) -> None:
         """Record the import of a module that may have been loaded before."""
-        file = getattr(sys.modules[name], "__file__", None)
-        is_own = isinstance(file, str) and self.name(file) is not None
-        if not is_own:
+        module = sys.modules[name]
+        file = getattr(module, "__file__", None)
+        own = self.name(file) if isinstance(file, str) else None
+        if own is None:
             self.foreign.add((name, frame.f_globals.get("__file__")))
-        self.note(f"module {name}", frame, near=not is_own)
+            if getattr(module, "__spec__", None) is None:
+                self.note(f"unknown module {name} is imported, which other code has made", frame, near=True)
+        else:  # also under a name that other code has given it
+            self.note(f"file {own}", frame)
+        self.note(f"module {name}", frame, near=own is None)
 
     def take_variable(self, name: str, frame: FrameType) -> None:
         """Record that an environment variable was read."""
@@ -604,19 +613,29 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 (the class of os.environ, which has no public name)
     """The environment variables of this process, with a record of those that a suite's code reads."""
 
+    @property
+    def _data(self) -> Any:
+        if sys._getframe(1).f_globals is not vars(os):  # noqa: SLF001
+            _WATCH.read_variable("*")
+        return vars(self)["_data"]
+
     def __getitem__(self, key: Any) -> Any:
         _WATCH.read_variable(os.fsdecode(key))
         return super().__getitem__(key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if key != _OF_TESTS:
+        if key == _OF_TESTS:
+            _VARIABLES[key] = value
+        else:
             _WATCH.set_variable(key)
-        _SET(self, key, value)
+            super().__setitem__(key, value)
 
     def __delitem__(self, key: Any) -> None:
-        if key != _OF_TESTS:
+        if key == _OF_TESTS:
+            del _VARIABLES[key]
+        else:
             _WATCH.set_variable(key)
-        _DELETE(self, key)
+            super().__delitem__(key)
 
     def __iter__(self) -> Any:
         _WATCH.read_variable("*")

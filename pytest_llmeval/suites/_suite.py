@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace as case_replace
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -509,11 +509,17 @@ class SuiteKey(NamedTuple):
     @property
     def whole_name(self) -> str:
         """The name of the results in files: the same on every machine."""
-        return json.dumps(self[1:])
+        return _as_json(self[1:])
 
     def stop_group(self, suite: LoadedSuite) -> "StopGroup":
         """The suites that stop together with a suite, or with one of its variants."""
         return StopGroup(self.display_path, self.test, "" if suite.systems and not self.test else self.variant)
+
+
+@cache
+def _as_json(names: tuple[str, ...]) -> str:
+    """The names of a suite's results, which each of its cases asks for, as JSON."""
+    return json.dumps(names)
 
 
 def sampled(suite: LoadedSuite, settings: SampleSettings) -> LoadedSuite:

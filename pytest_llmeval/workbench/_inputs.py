@@ -302,7 +302,8 @@ class ProjectInputs:
         if path.is_dir():
             return " ".join([*link, "folder"])
         if not path.exists():
-            return " ".join(link)
+            archives = [parent for parent in path.parents if parent.is_file()]  # from which modules can be imported
+            return " ".join([*link, *map(self._digest, archives)])
         return " ".join([*link, *(["program"] if path.stat().st_mode & 0o100 else []), self._digest(path)])
 
     def _listing(self, folder: Path, describe: Callable[[Path], object] = Path.is_dir) -> str:

@@ -1,12 +1,14 @@
 """Files of a pull request that pytest or Python finds by their names and that change what is run and judged."""
 
 import configparser
+import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from pytest_llmeval.core import listed
 from pytest_llmeval.workbench._loosening import Loosening
 from pytest_llmeval.workbench._test_code import text_of
 
@@ -29,9 +31,15 @@ _BEFORE_OTHERS: Final = frozenset(
 )
 """Modules that Python imports before the project's, or in which answers are judged."""
 
+_REQUIREMENT: Final = re.compile(r"pytest[-_.]llmeval[-_.]suite\b(?:\"\nversion\b)?[^\n]*")
+"""A requirement of this package; in a lock file, its version is in the next line."""
+
+_LISTS: Final = ("*.toml", "*.lock", "*.txt", "*.in", "setup.cfg")
+"""Files with the packages that a project requires."""
+
 
 def compare_settings(base: Path, head: Path, changed: Iterable[str]) -> Iterator[Loosening]:
-    """Yield settings that hold where pytest starts with a path below them, and modules that hide those of others.
+    """Yield settings of runs with a path below them, modules that hide others, and changed versions of this package.
 
     Settings of the folder itself are compared by what they let pytest collect.
 
@@ -50,6 +58,10 @@ def compare_settings(base: Path, head: Path, changed: Iterable[str]) -> Iterator
         )
         if (is_first or path.suffix == ".pth") and (head / name).exists() and not (base / name).exists():
             yield Loosening(name, 0, "module", "new, and comes before that of another")
+        if any(map(path.match, _LISTS)):
+            before, after = (listed(_REQUIREMENT.findall(text_of(side / name))) for side in (base, head))
+            if before and before != after:
+                yield Loosening(name, 0, "requirement of this package", "changed", before, after)
 
 
 def _settings_of(path: Path) -> object:

@@ -30,6 +30,7 @@ _CHECKED_OUT: Final = ("ref", "repository", "path")
 _RUNNERS: Final = {"make": "Makefile", "just": "justfile", "tox": "tox.ini", "nox": "noxfile.py", "npm": "package.json"}
 """Program to the file with what it runs."""
 
+_LIST_OF_PACKAGES: Final = ".txt"
 _JUDGES: Final = re.compile(r"\b(pytest|llmeval)\b")
 _WORD: Final = re.compile(r"[\w./-]+")
 _LONGEST, _MOST = 100, 1_000
@@ -77,7 +78,7 @@ def _scripts_of(commands: str, top: Path) -> Iterator[str]:
 def _evaluating_lines(path: Path) -> list[str]:
     """The lines of a repository's file that run evaluations; for a script that has such lines, all lines."""
     lines = text_of(path).splitlines()
-    evaluating = [line for line in lines if _JUDGES.search(line)]
+    evaluating = [line for line in lines if _JUDGES.search(line)] if path.suffix != _LIST_OF_PACKAGES else []
     return lines if evaluating and path.name not in _RUNNERS.values() else evaluating
 
 

@@ -526,6 +526,27 @@ def test_settings_and_modules_that_are_found_by_their_names_are_compared(tmp_pat
     assert lines == ([FOUND_BY_NAME[name]] if FOUND_BY_NAME[name] else [])
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("requirements.txt", "pytest-llmeval-suite=={}\n"),
+        ("pyproject.toml", 'dependencies = ["rich", "pytest_llmeval_suite[mcp]=={}"]\n'),
+        ("uv.lock", 'name = "pytest-llmeval-suite"\nversion = "{}"\n'),
+    ],
+)
+def test_other_version_of_this_package_is_named_and_of_another_is_not(tmp_path: Path, name: str, line: str) -> None:
+    files = {name: f"rich==1\n{line.format('0.2')}rich==1\n", ".github/workflows/evals.yml": WORKFLOW}
+    steps = WORKFLOW.replace("- run: pytest", f"- run: pip install -r {name}\n      - run: pytest")
+    write(tmp_path / "base", {**files, ".github/workflows/evals.yml": steps})
+    for new, found in (("0.1", 1), ("0.2", 0)):
+        text = f"rich==2\n{line.format(new)}rich==2\n"
+        write(tmp_path / "head", {**files, ".github/workflows/evals.yml": steps, name: text})
+        findings = list(compare_settings(tmp_path / "base", tmp_path / "head", [name]))
+        assert [finding.subject for finding in findings] == ["requirement of this package"] * found
+        scripts = compare_workflows(tmp_path / "base", tmp_path / "head")
+        assert not name.endswith(".txt") or not list(scripts)
+
+
 @pytest.mark.parametrize(("added", "found"), [("--setup-plan", 1), ("--collect-only", 1), ("-q --tb=short", 0)])
 def test_options_among_settings_are_compared(before: StateDump, added: str, found: int) -> None:
     options = {**before.options, "addopts": " ".join(list_demands(added.split()))}

@@ -2,7 +2,10 @@
 
 import json
 from collections.abc import Mapping
+from io import BytesIO
+from itertools import count
 from typing import NamedTuple, TypeVar
+from zipfile import ZipFile, ZipInfo
 
 Text = TypeVar("Text", str, str | None)
 
@@ -70,6 +73,18 @@ def found_in(folders: str, load: str) -> Way:
         {"{own}_a/other.txt": "", "{own}_b/{own}_found.py": "X = 'one'\n"},
         {f"{{own}}_{folders[0]}/{{own}}_found.py": "X = 'two'\n"},
     )
+
+
+def archive(module: str, text: str) -> str:
+    """Return an archive with a module, as text: with a comment for which its check sum is ASCII."""
+    for number in count():
+        content, info = BytesIO(), ZipInfo(f"{module}.py")
+        info.external_attr = 0o400 << 16
+        with ZipFile(content, "w") as file:
+            file.writestr(info, f"{text}# {number}\n")
+        if content.getvalue().isascii():
+            break
+    return content.getvalue().decode()
 
 
 WAYS: Mapping[str, Way] = {
@@ -276,6 +291,9 @@ WAYS: Mapping[str, Way] = {
     ),
     "variable": Way(answering("os.environ.get('WAY_' + 'OF_NOBODY')", "import os\n"), {}, {}),
     "variable_bytes": Way(answering("os.environb.get(b'WAY_OF_NOBODY')", "import os\n"), {}, {}),
+    "variables_themselves": Way(
+        answering("os.environ._data.get(b'WAY_OF_NOBODY')", "import os\n"), {}, {}, followed=False
+    ),
     "number_of_variables": Way(answering("len(os.environ)", "import os\n"), {}, {}, followed=False),
     "compiled": Way(
         answering("pl.read_csv(HERE / NAME / 'a.txt')", f"import polars as pl\n{HERE}"), KB, TWO, followed=False
@@ -337,6 +355,31 @@ WAYS: Mapping[str, Way] = {
     "library_patched_by_another_suite": set_first(
         "kept.rgb_to_yiq = lambda *_: text", "", "kept.rgb_to_yiq(1, 1, 1)", "colorsys"
     ),
+    "module_planted_by_another_suite": Way(
+        answering("__import__('{own}_planted').X"),
+        made_first(
+            "    sys.modules['{own}_planted'] = types.SimpleNamespace(X=text)\n",
+            "import sys, types\n",
+        ),
+        TWO,
+        followed=False,
+    ),
+    "module_renamed_by_another_suite": Way(
+        answering("__import__('{own}_renamed').use()"),
+        {
+            **made_first("    sys.modules['{own}_renamed'] = {own}_tool\n", "import sys, {own}_tool\n"),
+            **TOOL,
+        },
+        OTHER,
+    ),
+    "archive_of_another_suite": Way(
+        answering("__import__('in_archive').X"),
+        {
+            **made_first("    import in_archive\n", f"import sys\n{HERE}sys.path.append(str(HERE / '{{own}}.zip'))\n"),
+            "{own}.zip": archive("in_archive", "X = 'one'\n"),
+        },
+        {"{own}.zip": archive("in_archive", "X = 'two'\n")},
+    ),
     "state_set_by_a_conftest": Way(
         answering("{own}_kept.X", "import {own}_kept\n"),
         {
@@ -359,6 +402,12 @@ WAYS: Mapping[str, Way] = {
         answering("posix.stat(HERE / NAME / 'a.txt').st_size", f"import posix\n{HERE}"), KB, LONGER, followed=False
     ),
     "foreign": Way(answering("ctypes.CDLL(None).abs(-1)", "import ctypes\n"), {}, {}, followed=False),
+    "other_interpreter": Way(
+        answering("importlib.import_module('_xx' + 'subinterpreters').create()", "import importlib\n"),
+        PRINTS,
+        SAYS,
+        followed=False,
+    ),
     "copied": Way(answering("os.waitpid(os.fork() or os._exit(3), 0)[1]", "import os\n"), PRINTS, SAYS, followed=False),
     "looked_up": Way(answering("socket.gethostbyname('localhost')", "import socket\n"), {}, {}, followed=False),
     "datagram": Way(
