@@ -324,7 +324,7 @@ class _Move(NamedTuple):
         return self.tier, -self.loss, -self.shortfall, self.place
 
 
-def worst_changes(suite: SuiteReport, before: SuiteReport | None, failing: int) -> dict[str, Any]:
+def worst_changes(suite: SuiteReport, before: SuiteReport | None, failing: int, first: str = "") -> dict[str, Any]:
     """A suite's cases that broke, the worst first, for the HTML report; if none did, those that moved most.
 
     New failures come first, then cases that fell by the metric of a gate or of an approved score that was not kept.
@@ -334,6 +334,7 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None, failing: int) 
         suite: The suite.
         before: The same suite in the approved run or baseline.
         failing: The number of failing cases of the run.
+        first: Id of the case that the head of the page names: it comes first, whatever its rank.
 
     Returns:
         ``failing``, ``still`` (failed before), ``fell`` and ``rose`` (how many cases), ``compared`` (whether there is
@@ -351,7 +352,7 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None, failing: int) 
         move = _move(place, case, others.get(case.id), gated, scales, set(suite.lower_is_better))
         if move is not None:
             moves.append(move)
-    moves.sort(key=lambda move: move.rank)
+    moves.sort(key=lambda move: (suite.cases[move.place].id != first, move.rank))
     kinds = Counter(move.kind for move in moves)
     counts = {"still": kinds["still_failing"], "fell": kinds["fell"], "rose": kinds["rose"]}
     alike: dict[tuple[_Kind, str | int], list[_Move]] = {}

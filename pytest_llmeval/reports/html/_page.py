@@ -132,6 +132,9 @@ def _data(
     pieces: list[_Piece] = []
     entries: list[dict[str, Any]] = []
     every = [suite for run in runs for suite in run.report.suites]
+    pairs = runs[0].pairs or [None] * len(runs[0].report.suites)
+    reasons = reasons_json(runs[0].report, [None if pair is None else every[pair] for pair in pairs])
+    headline = reasons["answer"]["headline"] or {}
     for number, run in enumerate(runs):
         failing = count_failing(run.report)
         for place, suite in enumerate(run.report.suites):
@@ -148,12 +151,11 @@ def _data(
             pair = entry["pair"] = run.pairs[place] if run.pairs else None
             if number == 0:
                 before = None if pair is None else every[pair]
-                entry["worst"] = worst_changes(suite, before, failing)
+                start = headline["case"] if headline.get("place") == place else ""
+                entry["worst"] = worst_changes(suite, before, failing, start)
                 pieces.append(_Piece(f"{name}w", pack(as_json(list(_worst(entry["worst"], suite, before, shortened))))))
             entries.append(entry)
     first, *others = runs
-    pairs = first.pairs or [None] * len(first.report.suites)
-    reasons = reasons_json(first.report, [None if pair is None else every[pair] for pair in pairs])
     listed = [{**run_of(first), **reasons}, *map(run_of, others)]
     return {"runs": listed, "entries": entries}, pieces
 

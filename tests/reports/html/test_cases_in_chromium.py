@@ -51,5 +51,7 @@ def test_comparison_opens_on_the_suite_that_broke_and_draws_nothing_that_did_not
     assert browser.texts(".suites option:checked") == ["refunds"]
     assert "Regressed or worse (12)" in browser.texts("h2")
     browser.open(page, "view=comparison")
+    assert browser.texts(".suites option:checked") == ["refunds"]
+    browser.open(page, "view=comparison&suite=0")
     assert browser.texts("main p") == ["run.json against base.json: unchanged in all 2 cases"]
     assert browser.texts("main svg") == []

@@ -99,6 +99,18 @@ def test_cases_are_filtered_by_their_change_and_by_their_repeats(browser: Browse
     assert browser.ids() == ["c1"]
 
 
+def test_the_comparison_is_of_a_suite_that_has_another_run(browser: Browser, tmp_path: Path) -> None:
+    now = report(suite([case("a")], "alone"), suite([case("a", f1=0.5)], "compared"))
+    before = report(suite([case("a")], "compared"))
+    runs = [page_run("now", now, pairs=[None, 2]), page_run("base", before, is_baseline=True)]
+    (tmp_path / "page.html").write_text(to_page(runs).html, encoding="utf-8")
+    browser.open(tmp_path / "page.html", "view=numbers")
+    browser.find(".tabs a[href*=comparison]").click()
+    browser.settle()
+    assert browser.texts(".suites option:checked") == ["compared"]
+    assert "now against base" in browser.texts("main h2")
+
+
 def test_the_comparison_lists_regressed_cases_and_opens_both_answers(browser: Browser, page: Path) -> None:
     browser.open(page, "view=comparison")
     assert browser.texts("main h2")[2] == "Regressed or worse (17)"

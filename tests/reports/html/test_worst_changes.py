@@ -25,6 +25,17 @@ def shown(now: list[dict[str, Any]], before: list[dict[str, Any]] | None = None,
     return [(now[each["place"]]["id"], each["kind"], each.get("metric", "")) for each in found["cases"]]
 
 
+def test_the_case_that_the_head_names_comes_first() -> None:
+    cases = [scored("worst", "failed", 0.0), scored("named", "failed", 0.3), scored("other", "failed", 0.1)]
+    found = worst_changes(suite_report(suite(cases, gates=GATES)), None, 3, "named")
+    assert [each["place"] for each in found["cases"]] == [1, 0, 2]
+    assert [each["place"] for each in worst_changes(suite_report(suite(cases, gates=GATES)), None, 3)["cases"]] == [
+        0,
+        2,
+        1,
+    ]
+
+
 def test_new_failures_come_before_falls_other_metrics_and_rises_and_old_failures_are_apart() -> None:
     before = [scored(name) for name in ("other", "fell", "broke", "worse", "same")]
     before += [scored("old", "failed", 0.2), scored("rose", f1=0.5), scored("still", "failed", 0.6)]

@@ -55,10 +55,15 @@ function movedMetric(group, entries) {
   return [...failed, mainMetric(group), ...metricsOf(group)].find((name) => name && moved(name)) || mainMetric(group);
 }
 
+/** @param {number} place Of a group. @returns {boolean} Whether it has another run to compare with. */
+function isCompared(place) {
+  return groups[place].shown.some((entry) => head.entries[entry].pair !== null);
+}
+
 /** @returns {number} The place of the group that has the most to compare. */
 function culpritGroup() {
   const guilt = groups.map(({ shown }) => Math.max(...shown.map((entry) => (head.entries[entry].pair === null ? -1 : guiltOf(entry)))));
-  return guilt.indexOf(Math.max(...guilt));
+  return Math.max(0, guilt.indexOf(Math.max(...guilt)));
 }
 
 /** @param {number} entry @returns {Element} */

@@ -9,7 +9,7 @@ function drawTabs() {
   return h(
     "nav",
     { class: "tabs", "aria-label": t("Report") },
-    Object.entries(tabs).map(([view, name]) => h("a", { href: linkTo({ ...(view === "cases" ? {} : NO_FILTERS), view, ...(view === "comparison" && ["overview", "mutants"].includes(state.view) ? { suite: culpritGroup() } : {}) }), "aria-current": state.view === view ? "page" : null }, name)),
+    Object.entries(tabs).map(([view, name]) => h("a", { href: linkTo({ ...(view === "cases" ? {} : NO_FILTERS), view, ...(view === "comparison" && (["overview", "mutants"].includes(state.view) || !isCompared(state.suite)) ? { suite: culpritGroup() } : {}) }), "aria-current": state.view === view ? "page" : null }, name)),
     groups.length > 1 && !["overview", "mutants"].includes(state.view)
       ? h("label", { class: "suites" }, t("Suite"), h("select", { name: "suite", change: (event) => go({ ...NO_FILTERS, sort: "", suite: Number(event.target.value) }) }, groups.map((group, place) => h("option", { value: place, selected: place === state.suite }, group.name))))
       : null,

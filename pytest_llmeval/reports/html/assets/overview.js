@@ -135,7 +135,7 @@ async function drawSuite(number_, place, open) {
     h("p", { class: "path" }, entry.path),
     drawCounts(number_, link),
     drawNotices(entry),
-    h("div", { class: "front" }, h("section", {}, h("h3", {}, t("Gates"), " ", h("small", { class: "quiet" }, t("limits of the whole suite"))), drawGates(number_)), await drawWorst(number_, place)),
+    h("div", { class: "front" }, h("section", {}, h("h3", {}, t("Gates"), " ", h("small", { class: "scope" }, t("limits of the whole suite"))), drawGates(number_)), await drawWorst(number_, place)),
     drawChanges(number_, place),
   ];
   return open

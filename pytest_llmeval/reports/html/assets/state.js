@@ -14,9 +14,10 @@ const TEXTS = ["q", "system", "metric", "min", "max", "change", "repeats", "cell
 function parseState(hash) {
   const found = new URLSearchParams(hash.replace(/^#/, ""));
   const text = (name) => found.get(name) || "";
-  const suite = Number(text("suite"));
+  const view = VIEWS.includes(text("view")) ? text("view") : "overview";
+  const suite = view === "comparison" && !found.has("suite") ? culpritGroup() : Number(text("suite"));
   const parsed = {
-    view: VIEWS.includes(text("view")) ? text("view") : "overview",
+    view,
     suite: Number.isInteger(suite) && suite >= 0 && suite < groups.length ? suite : 0,
     outcome: text("outcome").split(",").filter(Boolean),
     labels: {},
@@ -30,7 +31,7 @@ function parseState(hash) {
 function formatState(shown) {
   const written = new URLSearchParams();
   if (shown.view !== "overview") written.set("view", shown.view);
-  if (shown.suite) written.set("suite", String(shown.suite));
+  if (shown.suite || (shown.view === "comparison" && groups.length > 1)) written.set("suite", String(shown.suite));
   if (shown.outcome.length) written.set("outcome", shown.outcome.join(","));
   for (const name of TEXTS) if (shown[name]) written.set(name, shown[name]);
   for (const [name, value] of Object.entries(shown.labels)) written.set(`label.${name}`, value);
