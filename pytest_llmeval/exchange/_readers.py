@@ -347,10 +347,16 @@ def _map_hint(data: Any) -> str:
         if name not in {case, *_UNSCORED}
         and all(_is_score(value) for row in rows if (value := row.get(name)) not in (None, ""))
     ]
+    objects = [name for name in columns if name not in FIELDS and all(_has_scores(row.get(name, {})) for row in rows)]
     if not scores:
-        return ""
+        return f"{objects[0]!r} holds scores: rename it to 'scores'" if objects else ""
     pairs = [*([] if case == "case" else [f"{case}=case"]), *(f"{name}=score" for name in scores[:_MOST_MAPPED])]
     return f"the rows are not those of llmeval schema results: name the columns with --map {','.join(pairs)}"
+
+
+def _has_scores(value: Any) -> bool:
+    """Whether a value of a row is an object whose members are scores, if it has any."""
+    return isinstance(value, Mapping) and all(map(_is_score, value.values()))
 
 
 def _is_score(value: Any) -> bool:

@@ -628,10 +628,15 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         },
     ),
     "scores": ResultFormat(
-        "rows with an id and an object of scores, as scripts write them (JSON or JSONL)",
+        "rows with an id and an object of scores or metrics, as scripts write them (JSON or JSONL)",
         "own scripts",
-        {"*.scores *.id": ("*",), "*.scores *.case": ("*",), "scores id": ("",), "scores case": ("",)},
-        (Scores("scores.*", "@", "", "either"),),
+        {
+            f"{row}{scores} {row}{case}": (row.rstrip("."),)
+            for row in ("*.", "")
+            for scores in ("scores", "metrics")
+            for case in ("id", "case")
+        },
+        (Scores("scores.*", "@", "", "either"), Scores("metrics.*", "@", "", "either")),
         case="id | case",
         content="input | question",
         suite="suite",

@@ -339,6 +339,8 @@ def promptfoo_with(**fields: Any) -> Any:
         ("a.json", {"evaluation_results": [], "schema_version": "0.3.0"}, "found averages without cases"),
         ("a.json", {"cases": 1}, "found a mapping with 'cases', expected results of one of promptfoo, pydantic-evals"),
         ("a.json", [{"id": 1}], "found a list of 1 whose first is a mapping with 'id', expected results of one of"),
+        ("a.json", [{"id": 1, "marks": {"f1": 0.5}}, {"id": 2}], "'marks' holds scores: rename it to 'scores'"),
+        ("a.json", [{"id": 1, "marks": {"f1": "good"}}], "whose first is a mapping with 'id', 'marks'"),
         ("a.xml", "<testsuites><testsuite>", "a.xml:1:24  found invalid XML"),
         ("a.xml", "<html/>", "found the element 'html', expected testsuites or testsuite"),
         ("a.xml", '<!DOCTYPE a [<!ENTITY b "c">]><testsuites/>', "found a document type"),
@@ -369,6 +371,12 @@ def test_names_that_several_contents_share_are_told_apart() -> None:
     assert cases == {"order-1 What does order 0 cost?", "order-1 What does order 1 cost?"}
     long = changed(data, ("testCases", 0, "input"), "word\n" * 40)
     assert re.fullmatch(r"order-1 (word ){11}word #[0-9a-f]{8}", results_of(long)[0].case)
+
+
+def test_scores_of_own_scripts_stand_under_either_of_two_names() -> None:
+    rows = [{"id": "a", "scores": {"f1": 0.5}}, {"id": "b", "scores": {"f1": 1, "polite": False}}]
+    renamed = [{"metrics" if name == "scores" else name: value for name, value in row.items()} for row in rows]
+    assert results_of(renamed) == results_of(rows) != []
 
 
 def test_forms_of_other_versions_are_read() -> None:
