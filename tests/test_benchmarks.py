@@ -25,6 +25,7 @@ ELSEWHERE = {
 SMALL = {
     "affected": "m.CASES, m.ROUNDS, m.ITEMS, m.MEASURED = 2, 1, 20, (2, 4); run('2', '0')",
     "async_cases": "run('10', '5', '0.01', '1')",
+    "bulk_commands": "m.main(100, 1)",
     "cascades": "m.AUDITS, m.ERRORS = (0.2,), (0.05,); run('--runs', '2')",
     "checks": "m.main(20, 1)",
     "emotion_cause": "m.CONVERSATIONS = 20; run()",

@@ -24,6 +24,14 @@ _BLANK = frozenset(chr(code) for first, last in _IGNORABLE for code in range(fir
 """Letters, marks and symbols without a shape: Unicode's default ignorable ones, and the empty braille pattern."""
 
 _ANY_BLANK = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _IGNORABLE) + "]")
+_USUAL = (
+    r"\u4e00-\u9fea\x20-\x7e\u3001-\u303e\uff01-\uff5e\u3041-\u3096\u30a0-\u30ff\uac00-\ud7a3"
+    r"\u2010-\u2027\u00a1-\u00ac\u00ae-\u034e\u0400-\u052f"
+)
+"""Chinese, Japanese, Korean, Latin and Cyrillic characters, all visible, which most texts consist of."""
+_USUAL_LINE = re.compile(f"[{_USUAL}]*+")
+_USUAL_LINES = re.compile(rf"[{_USUAL}\n\t]*+")
+_UNUSUAL = re.compile(f"[^{_USUAL}]")
 
 
 def number(value: float | None) -> str:
@@ -207,7 +215,7 @@ def is_visible(character: str) -> bool:
 
 def all_visible(text: str) -> bool:
     """Whether people see all characters of a text from a user's file or a model."""
-    return text.isprintable() and (text.isascii() or _ANY_BLANK.search(text) is None)
+    return _USUAL_LINE.fullmatch(text) is not None or (text.isprintable() and _ANY_BLANK.search(text) is None)
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -220,18 +228,22 @@ def printable(text: str, *, lines: bool = False) -> str:
     >>> printable("a\u202eb\u3164\n"), printable("two\nlines", lines=True)
     ('a\\u202eb\\u3164\\n', 'two\nlines')
     """
+    if (_USUAL_LINES if lines else _USUAL_LINE).fullmatch(text):
+        return text
     layout = "\n\t" if lines else ""
     line = text
     for mark in layout:
         line = line.replace(mark, "")
     if all_visible(line):
         return text
-    return "".join(
-        character
-        if character in layout or is_visible(character)
-        else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )
+
+    def escaped(match: re.Match[str]) -> str:
+        character = match[0]
+        if character in layout or is_visible(character):
+            return character
+        return character.encode("unicode_escape").decode("ascii")
+
+    return _UNUSUAL.sub(escaped, text)
 
 
 _ORDER = re.compile(r"(?:^|(?<=[\r\n]))(?:[^\S\r\n]|\x1b\[[\d;]*m)*:(?=:)|##\w*(?=\[)")

@@ -364,10 +364,11 @@ def walk(value: Any, parts: Sequence[str], steps: SourcePath = ()) -> Iterator[F
             for key, child in inner:
                 yield from walk(child, parts[place:], (*steps, key))
             return
-        number = parse_digits(part)
-        if isinstance(value, Mapping) and part in value:
+        if type(value) is dict or isinstance(value, Mapping):  # abstract types ask slowly
+            if part not in value:
+                return
             value, steps = value[part], (*steps, part)
-        elif isinstance(value, list) and number is not None and number < len(value):
+        elif isinstance(value, list) and (number := parse_digits(part)) is not None and number < len(value):
             value, steps = value[number], (*steps, number)
         else:
             return
@@ -387,7 +388,7 @@ def value_at(data: Any, path: str) -> Any:
 def fits(data: Any, marks: str) -> bool:
     """Whether data has the paths by which a format is known, separated by spaces; ``path=text`` with a value."""
     paths = [mark.partition("=") for mark in marks.split()]
-    return all(any(not text or value == text for value in values_at(data, path)) for path, _, text in paths)
+    return all(any(not text or at.value == text for at in walk(data, path.split("."))) for path, _, text in paths)
 
 
 def file_fault(display_path: str, message: str, line: int = 0, column: int = 0) -> SuiteError:

@@ -86,6 +86,8 @@ class _Result:
             if first == "$":
                 stars = iter(self.stars)
                 match = next(walk(self.data, [str(next(stars)) if part == "*" else part for part in parts[1:]]), None)
+            elif first not in ("", "*") and type(base.value) is dict and first not in base.value:
+                continue  # as for most fields of most results
             else:
                 match = next(walk(base.value, parts, base.steps), None)
             if match is not None and match.value is not None and match.value != "":

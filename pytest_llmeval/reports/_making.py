@@ -204,8 +204,13 @@ def case_reports(
     by_id = {case.id: case for case in cases}
     label = result.clusters.label if result.clusters else ""
     return [
-        structs.replace(
-            _case(scores, record, by_id.get(record.id), label, texts, files.get(record.id, "")),
+        _case(
+            scores,
+            record,
+            by_id.get(record.id),
+            label,
+            texts,
+            file=files.get(record.id, ""),
             content=contents.get(record.id, ""),
         )
         for scores, record in zip(result.cases, result.records, strict=True)
@@ -213,7 +218,14 @@ def case_reports(
 
 
 def _case(
-    scores: CaseResult, record: CaseRecord, case: Case | None, label: str, texts: ReportedTexts, file: str
+    scores: CaseResult,
+    record: CaseRecord,
+    case: Case | None,
+    label: str,
+    texts: ReportedTexts,
+    *,
+    file: str,
+    content: str,
 ) -> CaseReport:
     """The report of a case; ``texts`` decides whether it shows, withholds or lacks the case's texts."""
     plain = _filled(
@@ -225,6 +237,7 @@ def _case(
         duration_s=round(scores.duration_s, 6),
         line=case.line if case is not None else 0,
         file=file,
+        content=content,
         carried=record.carried,
         cause=record.selection.cause if record.selection is not None else "",
         lines={},  # these two quote texts

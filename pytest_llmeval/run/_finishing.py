@@ -143,7 +143,8 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     suite, key, records, result = judged.suite, judged.key, judged.records, judged.result
     cascades = _cascades(suite, records)
     stop = judged.collected.stop
-    contents, compared = judged.measured.run.contents, compared_metrics(suite, result)
+    contents = judged.measured.run.contents if scope.terms.fingerprints else {}
+    compared = compared_metrics(suite, result)
     has_baseline = judged.collected.baseline is not None or scope.keeper.settings(suite) is not None
     compares = stop is None and not judged.incomplete and has_baseline
     fell = any(verdict.outcome == "failed" for verdict in judged.snapshot.verdicts)
@@ -222,7 +223,11 @@ def _shared_inputs(suite: LoadedSuite) -> int:
     if suite.cluster_by or any(gate.cluster_by for gate in suite.regressions):
         return 0
     texts = SharedTexts()
-    inputs = [fingerprint(case.input, texts) for case in suite.cases if case.input is not None]
+    inputs = [
+        case.input if isinstance(case.input, str) else fingerprint(case.input, texts)
+        for case in suite.cases
+        if case.input is not None
+    ]
     shared = len(inputs) - len(set(inputs))
     return shared if shared >= max(_MANY_SHARED, _SHARE_SHARED * len(suite.cases)) else 0
 

@@ -238,6 +238,7 @@ class RunTerms(Struct, frozen=True):
         mutate: Seed of mutants of the answers; ``None`` if none are made.
         family: Whose gates on changes are judged together: those of each suite, or of the whole project; ``None`` if
             the user has not said.
+        fingerprints: Whether the report has a fingerprint of each case, which only files of reports show.
     """
 
     judge: JudgeMode = "auto"
@@ -250,6 +251,7 @@ class RunTerms(Struct, frozen=True):
     mutate: int | None = None
     family: Family | None = None
     concurrency: int | None = None
+    fingerprints: bool = True
 
 
 class Suites(Protocol):

@@ -131,7 +131,12 @@ def _score(options: Namespace) -> CommandResult:
     checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})
     run, pending = _record(options, path, checkout)
     compares = any(report.suffix == ".html" for report in options.report)
-    terms = RunTerms(judge=options.judge, compares=compares, concurrency=options.concurrency)
+    terms = RunTerms(
+        judge=options.judge,
+        compares=compares,
+        concurrency=options.concurrency,
+        fingerprints=bool(options.report),
+    )
     finished = finish_run(run, terms, checkout, SnapshotMode())
     result = run_result(finished, options, checkout.root, head=[*_not_passed(finished.report)])
     if not pending:

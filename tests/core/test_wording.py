@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.core import counted, interval, limit, number, number_beside, printable, seconds
+from pytest_llmeval.core import (
+    all_visible,
+    counted,
+    interval,
+    is_visible,
+    limit,
+    number,
+    number_beside,
+    printable,
+    seconds,
+)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +108,23 @@ def test_what_people_do_not_see_or_terminals_obey_is_written_as_an_escape(charac
 @pytest.mark.parametrize("text", ["", "plain \\ text", "東京 é 👍", "a\u0301", "עברית", "हिन्दी"])
 def test_what_people_see_stays(text: str) -> None:
     assert printable(text) == text
+
+
+def test_texts_are_escaped_character_by_character() -> None:
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    assert printable(every) == "".join(map(printable, every))
+    assert [character for character in every if all_visible(character) != is_visible(character)] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["plain text", "今天天气很好，我们去公园散步。", "これはテスト", "안녕하세요", "où, größer", "Привет"]
+)
+@pytest.mark.parametrize("lines", [False, True])
+def test_usual_texts_are_read_as_a_whole(text: str, lines: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("pytest_llmeval.core.wording.is_visible")
+    monkeypatch.delattr("pytest_llmeval.core.wording._ANY_BLANK")
+    shown = f"{text}\n{text}" if lines else text
+    assert printable(shown, lines=lines) == shown
 
 
 def test_whole_categories_are_escaped() -> None:

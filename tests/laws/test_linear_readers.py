@@ -230,6 +230,7 @@ REACHED: Mapping[str, str] = {
     "tasks.fact_check._mentions._Chinese.introduced": "find_names",
     "tasks.fact_check._mentions._Chinese.name": "find_names",
     "tasks.fact_check._mentions._Chinese.speakers": "find_names",
+    "tasks.fact_check._mentions._introduced": "find_citations",
     "tasks.fact_check._mentions._is_host": "find_citations",
     "tasks.fact_check._mentions._stretch": "find_citations",
     "tasks.fact_check._mentions._whole_number": "find_names",

@@ -12,6 +12,7 @@ import pytest
 from running import local_cluster
 from servers import PATIENCE
 
+from pytest_llmeval.baselines import _runs as runs
 from pytest_llmeval.cli import main
 from pytest_llmeval.workbench import _score as score_command
 
@@ -71,6 +72,16 @@ def test_a_suite_has_the_report_and_the_exit_code_of_a_pytest_run(folder: Path, 
     )
     assert (main(["score", "s.eval.yaml", "--report=run.json"]), int(ran.ret)) == (1, 1)
     assert report("run.json") == report("pytest.json")
+
+
+def test_cases_have_fingerprints_only_where_there_is_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    fingerprinted = []
+    digests_of = runs.digests_of
+    monkeypatch.setattr(runs, "digests_of", lambda suite: fingerprinted.append(suite) or digests_of(suite))
+    assert main(["score", "s.eval.yaml"]) == 1
+    assert fingerprinted == []
+    main(["score", "s.eval.yaml", "--report=run.json"])
+    assert all(case["content"] for case in report()["suites"][0]["cases"])
 
 
 def test_predictions_of_a_file_are_scored_in_processes(capsys: pytest.CaptureFixture[str]) -> None:

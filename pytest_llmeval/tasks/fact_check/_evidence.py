@@ -86,25 +86,25 @@ def original_citations(text: str, listed: Sequence[EvidenceSource]) -> Iterator[
 
 
 class OriginalPiece:
-    """A cited or listed source with the values that ``original`` matching compares."""
+    """A cited or listed source with the values that ``original`` matching compares.
+
+    Attributes:
+        source: The evidence.
+        lower: Its text in lower case.
+        host: The host of its text, if that is an address.
+        addresses: Those that are listed.
+        hosts: The hosts of all addresses.
+        words: The words without stop words.
+    """
 
     def __init__(self, source: EvidenceSource, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
         self.source = source
         self.lower = source.text.lower()
         self.host = _host(source.text)
         # A plain citation has no addresses: that the text of a source is one is the business of `host`.
         self.addresses = frozenset(source.urls)
-
-    @cached_property
-    def hosts(self) -> frozenset[str | None]:
-        """The hosts of all addresses."""
-        return frozenset({self.host, *map(_host, self.addresses)})
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """The words without stop words."""
-        return content_words(split_words(self.lower, self._tokenizer), self._tokenizer)
+        self.hosts = frozenset({self.host, *map(_host, self.addresses)})
+        self.words = content_words(split_words(self.lower, tokenizer), tokenizer)
 
     def reason(self, gold: "OriginalPiece") -> str:
         """The reason why this citation matches a source regardless of its words; empty if the words decide."""
@@ -140,7 +140,9 @@ _ADDRESS_STARTS = ("http://", "https://", "www.")
 
 def citations_by_kind(text: str, listed: Sequence[EvidenceSource]) -> Iterator[str]:
     """Yield the addresses, names and numbers that a text cites, each once, without the addresses of listed sources."""
-    known = {address for source in listed for address in Piece(source, "words", cited=False).addresses}
+    known: set[str] = set()
+    for source in listed:
+        known |= _addresses_of(source, list(find_addresses(source.text)), cited=False)[1]
     spans = list(find_addresses(text))
     for start, end in spans:
         address = text[start:end]
@@ -190,65 +192,29 @@ class Piece:
     Attributes:
         is_address: Whether it is an address without anything else.
         addresses: Those that are listed, and those in the text.
+        is_quantity: Whether it is a number without anything else.
+        quantities: The numbers in the text.
+        figures: The numbers with a unit, and large ones, with separators of thousands or a word such as million.
+        words: The words without stop words and those of the claim, numbers included.
     """
 
     def __init__(
         self, source: EvidenceSource, tokenizer: Tokenizer, *, cited: bool, claim: frozenset[str] = frozenset()
     ) -> None:
         self.source = source
-        self._tokenizer = tokenizer
-        self._claim = claim
         text = source.text
         spans = list(find_addresses(text))
-        self._spans = spans
-        self.is_address = spans[:1] == [_inside(text)] or is_unusual_address(text.strip())
-        within = [text] if self.is_address else [text[start:end] for start, end in spans]
-        if cited:
-            within = [reading for address in within for reading in readings(address)]
-        self.addresses = frozenset(_canonical([*source.urls, *within]))
-
-    @cached_property
-    def is_quantity(self) -> bool:
-        """Whether it is a number without anything else."""
-        whole = not self._spans and bool(self._numbers)
-        return whole and _inside(self.source.text) == (self._numbers[0].start, self._numbers[0].end)
-
-    @cached_property
-    def quantities(self) -> frozenset[str]:
-        """The numbers in the text."""
-        return frozenset(number.key for number in self._numbers)
-
-    @cached_property
-    def figures(self) -> frozenset[str]:
-        """The numbers with a unit, and large ones, with separators of thousands or a word such as million."""
-        return frozenset(number.key for number in self._numbers if number.citable or not number.key[-1].isdigit())
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """The words without stop words and those of the claim, numbers included."""
-        return paired_words(self._sequence, self._tokenizer) - self._claim
-
-    @property
-    def _prose(self) -> str:
-        return _blanked(self.source.text, self._spans) if self._spans else self.source.text
-
-    @cached_property
-    def _numbers(self) -> list[Quantity]:
-        return list(find_quantities(self._prose))
-
-    @cached_property
-    def _sequence(self) -> list[str]:
-        words: list[str] = []
-        prose, behind = self._prose, 0
-        for number in self._numbers:
-            words += split_words(prose[behind : number.start].lower(), self._tokenizer)
-            words.append(number.key)
-            behind = number.end
-        return words + split_words(prose[behind:].lower(), self._tokenizer)
-
-    @cached_property
-    def _joined(self) -> str:
-        return f" {' '.join(self._sequence)} " if self._sequence else ""
+        self.is_address, self.addresses = _addresses_of(source, spans, cited=cited)
+        prose = _blanked(text, spans) if spans else text
+        numbers = list(find_quantities(prose))
+        self.is_quantity = bool(numbers) and not spans and _inside(text) == (numbers[0].start, numbers[0].end)
+        self.quantities = frozenset([number.key for number in numbers])
+        self.figures = frozenset([number.key for number in numbers if number.citable or not number.key[-1].isdigit()])
+        self._sequence = _word_sequence(prose, numbers, tokenizer)
+        self._joined = f" {' '.join(self._sequence)} " if self._sequence else ""
+        self.words = paired_words(self._sequence, tokenizer) - claim
+        # Besides those of the claim, it must have words of its own, unless it is an address or a number.
+        self._may_identify = not claim or self.is_address or self.is_quantity or bool(self.words)
 
     def reason(self, gold: "Piece") -> str | None:
         """The reason why this citation matches a source: empty if its words must tell, ``None`` if they must not."""
@@ -270,17 +236,35 @@ class Piece:
             return "contains"
         return None if self.figures and gold.figures and self.figures.isdisjoint(gold.figures) else ""
 
-    @cached_property
-    def _may_identify(self) -> bool:
-        """Whether it is an address or a number, or has words besides those of the claim."""
-        return not self._claim or self.is_address or self.is_quantity or bool(self.words)
-
     def _names_site_of(self, other: "Piece") -> bool:
         """Whether this is the name of the site of an address, such as Reuters, and no address itself."""
         if self.addresses or not other.is_address:
             return False
         names = {"".join(self._sequence), "".join(word for word in self._sequence if word in self.words)}
         return any(site_name(address) in names for address in other.addresses)
+
+
+def _addresses_of(
+    source: EvidenceSource, spans: Sequence[tuple[int, int]], *, cited: bool
+) -> tuple[bool, frozenset[str]]:
+    """Whether a source is an address without anything else, and its addresses: the listed, and those in its text."""
+    text = source.text
+    is_address = spans[:1] == [_inside(text)] or is_unusual_address(text.strip())
+    within = [text] if is_address else [text[start:end] for start, end in spans]
+    if cited:
+        within = [reading for address in within for reading in readings(address)]
+    return is_address, frozenset(_canonical([*source.urls, *within]))
+
+
+def _word_sequence(prose: str, numbers: Iterable[Quantity], tokenizer: Tokenizer) -> list[str]:
+    """The words of a source's text in order, each of its numbers being one."""
+    words: list[str] = []
+    behind = 0
+    for number in numbers:
+        words += split_words(prose[behind : number.start].lower(), tokenizer)
+        words.append(number.key)
+        behind = number.end
+    return words + split_words(prose[behind:].lower(), tokenizer)
 
 
 def _inside(text: str) -> tuple[int, int]:

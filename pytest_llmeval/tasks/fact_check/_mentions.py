@@ -16,6 +16,8 @@ _CLOSING = (
 _BODY = rf"(?:(?![,;](?:[^\x00-\x7f]|https?://|www\.))[^{_CLOSING}])"
 _WITH_SCHEME = re.compile(rf"(?:https?://|(?<![\w@./-])www\.(?=\w)){_BODY}++", re.IGNORECASE)
 _BARE = re.compile(rf"(?<![\w@.:/-])[a-z\d-]++(?:\.[a-z\d-]++)++(?::\d++)?(?:/{_BODY}*+)?", re.IGNORECASE)
+_MAY_BE_ADDRESS = re.compile(r"\.[a-z]|www\.", re.IGNORECASE)
+"""Every host has a label that begins with a letter, behind a full stop."""
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _HOST_END = re.compile(r"[:/]")
 _TRAILING = ".,;:!?'*"
@@ -30,7 +32,7 @@ def find_addresses(text: str) -> Iterator[tuple[int, int]]:
     well-known ending. It ends at white space, quotes, square brackets and Chinese punctuation; a round bracket belongs
     to it if it was opened in it.
     """
-    if "." not in text and "://" not in text:  # as most names of sources
+    if "://" not in text and not _MAY_BE_ADDRESS.search(text):  # as most names of sources
         return
     spans = [match.span() for match in _WITH_SCHEME.finditer(text)]
     spans += [match.span() for match in _BARE.finditer(text) if _is_host(text, match)]
@@ -185,11 +187,11 @@ def find_quantities(text: str) -> Iterator[Quantity]:
     >>> [each.key for each in find_quantities("It rose 5.2 % to 1.2 million (百分之15.20, not 5.2 percentage points).")]
     ['5.2%', '1200000', '15.2%', '5.2points']
     """
+    if _WIDE.search(text):
+        text = text.translate(_NARROW)
     if "百" in text or "成" in text:
         yield from _chinese_shares(text)
-    if not _DIGIT.search(text):
-        return
-    for match in _pattern().finditer(text.translate(_NARROW) if _WIDE.search(text) else text):
+    for match in _numbers(text):
         if _TENTHS_AHEAD.match(text, match.end()):
             continue  # 3成
         sign, number, scale, unit = match["sign"], match["number"], match["scale"], match["unit"]
@@ -203,6 +205,17 @@ def find_quantities(text: str) -> Iterator[Quantity]:
         is_large = scale is not None or "," in number
         citable = named in ("%", "\u2030") or (is_large and _PLAIN.fullmatch(number) is not None)
         yield Quantity(f"{minus}{value}{named}", match.start(), match.end(), citable)
+
+
+def _numbers(text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of numbers in a cited text, which are looked for near digits only."""
+    end = 0
+    while digit := _DIGIT.search(text, end):
+        match = _pattern().search(text, max(digit.start() - _longest_sign(), end))
+        if match is None:
+            return
+        yield match
+        end = match.end()
 
 
 _NUMERALS = {numeral: value for value, numeral in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
@@ -224,7 +237,7 @@ def _chinese_shares(text: str) -> Iterator[Quantity]:
         yield Quantity(f"{value.normalize():f}%", match.start(), match.end(), citable=True)
     for match in _TENTHS.finditer(text):
         tenths, more = match["tenths"], match["more"]
-        value = Decimal(tenths if tenths[0].isascii() else _whole_number(tenths)) * 10
+        value = Decimal(tenths if tenths[0].isdecimal() else _whole_number(tenths)) * 10
         value += 5 if more == "半" else _NUMERALS.get(more, 0)
         yield Quantity(f"{value.normalize():f}%", match.start(), match.end(), citable=True)
 
@@ -278,6 +291,12 @@ def _units() -> tuple[dict[str, str], dict[str, str]]:
     signs = {_folded(name): unit for unit, spellings in units.items() for name in spellings.get("signs", ())}
     words = {_folded(name): unit for unit, spellings in units.items() for name in spellings["words"]}
     return signs, words
+
+
+@cache
+def _longest_sign() -> int:
+    """The most characters of a cited quantity in front of its first digit: minus, currency and space."""
+    return max(map(len, _units()[0])) + 2
 
 
 @cache
@@ -580,9 +599,10 @@ def _names(text: str) -> Iterator[tuple[int, int]]:
     """Yield names that a text cites; patterns run only if their words occur in the text, as most do not."""
     for run in _CAPITALS.finditer(text):
         yield from _abbreviation(text, *run.span())
-    for run in _STRETCH.finditer(text) if "ccording to " in text or "ased on " in text else ():
-        yield from _attribution(text, *run.span())
-        yield from _stretch(text, *run.span(), _BASED_ON, _BASIS, 1)
+    yield from _introduced(text, _ACCORDING_TO)
+    for start, end in _introduced(text, _BASED_ON):
+        if last := _last(_BASIS, text, start + 1, end):
+            yield start, last.end()
     for run in _DOTTED_PHRASE.finditer(text) if _PUBLISHER_SAYS.search(text) else ():
         yield from _stretch(text, *run.span(), _CAPITAL, _PUBLISHER_SAYS, 2)
     for run in _PHRASE.finditer(text) if "'s" in text or _STUDY.search(text) else ():
@@ -596,11 +616,16 @@ def _abbreviation(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _attribution(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the cited name that follows the first "according to" of a clause."""
-    opening = _ACCORDING_TO.search(text, start, end)
-    if opening and opening.end() < end:
-        yield opening.end(), end
+def _introduced(text: str, opening: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Yield the rest of each clause in which a name is cited, behind the first opening such as "according to"."""
+    end = 0
+    for match in opening.finditer(text):
+        if match.start() < end:
+            continue
+        clause = _STRETCH.match(text, match.end())
+        if clause:
+            end = clause.end()
+            yield clause.span()
 
 
 def _stretch(

@@ -306,14 +306,20 @@ def gains_of(positives: Sequence[Any], by: By, fields: Fields) -> Mapping[str, f
     """
     if by == "id" and set(map(type, positives)) == {str} and all(positives):
         return dict.fromkeys(positives, 1.0)
+    for fault in _relevance_faults(positives):
+        raise EvaluatorError(fault)
     gains: dict[str, float] = {}
-    for place, positive in enumerate(positives):
-        if fault := _relevance_fault(positive):
-            raise EvaluatorError(f"expected.positives[{place}].{fault}")
-        key = fields.key_of(positive, by)
+    for key, positive in zip(_keys_of(positives, by, fields), positives, strict=True):
         if key is not None:
             gains.setdefault(key, relevance_of(positive))
     return gains
+
+
+def _keys_of(positives: Sequence[Any], by: By, fields: Fields) -> Sequence[Key]:
+    """The keys of a query's positives."""
+    if set(map(type, positives)) == {dict}:
+        return fields.keys_of(positives, by)
+    return [fields.key_of(positive, by) for positive in positives]
 
 
 def positive_faults(expected: Any, kinds: Iterable[By], fields: Fields) -> Iterator[str]:
@@ -324,14 +330,12 @@ def positive_faults(expected: Any, kinds: Iterable[By], fields: Fields) -> Itera
         yield str(error)
         return
     for by in sorted(kinds):
-        lacking = [place for place, positive in enumerate(positives or ()) if fields.key_of(positive, by) is None]
+        lacking = [place for place, key in enumerate(_keys_of(positives or (), by, fields)) if key is None]
         if lacking:
             names, more = ", ".join(fields.names(by)), f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
             needed = f"a task compares documents by it ({names})"
             yield f"expected.positives[{lacking[0]}]{more}: {by} is missing: {needed}"
-    for place, positive in enumerate(positives or ()):
-        if fault := _relevance_fault(positive):
-            yield f"expected.positives[{place}].{fault}"
+    yield from _relevance_faults(positives or ())
 
 
 def relevance_of(positive: Any) -> Any:
@@ -339,12 +343,12 @@ def relevance_of(positive: Any) -> Any:
     return positive.get("relevance", 1) if isinstance(positive, dict) else 1
 
 
-def _relevance_fault(positive: Any) -> str | None:
-    """The fault of an expected document whose relevance is no number above 0."""
-    grade = relevance_of(positive)
-    if isinstance(grade, int | float) and not isinstance(grade, bool) and 0 < grade <= sys.float_info.max:
-        return None
-    return f"relevance: found {describe_found(grade)}, expected a number above 0"
+def _relevance_faults(positives: Sequence[Any]) -> Iterator[str]:
+    """Yield the faults of expected documents whose relevance is no number above 0."""
+    for place, grade in enumerate(map(relevance_of, positives)):
+        if type(grade) is bool or not isinstance(grade, int | float) or not 0 < grade <= sys.float_info.max:
+            wrong = f"found {describe_found(grade)}, expected a number above 0"
+            yield f"expected.positives[{place}].relevance: {wrong}"
 
 
 _IDS = ("query_id", "id")
