@@ -103,7 +103,7 @@ def render(
     detailed = [suite for suite in report.suites if verbosity or suite.failed]
     several = not verbosity and len(detailed) > 1
     reasons = () if report.conclusion is None else report.conclusion.why
-    yield from _suites(report.suites, detailed, verbosity, width, reasons)
+    yield from _suites(report.suites, detailed, verbosity, width, reasons, printed=bool(rerun))
     for systems in report.systems:
         if any(systems.has(suite.path, suite.base_name) for suite in detailed):
             yield from _systems(systems, verbosity, width, values=not several)
@@ -189,6 +189,8 @@ def _suites(
     verbosity: int,
     width: int,
     reasons: Sequence[str],
+    *,
+    printed: bool,
 ) -> Iterator[Line]:
     """Yield the terminal's lines on suites: an overview of the short ones, then more on the detailed ones."""
     several = not verbosity and len(detailed) > 1
@@ -198,7 +200,7 @@ def _suites(
         for suite in short:
             yield from () if suite.failed else warnings(suite, reasons)
     for suite in detailed:
-        lines = list(_reasons(suite, reasons) if several else _suite(suite, verbosity, width, reasons))
+        lines = list(_reasons(suite, reasons) if several else _suite(suite, verbosity, width, reasons, printed=printed))
         if lines and (short or suite is not detailed[0]):
             yield Line("")
         yield from lines
@@ -255,7 +257,9 @@ def _titled(table: TextTable, width: int, *, everything: bool) -> Iterator[Line]
     yield from table.draw(width, everything=everything)
 
 
-def _suite(suite: SuiteReport, verbosity: int, width: int, concluded: Sequence[str]) -> Iterator[Line]:
+def _suite(
+    suite: SuiteReport, verbosity: int, width: int, concluded: Sequence[str], *, printed: bool
+) -> Iterator[Line]:
     """Yield the terminal's lines on a suite in detail: counts, tables, metrics, gates and approved scores."""
     everything = verbosity >= _EVERYTHING
     yield Line(printable(f"{suite.suite}  ({suite.path})"), "bold")
@@ -285,7 +289,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int, concluded: Sequence[s
     yield from (Line(printable(line)) for line in change_lines(suite))
     yield from _snapshot(suite, everything=everything)
     if verbosity:
-        yield from _worst(suite, width)
+        yield from _worst(suite, width, printed=printed)
         yield from _cases(suite, width, everything=everything)
 
 
@@ -313,15 +317,16 @@ def _cases(suite: SuiteReport, width: int, *, everything: bool) -> Iterator[Line
         yield from table.draw(width, everything=everything)
 
 
-def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
-    """Yield the terminal's lines on a suite's worst cases, with the findings of evaluators."""
+def _worst(suite: SuiteReport, width: int, *, printed: bool) -> Iterator[Line]:
+    """Yield the terminal's lines on a suite's worst cases, with findings unless pytest has printed the failing ones."""
     if suite.worst is None:
         return
     yield Line("")
     yield Line(printable(f"worst cases by {suite.worst.metric}"))
     for case in suite.worst.cases:
         yield Line(printable(f"{number(case.score)}  {case.id}"))
-        findings = suite.case(case.id).findings
+        reported = suite.case(case.id)
+        findings = () if printed and reported.outcome in BAD else reported.findings
         for line in findings[:MOST_LINES]:
             text = f"  {printable(line)}"
             yield Line(text if width_of(text) <= width else excerpt(text, width - _CUT, count=True))

@@ -189,7 +189,9 @@ def comment_text(
     # The counts of a run that passed are in the line below.
     heading = answer._replace(why="") if run.verdict == "passed" else answer
     sheet.add(f"{MARKER}\n## Evaluation: {answer_text(heading)}")
-    sheet.add(f"{_failures(run, fates, compared=baseline is not None)}{_summary(run, comparison, changes, fates)}")
+    sheet.add(
+        f"{_failures(run, fates, answer.why, compared=baseline is not None)}{_summary(run, comparison, changes, fates)}"
+    )
     if run.conclusion is not None and run.conclusion.verdict != "passed":
         sheet.items("Why", [*run.conclusion.why, f"next: {run.conclusion.next_step}"], _item, _GATES)
     sheet.items("Past their limits", _past_limits(run), _item, _GATES)
@@ -416,9 +418,10 @@ def _before(run: RunReport, earlier: _Earlier) -> list[Mapping[str, CaseReport]]
     return [earlier.get(id(suite)) or own for suite, own in zip(run.suites, run.approved_cases(), strict=True)]
 
 
-def _failures(run: RunReport, fates: CaseFates, *, compared: bool) -> str:
-    """The number of failing cases and faulty files, and what the cases share; empty if none do."""
-    among = f" {text(str(cause_of(run.suites, fates.new)))}"
+def _failures(run: RunReport, fates: CaseFates, heading: str, *, compared: bool) -> str:
+    """The number of failing cases and faulty files, and what the cases share unless the heading has it."""
+    cause = cause_of(run.suites, fates.new)
+    among = f" {text(str(cause._replace(label='') if cause.label in heading else cause))}"
     counts = [(len(fates.new), "new failure" if compared else "failure", among), (len(run.faults), "faulty file", "")]
     named = [f"{counted(count, noun)}{more}" for count, noun, more in counts if count]
     if fates.still:

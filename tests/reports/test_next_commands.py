@@ -1,4 +1,4 @@
-"""The command after a run that failed."""
+"""What the terminal prints after the failing cases of a run: no finding twice, and the next command."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from pages import case, report, suite
 
 from pytest_llmeval.reports import RunReport
 from pytest_llmeval.reports._json import completed
-from pytest_llmeval.reports._terminal import next_command
+from pytest_llmeval.reports._terminal import next_command, render
 
 ABSENT = {"gate": "drop(f1) <= 0.02", "outcome": "failed"}
 ABSENT |= {"reason": "no baseline x: create it with pytest --llmeval --snapshot-update s.eval.yaml"}
@@ -45,3 +45,17 @@ def test_faults_come_before_failing_cases() -> None:
     faulty = {"s t.eval.yaml": ["s t.eval.yaml:7:36  cases[2].predicton: unknown key predicton"]}
     run = completed(convert(report(suite([case("a", "failed", 0.0)]), faults=faulty), RunReport))
     assert next_command(run, ["s.eval.yaml"], verbosity=0, has_page=False) == "llmeval validate 's t.eval.yaml'"
+
+
+def test_findings_of_failing_cases_are_printed_once() -> None:
+    found = {name: {"lines": {"text": [f"wrong {name}"]}} for name in "ab"}
+    cases = [case("a", "failed", 0.0, **found["a"]), case("b", "passed", 0.0, **found["b"])]
+    worst = {"metric": "f1", "cases": [{"id": "a", "score": 0.0}, {"id": "b", "score": 0.0}]}
+    run = completed(convert(report(suite(cases, worst=worst)), RunReport))
+
+    def printed(*rerun: str) -> list[str]:
+        lines = [line.text.strip() for line in render(run, verbosity=2, width=80, rerun=rerun)]
+        return [line for line in lines if "wrong" in line]
+
+    assert printed() == ["text: wrong a", "text: wrong b"]
+    assert printed("s.eval.yaml") == ["text: wrong b"]

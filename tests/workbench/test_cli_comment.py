@@ -599,7 +599,7 @@ def test_the_first_line_has_the_cause_and_every_case_its_suite_and_system(
         "8 of 9 failures have topic=billing; start with c0"
     )
     assert text.splitlines()[1] == first
-    counts = "9 new failures in 40 cases x 2 systems, 8 of them topic=billing; 2 still failing. "
+    counts = "9 new failures in 40 cases x 2 systems; 2 still failing. "
     assert text.splitlines()[3].startswith(counts)
     assert "[Report](https://github.com/o/r/actions/runs/77#artifacts)." in text
     above, _, folded = text.partition("<details>")
