@@ -7,6 +7,7 @@ code host would. Run it as
 
 __all__ = ()
 
+import html
 import json
 import re
 import shutil
@@ -31,6 +32,10 @@ PAGE = """<!doctype html>
   .state {{ display: inline-block; background: #1a7f37; color: #fff; border-radius: 2em; padding: 3px 12px; }}
   .from {{ color: #59636e; margin-left: 8px; }}
   code {{ background: #eff1f3; border-radius: 5px; padding: 2px 5px; font-size: 85%; }}
+  pre {{ background: #f6f8fa; border-radius: 6px; padding: 10px 14px; overflow: hidden; }}
+  pre code {{ background: none; padding: 0; }}
+  pre .old {{ display: block; background: #ffebe9; color: #82071e; }}
+  pre .new {{ display: block; background: #dafbe1; color: #116329; }}
   .box {{ border: 1px solid #d1d9e0; border-radius: 7px; margin-top: 20px; overflow: hidden; }}
   .head {{ background: #f6f8fa; border-bottom: 1px solid #d1d9e0; padding: 8px 16px; color: #59636e; }}
   .head b {{ color: #1f2328; }}
@@ -101,9 +106,18 @@ def python(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout  # noqa: S603 (our own)
 
 
+def coloured(code: str, language: str, _attributes: str) -> str:
+    """Return the lines of a difference in the colours of a code host; other code stays as it is."""
+    if language != "diff":
+        return ""
+    kinds = {"-": "old", "+": "new"}
+    lines = (f'<span class="{kinds.get(line[:1], "")}">{html.escape(line)}</span>' for line in code.splitlines())
+    return "".join(lines)
+
+
 def draw(markdown: str, path: Path, title: str, branch: str) -> None:
     """Draw the page of a comment on a pull request."""
-    rendered = MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown)
+    rendered = MarkdownIt("commonmark", {"html": True, "highlight": coloured}).enable("table").render(markdown)
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     for each in ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--force-device-scale-factor=1.5"):
