@@ -11,7 +11,7 @@ from pytest_llmeval.core import CaseRecord
 from pytest_llmeval.evaluators.judge._human_labels import corrected_mean, excess_counts
 from pytest_llmeval.gates import DropGate, judge_together
 from pytest_llmeval.gates._drop import SafeGate
-from pytest_llmeval.numbers import CaseStatistics, RunPairing, Shift, WatchedRun, differences, watch
+from pytest_llmeval.numbers import CaseStatistics, RunPairing, Shift, WatchedRun, differences
 from pytest_llmeval.numbers._anytime import Watch
 from pytest_llmeval.numbers._resample import resampled_totals
 from pytest_llmeval.workbench._migration import measured_on
@@ -192,7 +192,7 @@ def _single(histories: list[list[WatchedRun]]) -> Array:
 def _weighed(histories: list[list[WatchedRun]], begins: int) -> Array:
     """Return which histories have alarmed, by the number of runs from the one with which a drop begins."""
     ends = range(begins, len(histories[0]) + 1)
-    alarms = [[_alarms(watch(looks[:end], 0.0)) for end in ends] for looks in histories]
+    alarms = [[_alarms(WatchedRun.weigh(looks[:end], 0.0)) for end in ends] for looks in histories]
     return np.logical_or.accumulate(alarms, axis=1).T
 
 

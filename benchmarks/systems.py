@@ -18,7 +18,7 @@ from per_case import timed
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import MetricIndex
-from pytest_llmeval.numbers import compare_systems
+from pytest_llmeval.numbers import SystemTable
 
 SYSTEMS, CASES = 10, 2_000
 METRICS = ["exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4"]
@@ -37,7 +37,7 @@ def compare() -> None:
         ]
         results[f"system {system}"] = score(evaluator, answers, confidence=None)
     started = time.process_time()
-    compare_systems(results, "system 0", MetricIndex.from_evaluators({evaluator.name: evaluator}))
+    SystemTable.of_results(results, "system 0", MetricIndex.from_evaluators({evaluator.name: evaluator}))
     print(f"{SYSTEMS} systems x {len(METRICS)} metrics x {CASES} cases: {time.process_time() - started:.2f} s")
 
 

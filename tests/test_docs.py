@@ -29,7 +29,7 @@ import pytest_llmeval
 from pytest_llmeval.core import LlmevalError
 from pytest_llmeval.data import read_document
 from pytest_llmeval.evaluators.measures import _tokens as tokens
-from pytest_llmeval.reports import SHOWN_FROM
+from pytest_llmeval.reports import Survival
 from pytest_llmeval.suites import default_registry, load_suite
 from pytest_llmeval.suites._keys import SuiteEntry
 from pytest_llmeval.workbench.mutation._mutants import mutation_of
@@ -552,6 +552,6 @@ def test_what_survives_in_a_suite_of_the_docs_is_explained(
     found: list[str] = []
     for system in suite.systems or [None]:
         with suppress(LlmevalError):  # without recorded answers that pass there is nothing to change
-            found += survival_of(mutation_of(suite, registry.mutators, system=system)).weaknesses(SHOWN_FROM)
+            found += survival_of(mutation_of(suite, registry.mutators, system=system)).weaknesses(Survival.SHOWN_FROM)
     explained = (block.page.name, block.name) in EXPLAINED_SURVIVORS
     assert bool(found and can_fail) == explained, found

@@ -14,12 +14,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.baselines._comparable import (
         SharedTexts,
         Stamp,
-        day_of,
         digests_of,
         evaluator_prints,
         fingerprint,
-        head_commit,
-        moment_of,
         plain,
         shown_beside,
     )
@@ -32,8 +29,8 @@ if TYPE_CHECKING:
         score_file,
         statistics_file,
     )
-    from pytest_llmeval.baselines._history import HISTORY, append_runs, noted_paths, read_history
-    from pytest_llmeval.baselines._python_scores import AssertedScores, pending_tests
+    from pytest_llmeval.baselines._history import HISTORY, History
+    from pytest_llmeval.baselines._python_scores import AssertedScores
     from pytest_llmeval.baselines._runs import (
         SELECTING,
         ApprovedCases,
@@ -46,13 +43,10 @@ if TYPE_CHECKING:
         SuiteRun,
         contents_of,
     )
-    from pytest_llmeval.baselines._scores import ApprovedScore, Bridge, SuiteScores, TestScores, parse, render, rounded
+    from pytest_llmeval.baselines._scores import ApprovedScore, Bridge, SuiteScores, TestScores, parse, render
 
 _HOMES = {
-    "_python_scores": (
-        "pending_tests",
-        "AssertedScores",
-    ),
+    "_python_scores": ("AssertedScores",),
     "_baselines": (
         "deciding_labels",
         "early_pairings",
@@ -63,11 +57,8 @@ _HOMES = {
         "SharedTexts",
         "Stamp",
         "evaluator_prints",
-        "day_of",
         "digests_of",
         "fingerprint",
-        "head_commit",
-        "moment_of",
         "plain",
         "shown_beside",
     ),
@@ -81,10 +72,8 @@ _HOMES = {
         "statistics_file",
     ),
     "_history": (
+        "History",
         "HISTORY",
-        "append_runs",
-        "noted_paths",
-        "read_history",
     ),
     "_runs": (
         "ApprovedCases",
@@ -105,7 +94,6 @@ _HOMES = {
         "TestScores",
         "parse",
         "render",
-        "rounded",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -21,15 +21,7 @@ from pytest_llmeval.baselines._scores import Anchor, SuiteScores
 from pytest_llmeval.baselines._verdicts import alike
 from pytest_llmeval.core import PASS_RATE, Abstention, Statistic, SuiteError, counted, number, several
 from pytest_llmeval.gates import ChangeGate, DriftGate, GateEvidence
-from pytest_llmeval.numbers import (
-    CaseMatching,
-    CaseStatistics,
-    Chain,
-    RunPairing,
-    chain_name,
-    differences,
-    step_between_runs,
-)
+from pytest_llmeval.numbers import CaseMatching, CaseStatistics, Chain, Estimate, RunPairing, differences
 from pytest_llmeval.suites import LoadedSuite
 
 _CONFIDENCE = 0.95
@@ -117,14 +109,14 @@ def _next_chains(
     Groups have none. Where there was none, the first step is from the anchor to the run approved last.
     """
     gates = [gate for gate in run.suite.regressions if gate.metric == metric and gate.by is None]
-    named = {chain_name(*subject): subject for subject in map(_gate_subject, gates)}
+    named = {Estimate.chain_name(*subject): subject for subject in map(_gate_subject, gates)}
     if old.cases.statistics == new.cases.statistics:
         return {name: old.chains[name] for name in named if name in old.chains}
     last = None if run.pairing is None else run.approved
     chains: dict[str, Chain] = {}
     first: RunPairing | None = None
     for name, subject in named.items():
-        step = None if last is None else step_between_runs(last.pairing, *subject)
+        step = None if last is None else Estimate.step_between(last.pairing, *subject)
         if last is None or step is None:
             continue
         chain = old.chains.get(name)
@@ -133,7 +125,7 @@ def _next_chains(
         elif chain is None:
             approved = CaseStatistics.from_lines(StringIO(anchor[1]), "anchor")
             first = first or RunPairing(last.statistics, approved, run.suite.metrics, abstained=run.suite.abstained)
-            chain = step_between_runs(first, *subject)
+            chain = Estimate.step_between(first, *subject)
         if chain is not None:
             chains[name] = chain.extended(step, {} if subject[-1] else last.pairing.matching.by_content)
     return chains
@@ -147,10 +139,10 @@ def _gate_subject(gate: ChangeGate) -> tuple[str, Statistic, str | None]:
 def _chained(run: SuiteRun, metric: str, statistic: Statistic, cluster_by: str | None) -> RunPairing | None:
     """The run paired with the last approved one, as the last step of a drift chain; ``None`` without one."""
     last = None if run.pairing is None else run.approved
-    scores, name = run.approved_scores, chain_name(metric, statistic, cluster_by)
+    scores, name = run.approved_scores, Estimate.chain_name(metric, statistic, cluster_by)
     if last is None or scores is None or name not in scores.chains:
         return None
-    if step_between_runs(last.pairing, metric, statistic, cluster_by) is None:
+    if Estimate.step_between(last.pairing, metric, statistic, cluster_by) is None:
         return None
     pairing = run.pair(last.statistics)
     pairing.chains = {name: scores.chains[name]}

@@ -273,37 +273,42 @@ class Stamp(NamedTuple):
     day: str
     commit: str | None
 
+    @classmethod
+    def of_checkout(cls, moment: datetime, root: Path) -> "Stamp":
+        """The stamp of an approval at a moment, of what is checked out at a folder."""
+        return cls(cls.day_of(moment), cls.head_commit(root))
 
-def day_of(moment: datetime) -> str:
-    """The day that an approval is dated with: of the moment, or what the environment fixes for its builds.
+    @staticmethod
+    def day_of(moment: datetime) -> str:
+        """The day that an approval is dated with: of the moment, or what the environment fixes for its builds.
 
-    ``SOURCE_DATE_EPOCH`` is the convention of https://reproducible-builds.org/specs/source-date-epoch/.
-    """
-    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return (datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else moment).date().isoformat()
+        ``SOURCE_DATE_EPOCH`` is the convention of https://reproducible-builds.org/specs/source-date-epoch/.
+        """
+        fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+        return (datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else moment).date().isoformat()
 
+    @staticmethod
+    def moment_of(text: str) -> datetime | None:
+        """The time or day in a history or score file, ISO 8601, in UTC; ``None`` if the text is none."""
+        try:
+            moment = datetime.fromisoformat(text)
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
 
-def moment_of(text: str) -> datetime | None:
-    """The time or day in a history or score file, ISO 8601, in UTC; ``None`` if the text is none."""
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
+    @staticmethod
+    def head_commit(root: Path) -> str | None:
+        """The commit that is checked out, for the stamp of an approval; ``None`` outside a repository."""
+        from pytest_llmeval.data import repository_top
 
+        if repository_top(root) is None and "GIT_DIR" not in os.environ:
+            return None  # without a process of git
+        from pytest_llmeval.services import GitError, run_git
 
-def head_commit(root: Path) -> str | None:
-    """The commit that is checked out, for the stamp of an approval; ``None`` outside a repository."""
-    from pytest_llmeval.data import repository_top
-
-    if repository_top(root) is None and "GIT_DIR" not in os.environ:
-        return None  # without a process of git
-    from pytest_llmeval.services import GitError, run_git
-
-    try:
-        return run_git(root, "rev-parse", "HEAD").strip() or None
-    except GitError:
-        return None
+        try:
+            return run_git(root, "rev-parse", "HEAD").strip() or None
+        except GitError:
+            return None
 
 
 def shown_beside(key: SuiteKey, path: Path) -> str:

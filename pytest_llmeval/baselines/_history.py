@@ -11,10 +11,10 @@ from msgspec import structs
 from pydantic import Field
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines._comparable import basis_of, fingerprint, moment_of
+from pytest_llmeval.baselines._comparable import Stamp, basis_of, fingerprint
 from pytest_llmeval.baselines._files import SCORES, python_score_file, read_if_there
 from pytest_llmeval.baselines._runs import RunWatch, SuiteRun
-from pytest_llmeval.baselines._scores import SuiteScores, TestScores, parse, rounded
+from pytest_llmeval.baselines._scores import ApprovedScore, SuiteScores, TestScores, parse
 from pytest_llmeval.core import Fault, GateResult, SuiteError
 from pytest_llmeval.data import (
     MAX_LISTED,
@@ -37,32 +37,6 @@ if TYPE_CHECKING:
 
 
 HISTORY = Path(WORKING_FOLDER, "history.jsonl")
-
-
-def append_runs(
-    root: Path,
-    runs: Sequence[tuple[SuiteRun, Sequence[GateResult], RunWatch | None]],
-    *,
-    time: str,
-    commit: str | None,
-) -> None:
-    """Append a line to the local history for each suite that a run has run.
-
-    Args:
-        root: pytest's rootdir.
-        runs: The run of each suite, with the verdicts on its gates, and its part in gates that weigh many runs.
-        time: When the run started, ISO 8601, UTC.
-        commit: What was checked out.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
-    if not runs:
-        return
-    path = root / HISTORY
-    if not path.parent.exists():
-        make_working_folder(path.parent)
-    append_text(path, "".join(_history_line(*run, time, commit) + "\n" for run in runs))
 
 
 def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[WatchedRun]]":
@@ -138,9 +112,9 @@ def _history_line(
         "variant": run.key.variant,
         "cases": len(run.records),
         "errored": {name: metric.errored for name, metric in metrics.items() if metric.errored},
-        "values": {name: rounded(metric.value) for name, metric in metrics.items()},
+        "values": {name: ApprovedScore.rounded(metric.value) for name, metric in metrics.items()},
         "intervals": {
-            name: [rounded(metric.low), rounded(metric.high)]
+            name: [ApprovedScore.rounded(metric.low), ApprovedScore.rounded(metric.high)]
             for name, metric in metrics.items()
             if metric.low is not None and metric.high is not None
         },
@@ -168,6 +142,65 @@ class History(NamedTuple):
     timelines: list[Timeline]
     faults: list[Fault]
 
+    @staticmethod
+    def read(suite: Path, root: Path) -> "History":
+        """The runs and approvals of a suite in its history.
+
+        Malformed content never raises: it is left out, and reported as a fault with its line.
+
+        Args:
+            suite: The suite file, which need not exist any more; or a module of tests that use ``score_snapshot``, of
+                which only approvals are kept.
+            root: pytest's rootdir, whose local history is read.
+        """
+        if suite.suffix == ".py":
+            return _of_module(suite, root)
+        faults: list[Fault] = []
+        runs: dict[_Variant, list[Point]] = {}
+        display = display_path(suite.resolve(), root.resolve())
+        for line in _noted_lines(root, faults):
+            if line.path == display:
+                runs.setdefault((line.test, line.variant), []).append(_point_of_run(line))
+        approvals = dict(_approvals(suite, root, faults))
+        timelines = []
+        for test, variant in sorted({*runs, *approvals}):
+            approved, bridged = approvals.get((test, variant), ([], set()))
+            points = _merged(runs.get((test, variant), []), approved)
+            name = "".join(f"[{part}]" for part in (test, variant) if part)
+            timelines.append(Timeline(display, name, points, frozenset(bridged)))
+        return History(timelines, faults)
+
+    @staticmethod
+    def noted_paths(root: Path) -> set[str]:
+        """The suite files, as reports name them, that the local history of a folder has runs of."""
+        return {line.path for line in _noted_lines(root, [])}
+
+    @staticmethod
+    def append(
+        root: Path,
+        runs: Sequence[tuple[SuiteRun, Sequence[GateResult], RunWatch | None]],
+        *,
+        time: str,
+        commit: str | None,
+    ) -> None:
+        """Append a line to the local history for each suite that a run has run.
+
+        Args:
+            root: pytest's rootdir.
+            runs: The run of each suite, with the verdicts on its gates, and its part in gates that weigh many runs.
+            time: When the run started, ISO 8601, UTC.
+            commit: What was checked out.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        if not runs:
+            return
+        path = root / HISTORY
+        if not path.parent.exists():
+            make_working_folder(path.parent)
+        append_text(path, "".join(_history_line(*run, time, commit) + "\n" for run in runs))
+
 
 @dataclass(frozen=True)
 class _HistoryLine:
@@ -185,35 +218,7 @@ class _HistoryLine:
     basis: dict[str, str] = field(default_factory=dict)
 
 
-def read_history(suite: Path, root: Path) -> History:
-    """The runs and approvals of a suite in its history.
-
-    Malformed content never raises: it is left out, and reported as a fault with its line.
-
-    Args:
-        suite: The suite file, which need not exist any more; or a module of tests that use ``score_snapshot``, of which
-            only approvals are kept.
-        root: pytest's rootdir, whose local history is read.
-    """
-    if suite.suffix == ".py":
-        return _of_module(suite, root)
-    faults: list[Fault] = []
-    runs: dict[_Variant, list[Point]] = {}
-    display = display_path(suite.resolve(), root.resolve())
-    for line in _noted_lines(root, faults):
-        if line.path == display:
-            runs.setdefault((line.test, line.variant), []).append(_point_of_run(line))
-    approvals = dict(_approvals(suite, root, faults))
-    timelines = []
-    for test, variant in sorted({*runs, *approvals}):
-        approved, bridged = approvals.get((test, variant), ([], set()))
-        points = _merged(runs.get((test, variant), []), approved)
-        name = "".join(f"[{part}]" for part in (test, variant) if part)
-        timelines.append(Timeline(display, name, points, frozenset(bridged)))
-    return History(timelines, faults)
-
-
-def _of_module(module: Path, root: Path) -> History:
+def _of_module(module: Path, root: Path) -> "History":
     """The approvals in the score file of a Python test module."""
     path = python_score_file(module)
     try:
@@ -222,11 +227,6 @@ def _of_module(module: Path, root: Path) -> History:
         return History([], list(error.faults))
     points = sorted(_approved_points(scores), key=lambda point: point.time) if scores is not None else []
     return History([Timeline(display_path(module.resolve(), root.resolve()), "", points)] if points else [], [])
-
-
-def noted_paths(root: Path) -> set[str]:
-    """The suite files, as reports name them, that the local history of a folder has runs of."""
-    return {line.path for line in _noted_lines(root, [])}
 
 
 def _noted_lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
@@ -256,14 +256,14 @@ def _read(document: Document) -> "_HistoryLine | Fault":
     if faults:
         return faults[0]
     assert isinstance(line, _HistoryLine)
-    if moment_of(line.time) is None:
+    if Stamp.moment_of(line.time) is None:
         return document.fault(("time",), f"found {describe(line.time)}, expected a time in ISO 8601")
     return line
 
 
 def _point_of_run(line: _HistoryLine) -> Point:
     """The timeline point of a run in the local history."""
-    time = moment_of(line.time)
+    time = Stamp.moment_of(line.time)
     assert time is not None
     return Point(time, line.commit or "", line.values, line.intervals, line.gates, line.cases, line.basis)
 
@@ -298,7 +298,7 @@ def _points_of_scores(scores: SuiteScores) -> Iterator[Point]:
 def _approved_points(scores: SuiteScores | TestScores) -> Iterator[Point]:
     """Yield a timeline point for each dated approval in the history of a score file."""
     for approval in scores.history:
-        time = moment_of(approval.time)
+        time = Stamp.moment_of(approval.time)
         if time is not None:
             yield Point(time, approval.commit or "", approval.values, approved=True, noted=False)
 

@@ -11,7 +11,7 @@ from pytest_llmeval.baselines._baselines import mark_suite
 from pytest_llmeval.baselines._comparable import Stamp
 from pytest_llmeval.baselines._files import PendingFile, approve, python_score_file, read_if_there, texts_of
 from pytest_llmeval.baselines._runs import SnapshotMode
-from pytest_llmeval.baselines._scores import TestScores, rounded
+from pytest_llmeval.baselines._scores import ApprovedScore, TestScores
 from pytest_llmeval.baselines._verdicts import compare_scores, vanished
 from pytest_llmeval.core import SnapshotVerdict, unknown_name
 from pytest_llmeval.suites import Tolerance
@@ -70,7 +70,7 @@ class AssertedScores:
             raise ValueError(f"score {name!r}: found {value}, expected a finite number, or None where it is undefined")
         if name in self.values:
             raise ValueError(f"score {name!r}: found it twice in this test, expected distinct names")
-        return None if value is None else rounded(float(value))
+        return None if value is None else ApprovedScore.rounded(float(value))
 
     def compare(
         self,
@@ -107,6 +107,40 @@ class AssertedScores:
             if name not in self.values:
                 yield vanished(name, value)
 
+    @staticmethod
+    def pending(path: Path, tests: "list[AssertedScores]", mode: SnapshotMode, stamp: Stamp) -> PendingFile:
+        """The score file of a Python module, as its tests leave it.
+
+        Args:
+            path: The file.
+            tests: Those of the module that have asserted scores.
+            mode: The snapshot options.
+            stamp: Of an approval.
+
+        Raises:
+            SuiteError: The file cannot be used.
+        """
+        old = read_if_there(path, path.name, TestScores)
+        known = dict(old.tests) if old is not None else {}
+        gone = _gone(known, path, tests, mode)
+        ran = {test.test for test in tests if test.passed} | gone
+        before = texts_of(TestScores(tests[0].module, {test: known[test] for test in sorted(ran & known.keys())}))
+        after = texts_of(TestScores(tests[0].module, {test.test: test.values for test in tests}))
+        failed = {f"{test.test}: {name}" for test in tests for name in test.failed}
+        pending = PendingFile(
+            path, {**before, **_common_texts(texts_of(old), after)}, after, frozenset(after.keys() - failed)
+        )
+        if mode.update or mode.new_only:
+
+            def approved() -> TestScores:
+                there = read_if_there(path, path.name, TestScores)
+                return approve(there, _added(there, path, tests, mode), stamp, _REMEMBERED)
+
+            pending.approved = approved
+            if mode.update and old is not None:
+                mark_suite(pending, changed=set(_added(old, path, tests, mode).values) != set(old.values))
+        return pending
+
 
 def _check_names(scores: Mapping[str, object], settings: Iterable[str]) -> None:
     """Check that scores asserted by a Python test have text names, and that each tolerance or direction names one."""
@@ -129,41 +163,7 @@ def _tolerance_of_score(option: "float | Mapping[str, float | Mapping[str, float
     return Tolerance(relative=float(number)) if relative else Tolerance(absolute=float(number))
 
 
-def pending_tests(path: Path, tests: list[AssertedScores], mode: SnapshotMode, stamp: Stamp) -> PendingFile:
-    """The score file of a Python module, as its tests leave it.
-
-    Args:
-        path: The file.
-        tests: Those of the module that have asserted scores.
-        mode: The snapshot options.
-        stamp: Of an approval.
-
-    Raises:
-        SuiteError: The file cannot be used.
-    """
-    old = read_if_there(path, path.name, TestScores)
-    known = dict(old.tests) if old is not None else {}
-    gone = _gone(known, path, tests, mode)
-    ran = {test.test for test in tests if test.passed} | gone
-    before = texts_of(TestScores(tests[0].module, {test: known[test] for test in sorted(ran & known.keys())}))
-    after = texts_of(TestScores(tests[0].module, {test.test: test.values for test in tests}))
-    failed = {f"{test.test}: {name}" for test in tests for name in test.failed}
-    pending = PendingFile(
-        path, {**before, **_common_texts(texts_of(old), after)}, after, frozenset(after.keys() - failed)
-    )
-    if mode.update or mode.new_only:
-
-        def approved() -> TestScores:
-            there = read_if_there(path, path.name, TestScores)
-            return approve(there, _added(there, path, tests, mode), stamp, _REMEMBERED)
-
-        pending.approved = approved
-        if mode.update and old is not None:
-            mark_suite(pending, changed=set(_added(old, path, tests, mode).values) != set(old.values))
-    return pending
-
-
-def _added(there: TestScores | None, path: Path, tests: list[AssertedScores], mode: SnapshotMode) -> TestScores:
+def _added(there: TestScores | None, path: Path, tests: "list[AssertedScores]", mode: SnapshotMode) -> TestScores:
     """A module's approved scores with the scores that its Python tests have asserted."""
     known = dict(there.tests) if there is not None else {}
     gone = _gone(known, path, tests, mode)
@@ -176,7 +176,7 @@ def _added(there: TestScores | None, path: Path, tests: list[AssertedScores], mo
     return TestScores(tests[0].module, new)
 
 
-def _gone(known: Iterable[str], path: Path, tests: list[AssertedScores], mode: SnapshotMode) -> set[str]:
+def _gone(known: Iterable[str], path: Path, tests: "list[AssertedScores]", mode: SnapshotMode) -> set[str]:
     """The tests with approved scores that their Python module does not define any more."""
     module = path.parent.parent / tests[0].module
     return set() if mode.keep_unused else {test for test in known if not _defines(module, test)}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from pytest_llmeval.baselines._comparable import Comparable
-from pytest_llmeval.baselines._scores import DIGITS, ApprovedScore, SuiteScores, bridge_of, rounded, shifts_between
+from pytest_llmeval.baselines._scores import DIGITS, ApprovedScore, SuiteScores, bridge_of, shifts_between
 from pytest_llmeval.core import (
     EVERYTHING,
     PASS_RATE,
@@ -157,7 +157,7 @@ def compare_scores(
 
     A difference of one unit in the sixth decimal is none.
     """
-    value, approved = rounded(value), rounded(approved)
+    value, approved = ApprovedScore.rounded(value), ApprovedScore.rounded(approved)
     if value is None and approved is None:
         return SnapshotVerdict(metric, "unchanged", "passed", reason="has no value, as approved")
     if value is None:
@@ -245,7 +245,7 @@ def _verdict_on_score(
     shift: Shift | None,
 ) -> SnapshotVerdict:
     """The snapshot verdict on a metric's score, allowing for a change of judge with a measured shift."""
-    value, tolerance, own_value = approved.value, settings.tolerance_of(metric), rounded(score.value)
+    value, tolerance, own_value = approved.value, settings.tolerance_of(metric), ApprovedScore.rounded(score.value)
     unsure = 0.0
     if shift is not None and value is not None:
         if shift.rates and score.value is not None:
@@ -259,11 +259,11 @@ def _verdict_on_score(
         allowed = tolerance.at(value)
         wider = compare_scores(metric, score.value, value, Tolerance(allowed + unsure), higher_is_better=better)
         if wider.outcome == "passed" and unsure > allowed + TOLERANCE:
-            wide = f"cannot tell: the bridge between the judges leaves {number(rounded(unsure))} open"
+            wide = f"cannot tell: the bridge between the judges leaves {number(ApprovedScore.rounded(unsure))} open"
             wider = replace(verdict, reason=f"{wide}, more than is tolerated; {verdict.reason}")
         verdict = wider
     if shift is not None:
-        verdict = replace(verdict, value=own_value, approved=rounded(approved.value))
+        verdict = replace(verdict, value=own_value, approved=ApprovedScore.rounded(approved.value))
     if score.errored > approved.errored:
         # What could not be scored is no longer in the value, so the value alone would hide it.
         worse = f"{counted(score.errored, 'case')} errored, {approved.errored} when approved; {verdict.reason}"

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         gate_rule,
         owned,
         split_statistic,
-        waiting_cases,
     )
     from pytest_llmeval.gates._limit import LimitGate, gate_misfits
     from pytest_llmeval.gates._reading import read_gate
@@ -36,7 +35,6 @@ _HOMES = {
         "gate_rule",
         "owned",
         "split_statistic",
-        "waiting_cases",
     ),
     "_drop": (
         "DriftGate",

@@ -329,7 +329,7 @@ class AnytimeGate(ChangeGate):
         Returns:
             The finding with its verdict, and what this run adds to the history; ``None`` if nothing.
         """
-        from pytest_llmeval.numbers import WatchedRun, watch
+        from pytest_llmeval.numbers import WatchedRun
 
         if not finding.examined:
             return finding, None
@@ -339,7 +339,7 @@ class AnytimeGate(ChangeGate):
             return structs.replace(finding, examined=(), outcome="failed", reason=examined.fault), None
         shares = tuple(float(f"{round(contribution, 9):.4g}") for contribution in evidence.estimate.contributions)
         run = WatchedRun(evidence.drop, evidence.deviation, evidence.estimate.units, shares=shares).after(earlier)
-        seen = watch([*earlier, run], self.max_drop)
+        seen = WatchedRun.weigh([*earlier, run], self.max_drop)
         needed = 1 / (1 - self.confidence)
         alone = normal_quantile((1 + self.confidence) / 2)
         # What was fixed is no drop any more; and a fall from better runs need not be one below the baseline.

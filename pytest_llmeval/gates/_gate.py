@@ -395,6 +395,15 @@ class Gate:
         """The words of the gate's verdict before all cases have run."""
         raise NotImplementedError
 
+    @staticmethod
+    def waiting_cases(waiting: int) -> str:
+        """The reason why a gate cannot be judged yet: cases with pending verdicts.
+
+        >>> Gate.waiting_cases(1), Gate.waiting_cases(12)
+        ('1 case waits for pending verdicts', '12 cases wait for pending verdicts')
+        """
+        return f"{counted(waiting, 'case')} {'waits' if waiting == 1 else 'wait'} for pending verdicts"
+
 
 @gate_rule
 class ScoreGate(Gate):
@@ -452,7 +461,7 @@ class ScoreGate(Gate):
             return self.result(*decided)
         value = result.find(self.metric)
         return self.result(
-            "undecided", None if value is None else value.value, f"cannot tell: {waiting_cases(waiting)}"
+            "undecided", None if value is None else value.value, f"cannot tell: {Gate.waiting_cases(waiting)}"
         )
 
     def verdict_of_any(
@@ -465,15 +474,6 @@ class ScoreGate(Gate):
     def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
         """Outcome, value and reason of the gate for the metrics of a suite."""
         raise NotImplementedError
-
-
-def waiting_cases(waiting: int) -> str:
-    """The reason why a gate cannot be judged yet: cases with pending verdicts.
-
-    >>> waiting_cases(1), waiting_cases(12)
-    ('1 case waits for pending verdicts', '12 cases wait for pending verdicts')
-    """
-    return f"{counted(waiting, 'case')} {'waits' if waiting == 1 else 'wait'} for pending verdicts"
 
 
 def split_comparison(text: str) -> tuple[str, str, float] | None:

@@ -47,7 +47,6 @@ from pytest_llmeval.gates._gate import (
     owned,
     split_comparison,
     split_statistic,
-    waiting_cases,
 )
 from pytest_llmeval.numbers import TARGET_FIGURES, TOLERANCE, UsageEvaluator, cases_for_bound
 
@@ -370,7 +369,7 @@ class LimitGate(ScoreGate):
         low, high = map(self._number_of, ends)
         outcome: GateOutcome = "passed" if holds == {True} else "failed"
         reason = f"{self.subject} is between {low} and {high} with any pending verdicts"
-        return outcome, value, f"{reason}: {waiting_cases(waiting)}"
+        return outcome, value, f"{reason}: {Gate.waiting_cases(waiting)}"
 
     def _groups(self, result: Result, by: str, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
         judged: list[tuple[float, str, GateOutcome, float | None, str]] = []

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         ScoreFile,
         Written,
         judgements_of,
-        record_used,
     )
     from pytest_llmeval.judges._reduction import (
         CascadeVerdict,
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
         PanelVerdict,
         Votes,
         is_unsure,
-        juror_lines,
     )
     from pytest_llmeval.judges._run_store import RunStore
     from pytest_llmeval.judges._service import CallLimit, JudgeService
@@ -176,7 +174,6 @@ _HOMES = {
         "PanelVerdict",
         "Votes",
         "is_unsure",
-        "juror_lines",
     ),
     "_recordings": (
         "Judgements",
@@ -184,7 +181,6 @@ _HOMES = {
         "ScoreFile",
         "Written",
         "judgements_of",
-        "record_used",
     ),
     "_run_store": ("RunStore",),
     "_service": (

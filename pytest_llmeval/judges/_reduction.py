@@ -31,6 +31,16 @@ class PanelVerdict(Verdict, frozen=True):
     undecided: tuple[float, ...] = ()
     votes: tuple[Votes, ...] = ()
 
+    @staticmethod
+    def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """A line for each juror in the details of a panel's verdict, with its score and reasons."""
+        lines = []
+        for name, juror in jurors.items():
+            gives, why = ("no verdict", juror["missing"]) if "missing" in juror else (f"{juror['score']:g}", "")
+            why = why or juror.get("reasoning", "")
+            lines.append(f"{name} gives {gives}: {why}" if why else f"{name} gives {gives}")
+        return lines
+
 
 class CascadeVerdict(Verdict, frozen=True):
     """The verdict of a cascade of two judges. Its details have that of each judge as ``jurors``.
@@ -88,7 +98,7 @@ def reduced(
         return PanelError(f"found {len(verdicts)} of {len(opinions)} verdicts, expected at least {least}: {why}", votes)
     how = reduce or ("majority" if mode.decides or mode.reply_schema is None else "mean")
     jurors = {name: shown_verdict(opinion) for name, opinion in opinions.items()}
-    reasoning = "; ".join(juror_lines(jurors))
+    reasoning = "; ".join(PanelVerdict.juror_lines(jurors))
     if mode.listing is not None:
         rows = zip(*map(mode.listing.grades, verdicts), strict=True)
         joined = mode.listing.join(verdicts, [decided(row, how)[0] for row in rows])
@@ -210,16 +220,6 @@ def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
 def _vote_rule(how: Reduce) -> Reduce:
     """The rule by which a panel votes on defects: its own if that is a vote, else the majority."""
     return how if how in _VOTES else "majority"
-
-
-def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A line for each juror in the details of a panel's verdict, with its score and reasons."""
-    lines = []
-    for name, juror in jurors.items():
-        gives, why = ("no verdict", juror["missing"]) if "missing" in juror else (f"{juror['score']:g}", "")
-        why = why or juror.get("reasoning", "")
-        lines.append(f"{name} gives {gives}: {why}" if why else f"{name} gives {gives}")
-    return lines
 
 
 def shown_verdict(opinion: Verdict | LlmevalError) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.numbers._anytime import WatchedRun, watch, weighted_ratios
+    from pytest_llmeval.numbers._anytime import WatchedRun
     from pytest_llmeval.numbers._case_scores import (
         TOLERANCE,
         Abstained,
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
         Difference,
         SystemTable,
         compare,
-        compare_systems,
         differences,
         metric_changes,
     )
     from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence, Untestable
-    from pytest_llmeval.numbers._estimation import Estimate, chain_name, columns_of, step_between_runs
+    from pytest_llmeval.numbers._estimation import Estimate, columns_of
     from pytest_llmeval.numbers._inference import (
         FarChanges,
         Worsened,
@@ -50,16 +49,15 @@ if TYPE_CHECKING:
         RunPairing,
         Shift,
         matched_by_content,
-        subject_of,
     )
-    from pytest_llmeval.numbers._repeats import RELIABILITY, Reduced, Reliability, Repeats, passing, repeat_summary
+    from pytest_llmeval.numbers._repeats import RELIABILITY, Reduced, Reliability, Repeats, repeat_summary
     from pytest_llmeval.numbers._resample import (
         IntArray,
         cluster_totals,
         draw_ahead,
     )
     from pytest_llmeval.numbers._significance import POWER, ChangedShares, detectable_shift
-    from pytest_llmeval.numbers._table import OUTCOME_EVALUATOR, Table, outcome_of, summarize, unit_numbers
+    from pytest_llmeval.numbers._table import OUTCOME_EVALUATOR, Table, summarize, unit_numbers
     from pytest_llmeval.numbers._usage import (
         TARGET_FIGURES,
         USAGE,
@@ -69,15 +67,10 @@ if TYPE_CHECKING:
         UsageEvaluator,
         UsageReport,
         claim_calls,
-        usage_of,
     )
 
 _HOMES = {
-    "_anytime": (
-        "WatchedRun",
-        "watch",
-        "weighted_ratios",
-    ),
+    "_anytime": ("WatchedRun",),
     "_case_scores": (
         "Abstained",
         "CaseDigest",
@@ -96,7 +89,6 @@ _HOMES = {
         "Difference",
         "SystemTable",
         "compare",
-        "compare_systems",
         "differences",
         "metric_changes",
     ),
@@ -106,9 +98,7 @@ _HOMES = {
         "Untestable",
     ),
     "_estimation": (
-        "step_between_runs",
         "Estimate",
-        "chain_name",
         "columns_of",
     ),
     "_inference": (
@@ -134,14 +124,12 @@ _HOMES = {
         "RunPairing",
         "Shift",
         "matched_by_content",
-        "subject_of",
     ),
     "_repeats": (
         "RELIABILITY",
         "Reduced",
         "Reliability",
         "Repeats",
-        "passing",
         "repeat_summary",
     ),
     "_resample": (
@@ -157,7 +145,6 @@ _HOMES = {
     "_table": (
         "OUTCOME_EVALUATOR",
         "Table",
-        "outcome_of",
         "summarize",
         "unit_numbers",
     ),
@@ -170,7 +157,6 @@ _HOMES = {
         "UsageEvaluator",
         "UsageReport",
         "claim_calls",
-        "usage_of",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -78,6 +78,57 @@ class WatchedRun(NamedTuple):
             return None
         return float(np.sqrt(np.mean(np.square(np.subtract(self.shares, shares))) / len(shares)))
 
+    @staticmethod
+    def weigh(looks: "Sequence[WatchedRun]", max_drop: float) -> "Watch":
+        """Weigh the runs since the baseline was approved, the last one last, as evidence of a drop.
+
+        A drop begins with run `n` with the weight ``5 / ((n + 4) * (n + 5))``; all weights add up to 1.
+        """
+        import numpy as np
+
+        drops = np.array([run.drop for run in looks])
+        # Around what is allowed, not around itself: so few changed cases cannot look more certain than they are.
+        squares = [run.deviation**2 + (run.drop - max_drop) ** 2 / run.units for run in looks]
+        square, count = max(squares), len(looks)
+        if not square:
+            return Watch(0.0, 0.0, count, float(drops.mean()))
+        ratios, unbegun = WatchedRun.weighted_ratios(drops, max_drop, square, *_correlated(looks, square))
+        begun = int(ratios.argmax())
+        alone = (looks[-1].drop - max_drop) / math.sqrt(squares[-1]) if squares[-1] else 0.0
+        return Watch(float(ratios.sum() + unbegun), alone, count - begun, float(drops[begun:].mean()))
+
+    @staticmethod
+    def weighted_ratios(
+        drops: FloatArray,
+        max_drop: float,
+        square: float,
+        correlations: FloatArray | float = 0.0,
+        independent: float | None = None,
+    ) -> tuple[FloatArray, float]:
+        """The mixed likelihood ratios of a drop that begins with each of the runs, times their weights.
+
+        Args:
+            drops: Of the runs, along the last axis.
+            max_drop: What is allowed.
+            square: Variance of a single drop, to which the sizes of drops are in proportion.
+            correlations: Of the noise of each run with that of the one before.
+            independent: Variance of a drop between independent runs; default: `square`.
+
+        Returns:
+            The weighted ratios, and the weight of a drop that has not begun yet, whose ratio is 1.
+        """
+        import numpy as np
+
+        first = np.arange(drops.shape[-1]) + _EARLY
+        weights = _EARLY / (first * (first + 1))
+        ratios = weights * np.exp(
+            np.minimum(
+                _MOST,
+                _log_ratios(drops, max_drop, square, correlations, square if independent is None else independent),
+            )
+        )
+        return ratios, 1 - float(weights.sum())
+
 
 class Watch(NamedTuple):
     """The evidence of several runs for a drop since the baseline.
@@ -93,25 +144,6 @@ class Watch(NamedTuple):
     alone: float
     looks: int
     drop: float
-
-
-def watch(looks: Sequence[WatchedRun], max_drop: float) -> Watch:
-    """Weigh the runs since the baseline was approved, the last one last, as evidence of a drop.
-
-    A drop begins with run `n` with the weight ``5 / ((n + 4) * (n + 5))``; all weights add up to 1.
-    """
-    import numpy as np
-
-    drops = np.array([run.drop for run in looks])
-    # Around what is allowed, not around itself: so few changed cases cannot look more certain than they are.
-    squares = [run.deviation**2 + (run.drop - max_drop) ** 2 / run.units for run in looks]
-    square, count = max(squares), len(looks)
-    if not square:
-        return Watch(0.0, 0.0, count, float(drops.mean()))
-    ratios, unbegun = weighted_ratios(drops, max_drop, square, *_correlated(looks, square))
-    begun = int(ratios.argmax())
-    alone = (looks[-1].drop - max_drop) / math.sqrt(squares[-1]) if squares[-1] else 0.0
-    return Watch(float(ratios.sum() + unbegun), alone, count - begun, float(drops[begun:].mean()))
 
 
 def _correlated(looks: Sequence[WatchedRun], square: float) -> tuple[FloatArray, float]:
@@ -132,37 +164,6 @@ def _correlated(looks: Sequence[WatchedRun], square: float) -> tuple[FloatArray,
     # Runs of which nothing is known count as independent of those before.
     shared = np.clip(1 - np.nan_to_num(steps, nan=square) / square, 0.0, _CLOSEST)
     return np.where(shared > least, shared, 0.0), square
-
-
-def weighted_ratios(
-    drops: FloatArray,
-    max_drop: float,
-    square: float,
-    correlations: FloatArray | float = 0.0,
-    independent: float | None = None,
-) -> tuple[FloatArray, float]:
-    """The mixed likelihood ratios of a drop that begins with each of the runs, times their weights.
-
-    Args:
-        drops: Of the runs, along the last axis.
-        max_drop: What is allowed.
-        square: Variance of a single drop, to which the sizes of drops are in proportion.
-        correlations: Of the noise of each run with that of the one before.
-        independent: Variance of a drop between independent runs; default: `square`.
-
-    Returns:
-        The weighted ratios, and the weight of a drop that has not begun yet, whose ratio is 1.
-    """
-    import numpy as np
-
-    first = np.arange(drops.shape[-1]) + _EARLY
-    weights = _EARLY / (first * (first + 1))
-    ratios = weights * np.exp(
-        np.minimum(
-            _MOST, _log_ratios(drops, max_drop, square, correlations, square if independent is None else independent)
-        )
-    )
-    return ratios, 1 - float(weights.sum())
 
 
 def _log_ratios(

@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.numbers._case_scores import CaseDigest
 from pytest_llmeval.numbers._repeats import FALLEN
-from pytest_llmeval.numbers._table import OUTCOME, Table, outcome_of
+from pytest_llmeval.numbers._table import OUTCOME, OUTCOME_EVALUATOR, Table
 
 _DIGITS = 12
 _EXACT = 2**53
@@ -260,7 +260,7 @@ def _mean_record(records: Sequence[CaseRecord], abstained: Abstention) -> CaseRe
         for label in sorted(labels)
     }
     errors = dict(records[0].errors) if all(record.errors for record in records) else {}
-    outcomes = [outcome for record in records if (outcome := outcome_of(record)).counts]
+    outcomes = [outcome for record in records if (outcome := OUTCOME_EVALUATOR.observation_of(record)).counts]
     if outcomes:
         observations[OUTCOME] = _mean_observation(outcomes, abstained)
     errors = {label: why for label, why in errors.items() if label not in observations}

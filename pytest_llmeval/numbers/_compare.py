@@ -427,43 +427,43 @@ class SystemTable(NamedTuple):
     differences: Mapping[str, Mapping[str, SystemDifference]]
     confidence: float
 
+    @staticmethod
+    def of_results(
+        results: Mapping[str, Result],
+        reference: str,
+        metrics: MetricIndex,
+        *,
+        family: Collection[str] = (),
+        confidence: float = 0.95,
+        cluster_by: str | None = None,
+        abstained: Abstention = "fell",
+    ) -> "SystemTable":
+        """Compare systems that answered the same cases.
 
-def compare_systems(
-    results: Mapping[str, Result],
-    reference: str,
-    metrics: MetricIndex,
-    *,
-    family: Collection[str] = (),
-    confidence: float = 0.95,
-    cluster_by: str | None = None,
-    abstained: Abstention = "fell",
-) -> SystemTable:
-    """Compare systems that answered the same cases.
-
-    Args:
-        results: System to result, in the order of the table.
-        reference: One of the systems.
-        metrics: What they were measured with.
-        family: The metrics that systems are compared by: their p-values are adjusted together, over all systems, and
-            other metrics have none. Default: all.
-        confidence: Of the intervals of differences.
-        cluster_by: A label; cases with the same value of it are drawn together.
-        abstained: As of `compare`, about cases of which the reference has a score.
-    """
-    baseline = CaseStatistics.exact(results[reference].records)
-    names = [*dict.fromkeys(name for result in results.values() for name in result.metrics), PASS_RATE]
-    against: dict[str, dict[str, SystemDifference]] = {}
-    for system, result in results.items():
-        if system != reference:
-            pairing = RunPairing(CaseStatistics.exact(result.records), baseline, metrics, abstained=abstained)
-            against[system] = _against(pairing, names, confidence, cluster_by)
-    cells = [(row, name) for row in against.values() for name in row if not family or name in family]
-    adjusted = holm_of_tested([row[name].p_value for row, name in cells])
-    for row in against.values():
-        row.update({name: structs.replace(difference, p_value=None) for name, difference in row.items()})
-    for (row, name), p_value in zip(cells, adjusted, strict=True):
-        row[name] = _agreeing(row[name], p_value, confidence)
-    return SystemTable(reference, names, results, against, confidence)
+        Args:
+            results: System to result, in the order of the table.
+            reference: One of the systems.
+            metrics: What they were measured with.
+            family: The metrics that systems are compared by: their p-values are adjusted together, over all systems,
+                and other metrics have none. Default: all.
+            confidence: Of the intervals of differences.
+            cluster_by: A label; cases with the same value of it are drawn together.
+            abstained: As of `compare`, about cases of which the reference has a score.
+        """
+        baseline = CaseStatistics.exact(results[reference].records)
+        names = [*dict.fromkeys(name for result in results.values() for name in result.metrics), PASS_RATE]
+        against: dict[str, dict[str, SystemDifference]] = {}
+        for system, result in results.items():
+            if system != reference:
+                pairing = RunPairing(CaseStatistics.exact(result.records), baseline, metrics, abstained=abstained)
+                against[system] = _against(pairing, names, confidence, cluster_by)
+        cells = [(row, name) for row in against.values() for name in row if not family or name in family]
+        adjusted = holm_of_tested([row[name].p_value for row, name in cells])
+        for row in against.values():
+            row.update({name: structs.replace(difference, p_value=None) for name, difference in row.items()})
+        for (row, name), p_value in zip(cells, adjusted, strict=True):
+            row[name] = _agreeing(row[name], p_value, confidence)
+        return SystemTable(reference, names, results, against, confidence)
 
 
 def _agreeing(difference: SystemDifference, p_value: float | None, confidence: float) -> SystemDifference:

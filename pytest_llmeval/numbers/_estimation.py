@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_llmeval.core import FloatArray, Metric, Statistic
 from pytest_llmeval.numbers._case_statistics import Chain
 from pytest_llmeval.numbers._intervals import in_range, present
-from pytest_llmeval.numbers._pairing import PairedRows, RunPairing, Shift, subject_of
+from pytest_llmeval.numbers._pairing import PairedRows, RunPairing, Shift
 from pytest_llmeval.numbers._resample import SEED, BoolArray, IntArray, by_unit, resample_count, resampled_totals
 from pytest_llmeval.numbers._table import Table
 
@@ -103,6 +103,28 @@ class Estimate:
         """The current value of the metric minus that of the baseline."""
         return None if self.value is None or self.baseline is None else self.value - self.baseline
 
+    @staticmethod
+    def step_between(pairing: RunPairing, metric: str, statistic: Statistic, cluster_by: str | None) -> Chain | None:
+        """The step of a metric from the baseline to the current run, over all cases of both; ``None`` without one.
+
+        Args:
+            pairing: The two runs.
+            metric: Its name.
+            statistic: Of the metric.
+            cluster_by: A label; cases with the same value of it are one unit.
+        """
+        if metric not in pairing.table.owner or (cluster_by and not pairing.has_label(cluster_by)):
+            return None
+        rows = pairing.everything()
+        data = estimate(pairing, rows, [metric], statistic=statistic, cluster_by=cluster_by)[metric]
+        return chain_step(data, pairing, rows, cluster_by)
+
+    @staticmethod
+    def chain_name(metric: str, statistic: Statistic, cluster_by: str | None) -> str:
+        """The name in a score file of the chain of a statistic of a metric."""
+        subject = Shift.subject_of(metric, statistic)
+        return f"{subject} by {cluster_by}" if cluster_by else subject
+
 
 class Columns(NamedTuple):
     """The count columns to add up for metrics, the formula over their sums, and the cases that give a metric a value.
@@ -169,20 +191,14 @@ def estimate(
         every = list(pairing.table.owner)
         pairing.estimates[known] = _estimate(pairing, rows, every, statistic, cluster_by, jackknife=jackknife)
     estimates: dict[str, Estimate] = pairing.estimates[known]
-    out = {name: _across(estimates[name], pairing.shifts.get(subject_of(name, statistic))) for name in names}
+    out = {name: _across(estimates[name], pairing.shifts.get(Shift.subject_of(name, statistic))) for name in names}
     for name in names:
-        earlier = pairing.chains.get(chain_name(name, statistic, cluster_by))
+        earlier = pairing.chains.get(Estimate.chain_name(name, statistic, cluster_by))
         step = None if earlier is None else chain_step(out[name], pairing, rows, cluster_by)
         if earlier is not None and step is not None:
             previous = {} if cluster_by else pairing.matching.by_content
             out[name] = _chained(out[name], earlier.extended(step, previous), pairing.table.metric(name))
     return out
-
-
-def chain_name(metric: str, statistic: Statistic, cluster_by: str | None) -> str:
-    """The name in a score file of the chain of a statistic of a metric."""
-    subject = subject_of(metric, statistic)
-    return f"{subject} by {cluster_by}" if cluster_by else subject
 
 
 def chain_step(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by: str | None) -> Chain | None:
@@ -201,22 +217,6 @@ def chain_step(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by
     remainder = scatter - known if scatter > _SAME_VARIANCE * known + _ROUNDING else 0.0
     named = dict(zip((names[unit] for unit in data.contributing), errors.tolist(), strict=True))
     return Chain(difference, 1, data.units, data.changed or 0, named, remainder)
-
-
-def step_between_runs(pairing: RunPairing, metric: str, statistic: Statistic, cluster_by: str | None) -> Chain | None:
-    """The step of a metric from the baseline to the current run, over all cases of both; ``None`` without one.
-
-    Args:
-        pairing: The two runs.
-        metric: Its name.
-        statistic: Of the metric.
-        cluster_by: A label; cases with the same value of it are one unit.
-    """
-    if metric not in pairing.table.owner or (cluster_by and not pairing.has_label(cluster_by)):
-        return None
-    rows = pairing.everything()
-    data = estimate(pairing, rows, [metric], statistic=statistic, cluster_by=cluster_by)[metric]
-    return chain_step(data, pairing, rows, cluster_by)
 
 
 def _chained(data: Estimate, chain: Chain, metric: Metric) -> Estimate:

@@ -137,10 +137,10 @@ class Shift:
         sign = "+" if self.value >= 0 else ""
         return f"{sign}{number(self.value)} ({CONFIDENCE:.0%} interval {interval(self.low, self.high)})"
 
-
-def subject_of(metric: str, statistic: Statistic) -> str:
-    """The name under which a statistic of a metric has its shift; gates name it alike."""
-    return metric if statistic == "value" else f"{statistic}({metric})"
+    @staticmethod
+    def subject_of(metric: str, statistic: Statistic) -> str:
+        """The name under which a statistic of a metric has its shift; gates name it alike."""
+        return metric if statistic == "value" else f"{statistic}({metric})"
 
 
 _NAMED = 5

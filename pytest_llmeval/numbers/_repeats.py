@@ -421,10 +421,10 @@ class Reliability(RecordedCounts):
         """The reliability metrics as means over cases."""
         return {metric.name: sums[metric.name] / sums["n"] for metric in self.describe()}
 
-
-def passing(passed: bool) -> Observation:
-    """The observation of one run that passed or failed, as `Reliability` reduces it."""
-    return Observation({_PASSED: int(passed)})
+    @staticmethod
+    def observation_of(passed: bool) -> Observation:
+        """The observation of one run that passed or failed, as `Reliability` reduces it."""
+        return Observation({_PASSED: int(passed)})
 
 
 _MOST_TRIES = 10

@@ -36,7 +36,7 @@ from pytest_llmeval.numbers._intervals import (
     value_interval,
 )
 from pytest_llmeval.numbers._repeats import FALLEN, SCORED, WithFalls, case_weights, measured_counts
-from pytest_llmeval.numbers._usage import USAGE, UsageEvaluator, successes_of, usage_of
+from pytest_llmeval.numbers._usage import USAGE, UsageEvaluator, successes_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,8 +69,15 @@ class _PassRate(RecordedCounts):
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         return {PASS_RATE: sums["passed"] / sums["ran"]}
 
+    @staticmethod
+    def observation_of(record: CaseRecord) -> Observation:
+        """The counts of a case for the pass rate; those of several runs as one are in its `observations`."""
+        if not record.ran or record.outcome in ("skipped", "not_run", "not_scored"):
+            return _NOT_RUN
+        return _PASSED if record.outcome == "passed" else _NOT_PASSED
 
-OUTCOME_EVALUATOR: Evaluator = _PassRate()
+
+OUTCOME_EVALUATOR = _PassRate()
 
 
 class Table:
@@ -457,17 +464,12 @@ def unit_numbers(records: Sequence[CaseRecord], cluster_by: str | None) -> "npt.
 def _observation_of(record: CaseRecord, label: str) -> Observation | None:
     """The observation of a case by one evaluator; usage, and an outcome not stored, are derived from the record."""
     if label == USAGE:
-        return usage_of(record.calls, record.target_seconds, record.target_usage, successes_of(record))
+        return UsageEvaluator.observation_of(
+            record.calls, record.target_seconds, record.target_usage, successes_of(record)
+        )
     if label == OUTCOME and label not in record.observations:
-        return outcome_of(record)
+        return OUTCOME_EVALUATOR.observation_of(record)
     return record.observations.get(label)
-
-
-def outcome_of(record: CaseRecord) -> Observation:
-    """The counts of a case for the pass rate; those of several runs as one are in its `observations`."""
-    if not record.ran or record.outcome in ("skipped", "not_run", "not_scored"):
-        return _NOT_RUN
-    return _PASSED if record.outcome == "passed" else _NOT_PASSED
 
 
 def _is_absent(observation: Observation | None, name: str = "") -> bool:

@@ -77,60 +77,60 @@ class UsageEvaluator(RecordedCounts):
             "cost_per_success_usd": np.where(priced, sums["attempts_cost_usd"], np.nan) / sums["successes"],
         }
 
+    @staticmethod
+    def observation_of(
+        calls: Iterable[JudgeCall],
+        target_seconds: Sequence[float],
+        target_usage: Sequence[TargetUsage] = (),
+        successes: int = 0,
+    ) -> Observation:
+        """The counts of judge and target calls, tokens, costs and latencies of one case.
 
-def usage_of(
-    calls: Iterable[JudgeCall],
-    target_seconds: Sequence[float],
-    target_usage: Sequence[TargetUsage] = (),
-    successes: int = 0,
-) -> Observation:
-    """The counts of judge and target calls, tokens, costs and latencies of one case.
+        Args:
+            calls: To judges.
+            target_seconds: Latency of each call of the target.
+            target_usage: What each prediction took. Of several, by repeats, tokens and money of one count: their mean.
+            successes: How many of these predictions passed.
+        """
+        counts: dict[str, float] = {}
 
-    Args:
-        calls: To judges.
-        target_seconds: Latency of each call of the target.
-        target_usage: What each prediction took. Of several, by repeats, tokens and money of one count: their mean.
-        successes: How many of these predictions passed.
-    """
-    counts: dict[str, float] = {}
+        def add(name: str, amount: float) -> None:
+            counts[name] = counts.get(name, 0) + amount
 
-    def add(name: str, amount: float) -> None:
-        counts[name] = counts.get(name, 0) + amount
-
-    for call in calls:
-        add("verdicts", 1)
-        if call.seconds is not None:
-            add("seconds", call.seconds)
-            add("timed", 1)
-        if not call.fresh:
-            continue
-        add("calls", 1)
-        if call.input_tokens is None or call.output_tokens is None:
-            add("uncounted", 1)
-        else:
-            add("input_tokens", call.input_tokens)
-            add("output_tokens", call.output_tokens)
-            add("tokens", call.input_tokens + call.output_tokens)
-        if call.cost_usd is None:
-            add("unpriced", 1)
-        else:
-            add("cost_usd", call.cost_usd)
-    for seconds in target_seconds:
-        add("target_seconds", seconds)
-        add("target_timed", 1)
-    for usage in target_usage:
-        add("target_usages", 1)
-        tokens, cost, attempts = _target_tokens(usage), usage.cost_usd, len(target_usage)
-        add("target_uncounted" if tokens is None else "target_tokens", 1 if tokens is None else tokens / attempts)
-        add("target_unpriced" if cost is None else "target_cost_usd", 1 if cost is None else cost / attempts)
-        add("attempts_cost_usd", cost or 0)
-        if usage.origin != "given":
-            add("target_asked", 1)
-        if usage.origin == "run":
-            add("target_unpriced_now" if cost is None else "target_spent_usd", 1 if cost is None else cost)
-    if target_usage:
-        add("successes", successes)
-    return Observation(counts)
+        for call in calls:
+            add("verdicts", 1)
+            if call.seconds is not None:
+                add("seconds", call.seconds)
+                add("timed", 1)
+            if not call.fresh:
+                continue
+            add("calls", 1)
+            if call.input_tokens is None or call.output_tokens is None:
+                add("uncounted", 1)
+            else:
+                add("input_tokens", call.input_tokens)
+                add("output_tokens", call.output_tokens)
+                add("tokens", call.input_tokens + call.output_tokens)
+            if call.cost_usd is None:
+                add("unpriced", 1)
+            else:
+                add("cost_usd", call.cost_usd)
+        for seconds in target_seconds:
+            add("target_seconds", seconds)
+            add("target_timed", 1)
+        for usage in target_usage:
+            add("target_usages", 1)
+            tokens, cost, attempts = _target_tokens(usage), usage.cost_usd, len(target_usage)
+            add("target_uncounted" if tokens is None else "target_tokens", 1 if tokens is None else tokens / attempts)
+            add("target_unpriced" if cost is None else "target_cost_usd", 1 if cost is None else cost / attempts)
+            add("attempts_cost_usd", cost or 0)
+            if usage.origin != "given":
+                add("target_asked", 1)
+            if usage.origin == "run":
+                add("target_unpriced_now" if cost is None else "target_spent_usd", 1 if cost is None else cost)
+        if target_usage:
+            add("successes", successes)
+        return Observation(counts)
 
 
 def successes_of(record: CaseRecord) -> int:

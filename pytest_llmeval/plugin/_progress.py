@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from pytest_llmeval.baselines import Keeper, SnapshotMode, head_commit
+from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
 from pytest_llmeval.core import MISSING, WINDOWS, Case, LlmevalError, PredictionError, counted
 from pytest_llmeval.plugin._options import WorkerTerms, option_value, shard_of_run
 from pytest_llmeval.plugin._payload import (
@@ -305,7 +305,7 @@ def seed_of_order(config: pytest.Config) -> str | None:
     """The seed of the order in which pytest runs cases: the checked-out commit, as the main process knows it."""
     if _SEEDS not in config.stash:
         is_worker = hasattr(config, "workerinput")
-        config.stash[_SEEDS] = WorkerTerms.of_process(config).seed if is_worker else head_commit(config.rootpath)
+        config.stash[_SEEDS] = WorkerTerms.of_process(config).seed if is_worker else Stamp.head_commit(config.rootpath)
     return config.stash[_SEEDS]
 
 

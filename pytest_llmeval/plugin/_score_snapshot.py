@@ -8,16 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.baselines import (
-    AssertedScores,
-    SnapshotMode,
-    Stamp,
-    TestScores,
-    day_of,
-    head_commit,
-    pending_tests,
-    read_if_there,
-)
+from pytest_llmeval.baselines import AssertedScores, SnapshotMode, Stamp, TestScores, read_if_there
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.plugin._presentation import VerdictReport, emit
 
@@ -138,13 +129,13 @@ class PythonScores:
         mode = SnapshotMode.from_config(session.config)
         if uncollected:
             mode = mode.read_only()
-        stamp = Stamp(day_of(datetime.now(UTC)), head_commit(session.config.rootpath))
+        stamp = Stamp.of_checkout(datetime.now(UTC), session.config.rootpath)
         files = []
         vanishings: list[VerdictReport] = []
         for path in sorted({scored.path for scored in self._seen.values()}):
             tests = [scored for scored in self._seen.values() if scored.path == path]
             try:
-                files.append(pending_tests(Path(path), tests, mode, stamp))
+                files.append(AssertedScores.pending(Path(path), tests, mode, stamp))
                 vanishings += sorted(self._vanished(path, mode))
             except SuiteError:
                 continue  # each test has failed with what is wrong

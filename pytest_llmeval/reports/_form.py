@@ -221,6 +221,11 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.several or ([] if self.prediction is UNSET else [AnswerReport(self.prediction)])
 
     @property
+    def is_excused(self) -> bool:
+        """Whether the case failed, as was expected or approved: no failure of the run, and no pass either."""
+        return self.outcome in EXCUSED
+
+    @property
     def ran(self) -> bool:
         """Whether the case has scores that can be compared."""
         return self.outcome not in ("skipped", "not_run")
@@ -610,12 +615,6 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return next((case for case in self.cases if case.id == name), NO_CASE)
 
 
-POWER: Final = 0.8
-"""The share of mixtures in which a gate has to fail, to notice a share of broken answers with power."""
-
-SHOWN_FROM: Final = 0.2
-"""The share of a kind of mutants that may survive before that is a finding."""
-
 _MOST_NAMED: Final = 5
 
 
@@ -679,6 +678,9 @@ class GateNotice(Struct, frozen=True):
     power: Mapping[str, float | int] = field(default_factory=dict)
     unjudged: str = ""
 
+    POWER: ClassVar = 0.8
+    """The share of mixtures in which a gate has to fail, to notice a share of broken answers with power."""
+
 
 class Survival(Struct, frozen=True):
     """The report on mutation of a suite, or of one of its systems: the mutants that it would notice.
@@ -698,6 +700,9 @@ class Survival(Struct, frozen=True):
         seed: Of everything random.
     """
 
+    SHOWN_FROM: ClassVar = 0.2
+    """The share of a kind of mutants that may survive before that is a finding."""
+
     suite: str
     path: str = ""
     kinds: Sequence[KindOutcome] = ()
@@ -715,7 +720,7 @@ class Survival(Struct, frozen=True):
     @property
     def findings(self) -> list[str]:
         """Weaknesses of the suite that mutants show, a sentence each."""
-        return list(self.weaknesses(SHOWN_FROM))
+        return list(self.weaknesses(self.SHOWN_FROM))
 
     @property
     def mutants(self) -> int:

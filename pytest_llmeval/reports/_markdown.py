@@ -10,7 +10,7 @@ from tabulate import tabulate
 from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, as_line, counted, excerpt, number, printable, seconds
 from pytest_llmeval.data import append_text, write_text
 from pytest_llmeval.reports._failures import repeats_line
-from pytest_llmeval.reports._form import SHOWN_FROM, CaseReport, RunReport, SuiteReport, Survival, count_text
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, Survival, count_text
 from pytest_llmeval.reports._headline import MergeAnswer
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
@@ -176,7 +176,7 @@ def _mutants(survival: Survival) -> list[str]:
         (text(kind.name), text(kind.why), str(kind.mutants), str(kind.survived), str(kind.undecided))
         for kind in survival.kinds
     ]
-    faults = [f"- {text(weakness)}" for weakness in survival.weaknesses(SHOWN_FROM)]
+    faults = [f"- {text(weakness)}" for weakness in survival.weaknesses(Survival.SHOWN_FROM)]
     table = _table(rows[:MOST_ROWS], ("mutant", "why it is wrong", "made", "survive", "undecided"))
     return _folded(f"Mutants of {survival.suite}", f" {survival.mutants}{rate}", [table, "", *faults, ""])
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from pytest_llmeval.core import counted, printable
-from pytest_llmeval.reports._form import POWER, SHOWN_FROM, GateNotice, KindOutcome, Survival
+from pytest_llmeval.reports._form import GateNotice, KindOutcome, Survival
 
 
-def survival_lines(survival: Survival, limit: float = SHOWN_FROM) -> Iterator[str]:
+def survival_lines(survival: Survival, limit: float = Survival.SHOWN_FROM) -> Iterator[str]:
     """Yield the terminal's report on mutation: which mutants survive in a suite, and its weaknesses.
 
     Args:
@@ -83,6 +83,8 @@ def _gate_notice(gate: GateNotice) -> str:
     if gate.share is None:
         return "fails only if all answers are broken badly"
     sure = (
-        "never with more certainty" if gate.sure_share is None else f"with {POWER:.0%} power from {gate.sure_share:.0%}"
+        "never with more certainty"
+        if gate.sure_share is None
+        else f"with {gate.POWER:.0%} power from {gate.sure_share:.0%}"
     )
     return f"fails from {gate.share:.0%} broken answers on, {sure}"

@@ -6,7 +6,7 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.run._answering import Answering
-    from pytest_llmeval.run._call_counts import CallCounter, CallTally, count_calls
+    from pytest_llmeval.run._call_counts import CallCounter, CallTally
     from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures, Signals
     from pytest_llmeval.run._checkout import Checkout, describe_origin, file_of_suite
     from pytest_llmeval.run._declared import Suite, cases, declared_suite, suite
@@ -63,7 +63,6 @@ _HOMES = {
     "_call_counts": (
         "CallCounter",
         "CallTally",
-        "count_calls",
     ),
     "_case_runner": (
         "CaseRunner",

@@ -305,6 +305,23 @@ class CallCounter:
             usage = usage_of_target(suite.parts, row["prediction"], figures.get("cost_usd"))
             yield usage or TargetUsage(), figures.get("latency_s")
 
+    @staticmethod
+    def of_cases(runner: CaseRunner, cases: Iterable[tuple[LoadedCase, bool]]) -> "CallCounter":
+        """Count the judge and target calls that cases would make, for a plan, without a call.
+
+        Args:
+            runner: The runner of the cases.
+            cases: Each with whether a fixture answers it if it carries no prediction.
+
+        Raises:
+            LlmevalError: The cache or recordings cannot be read.
+        """
+        counter = CallCounter(runner.answering, runner.judges, runner.options)
+        for loaded, has_target in cases:
+            for job in runner.jobs(loaded, FromFixtures(), EarlyCalls()):
+                counter.add(job, has_target=has_target)
+        return counter
+
 
 def _foreseen(question: PanelQuestion) -> Judgement | None:
     """The verdict that a question to a panel gets without a call, if the question foresees one."""
@@ -356,20 +373,3 @@ def _most_follow_ups(asking: Asking, followed: int = 0) -> int:
 def _plus(first: int | None, other: int) -> int | None:
     """The sum of two numbers of judge calls; ``None`` if the first is unknown."""
     return None if first is None else first + other
-
-
-def count_calls(runner: CaseRunner, cases: Iterable[tuple[LoadedCase, bool]]) -> CallCounter:
-    """Count the judge and target calls that cases would make, for a plan, without a call.
-
-    Args:
-        runner: The runner of the cases.
-        cases: Each with whether a fixture answers it if it carries no prediction.
-
-    Raises:
-        LlmevalError: The cache or recordings cannot be read.
-    """
-    counter = CallCounter(runner.answering, runner.judges, runner.options)
-    for loaded, has_target in cases:
-        for job in runner.jobs(loaded, FromFixtures(), EarlyCalls()):
-            counter.add(job, has_target=has_target)
-    return counter

@@ -44,9 +44,9 @@ from pytest_llmeval.numbers import (
     TARGET_FIGURES,
     TOLERANCE,
     Abstained,
+    Reliability,
     Unmet,
     abstained_metrics,
-    passing,
     repeat_summary,
     unmet,
 )
@@ -314,7 +314,9 @@ def execute_repeats(
                 repeated = [part.record.observations[label] for part in parts]
                 observations[label] = suite.reported[label].reduce(repeated)
         if None not in passed:
-            observations[RELIABILITY] = suite.reported[RELIABILITY].reduce([passing(bool(is_met)) for is_met in passed])
+            observations[RELIABILITY] = suite.reported[RELIABILITY].reduce(
+                [Reliability.observation_of(bool(is_met)) for is_met in passed]
+            )
         silent = _abstained_repeats(suite, [part.record.observations for part in parts], observations)
         outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors, silent)
         if None in passed:

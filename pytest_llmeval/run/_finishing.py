@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines import Keeper, SharedTexts, SnapshotMode, Stamp, day_of, fingerprint, head_commit
+from pytest_llmeval.baselines import Keeper, SharedTexts, SnapshotMode, Stamp, fingerprint
 from pytest_llmeval.core import (
     BAD,
     MODES,
@@ -237,13 +237,13 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
     ran = {name: variant for name, variant in variants.items() if variant.measured.ran}
     if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
         return None
-    from pytest_llmeval.numbers import compare_systems
+    from pytest_llmeval.numbers import SystemTable
 
     first = next(iter(ran.values()))
     suite = first.suite
     reference = suite.reference if suite.reference in ran else next(iter(ran))
     results = {name: variant.result for name, variant in ran.items()}
-    table = compare_systems(
+    table = SystemTable.of_results(
         results,
         reference,
         suite.metrics,
@@ -363,9 +363,9 @@ def with_past(report: RunReport, root: Path) -> RunReport:
         report: The report.
         root: pytest's rootdir, from which it names suites, and whose history is read.
     """
-    from pytest_llmeval.baselines import read_history
+    from pytest_llmeval.baselines import History
 
-    timelines = {path: read_history(root / path, root).timelines for path in {suite.path for suite in report.suites}}
+    timelines = {path: History.read(root / path, root).timelines for path in {suite.path for suite in report.suites}}
     return structs.replace(
         report,
         suites=[
@@ -409,7 +409,7 @@ def finish_run(
         recordings: Predictions; ``None`` if they are not recorded.
         baselines: The records that suites are compared with, in place of their approved runs.
     """
-    stamp = Stamp(day_of(datetime.fromtimestamp(run.started, UTC)), head_commit(suites.root))
+    stamp = Stamp.of_checkout(datetime.fromtimestamp(run.started, UTC), suites.root)
     keeper = Keeper(mode.read_only() if run.ended or run.uncollected else mode, terms.snapshots, suites.root)
     scope = RunScope(run, terms, suites, keeper, stamp, baselines)
     reported = persist(report(judge(collect(scope), scope), scope), scope, recordings=recordings)

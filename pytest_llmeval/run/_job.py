@@ -29,7 +29,7 @@ from pytest_llmeval.core import (
     is_finite_number,
     price_hint,
 )
-from pytest_llmeval.numbers import UsageEvaluator, usage_of
+from pytest_llmeval.numbers import UsageEvaluator
 from pytest_llmeval.services import Background, remember_secrets
 from pytest_llmeval.suites import LoadedSuite, ModelSystem, SuiteKey, default_registry
 
@@ -316,7 +316,7 @@ def costs_of(answers: "Sequence[CaseAnswer]") -> tuple[list[float], list[TargetU
 
 def target_scores(answers: "Sequence[CaseAnswer]") -> dict[str, float | None]:
     """The latency, tokens and cost of a case as scores of its target; ``None`` where one is unknown."""
-    return UsageEvaluator().scores(usage_of((), *costs_of(answers)))
+    return UsageEvaluator().scores(UsageEvaluator.observation_of((), *costs_of(answers)))
 
 
 def why_figures_unknown(figures: Mapping[str, float | None]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     fault_of,
     suggest,
 )
-from pytest_llmeval.gates import ScoreGate, waiting_cases
+from pytest_llmeval.gates import Gate, ScoreGate
 from pytest_llmeval.numbers import TARGET_FIGURES, UsageEvaluator, summarize
 from pytest_llmeval.run._stages import (
     Collected,
@@ -264,7 +264,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
     if collected.stop is not None:  # scores of some cases are no scores of the suite
         return structs.replace(judged, gates=collected.stop.gates), []
     unjudged = JUDGES_OFF if off else ""
-    pending = waiting_cases(max(waiting.values())) if waiting else ""
+    pending = Gate.waiting_cases(max(waiting.values())) if waiting else ""
     snapshot = _snapshot(measured, scope, judged.incomplete or unjudged or pending)
 
     def judge_gate(gate: ScoreGate) -> GateResult:
@@ -301,7 +301,7 @@ def _awaiting(evidence: "GateEvidence", waiting: int) -> "GateEvidence":
     """The evidence on a gate; undecided while cases wait for judge verdicts."""
     if not waiting or evidence.outcome == "not_judged":
         return evidence
-    return evidence.gate.without_test("undecided", f"cannot tell: {waiting_cases(waiting)}")
+    return evidence.gate.without_test("undecided", f"cannot tell: {Gate.waiting_cases(waiting)}")
 
 
 def _counted_as(metric: str, suite: LoadedSuite) -> Metric | None:
@@ -552,7 +552,7 @@ def _evidence_between(gate: "ChangeGate", system: JudgedSuite, variants: Mapping
     if any(gate.metric in suite.off for suite in (system, other)):
         return gate.without_test("not_judged", f"not evaluated: {JUDGES_OFF}")
     if waiting := max(suite.waiting.get(gate.metric, 0) for suite in (system, other)):
-        return gate.without_test("undecided", f"cannot tell: {waiting_cases(waiting)}")
+        return gate.without_test("undecided", f"cannot tell: {Gate.waiting_cases(waiting)}")
     incomplete = "; ".join(
         f"{name}: {suite.incomplete}"
         for name, suite in ((system.key.variant, system), (gate.against, other))

@@ -223,14 +223,14 @@ def _encoded(job: Job, answers: Answers | PredictionError) -> str:
         return json.dumps({"error": str(answers)})
     if not all(job.suite.can_rebuild(answer) for answer in answers.values() if isinstance(answer, Case)):
         return _OBJECTS
-    from pytest_llmeval.targets import recorded_figures
+    from pytest_llmeval.targets import Recordings
 
     fields = {
         name: {"error": str(answer)}
         if isinstance(answer, PredictionError)
         else {
             "prediction": answer.prediction,
-            "figures": recorded_figures(answer),
+            "figures": Recordings.figures_of(answer),
             "object": to_builtins(written_object(answer)),
         }
         for name, answer in answers.items()
@@ -386,10 +386,10 @@ class Recording:
         """The answered case, whose prediction has been recorded."""
         case = with_figures(answered, job.suite.parts_of(answered), figures)
         if self.recordings is not None:
-            from pytest_llmeval.targets import recording
+            from pytest_llmeval.targets import Recordings
 
             hidden = secret_values(job.suite.secret_variables)
-            self.recordings.keep(recording(job.key.display_path, job.key.variant, case, job.repeat, hidden))
+            self.recordings.keep(Recordings.row(job.key.display_path, job.key.variant, case, job.repeat, hidden))
             if job.case.conversation and self.store is not None:
                 self.store.coordination.forget_run(turns_of(job))
         return case

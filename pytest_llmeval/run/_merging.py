@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from pytest_llmeval.baselines import head_commit
+from pytest_llmeval.baselines import Stamp
 from pytest_llmeval.core import LlmevalError, counted
 from pytest_llmeval.data import display_path
 from pytest_llmeval.run._checkout import (
@@ -52,7 +52,7 @@ def merge_shards(shards: Sequence[ShardFile], root: Path, *, approves: bool = Fa
         for shard in shards
         for variant in shard.origin.variants
     }
-    ran, commit = shards[0].origin.options, head_commit(root)
+    ran, commit = shards[0].origin.options, Stamp.head_commit(root)
 
     def ordered(suite: LoadedSuite) -> LoadedSuite:
         if approves or (ran.judge in ("off", "defer") and suite.judged):
@@ -78,7 +78,7 @@ def _part(shard: ShardFile) -> RunRecord:
 
 def _other_software(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
     """Yield the faults of shards that ran another commit than this checkout, or other software versions."""
-    commit, here = head_commit(root), versions()
+    commit, here = Stamp.head_commit(root), versions()
     for shard in shards:
         origin = shard.origin
         if origin.commit != commit:

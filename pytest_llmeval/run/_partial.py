@@ -19,7 +19,7 @@ from pytest_llmeval.core import (
     grouped,
     groups_of_case,
 )
-from pytest_llmeval.numbers import OUTCOME_EVALUATOR, Statistics, outcome_of
+from pytest_llmeval.numbers import OUTCOME_EVALUATOR, Statistics
 
 _OUTCOME = OUTCOME_EVALUATOR.name
 
@@ -226,7 +226,7 @@ class PartialResult:
 
 def _observation_of(record: CaseRecord, label: str) -> Any:
     """The observation of an evaluator in a case record; the label of outcomes selects the case's outcome."""
-    return outcome_of(record) if label == _OUTCOME else record.observations.get(label)
+    return OUTCOME_EVALUATOR.observation_of(record) if label == _OUTCOME else record.observations.get(label)
 
 
 def _described(evaluator: Evaluator) -> dict[str, Any]:

@@ -51,11 +51,11 @@ class UsedJudgements:
                 yield path, entry
 
     def write(self, renewed: Mapping[Path, Collection[str]]) -> "Iterator[Written]":
-        """Write recordings, if any judgement was used; see `pytest_llmeval.judges._recordings.record_used`."""
+        """Write recordings, if any judgement was used; see `pytest_llmeval.judges.Written.of_used`."""
         if self._used:
-            from pytest_llmeval.judges import record_used
+            from pytest_llmeval.judges import Written
 
-            yield from record_used(self._used, renewed)
+            yield from Written.of_used(self._used, renewed)
 
 
 class ItemReport(Protocol):
@@ -120,10 +120,10 @@ class SuitePart(msgspec.Struct, frozen=True, array_like=True):
 
 def _recordings(key: SuiteKey, execution: Execution, hidden: Collection[str]) -> list[dict[str, Any]]:
     """The answers of a case's repeats as lines of the predictions file, for a later replay."""
-    from pytest_llmeval.targets import recording
+    from pytest_llmeval.targets import Recordings
 
     return [
-        recording(key.display_path, key.variant, case, repeat, hidden)
+        Recordings.row(key.display_path, key.variant, case, repeat, hidden)
         for repeat, case in enumerate(execution.answered)
         if case.prediction is not MISSING
     ]

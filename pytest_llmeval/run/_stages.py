@@ -611,11 +611,11 @@ def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> I
     remembered = [suite for suite in judged.suites if suite.snapshot.remembered]
     if not remembered:
         return
-    from pytest_llmeval.baselines import HISTORY, append_runs
+    from pytest_llmeval.baselines import HISTORY, History
 
     noted = [(suite.measured.run, suite.gates, suite.watch) for suite in remembered]
     try:
-        append_runs(root, noted, time=iso_time(run), commit=stamp.commit)
+        History.append(root, noted, time=iso_time(run), commit=stamp.commit)
     except OSError as error:
         yield "", f"run NOT noted in {error.filename or root / HISTORY}: {error.strerror}"  # a full disk names none
 

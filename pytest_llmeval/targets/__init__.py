@@ -12,9 +12,6 @@ if TYPE_CHECKING:
         Journal,
         RecordingMode,
         Recordings,
-        holds_recordings,
-        recorded_figures,
-        recording,
     )
     from pytest_llmeval.targets._spec import BatchTarget, HttpSpec, TargetSpec, WorkspaceSpec
 
@@ -33,9 +30,6 @@ _HOMES = {
         "RecordingMode",
         "Recordings",
         "WITHHELD",
-        "holds_recordings",
-        "recorded_figures",
-        "recording",
     ),
     "_spec": (
         "BatchTarget",

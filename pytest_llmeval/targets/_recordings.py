@@ -256,14 +256,50 @@ class Recordings:
         rewrite(self.path, merged)
         return NotRecorded(_cases(unreadable), _cases(secret), tuple(_cases(unwritten)))
 
+    @staticmethod
+    def row(
+        suite: str, variant: str, case: Case, repeat: int = 0, hidden: Collection[str] = frozenset()
+    ) -> dict[str, Any]:
+        """The row that records a case's prediction; the first of several has no number of the repeat.
 
-def holds_recordings(path: Path) -> bool:
-    """Whether the first line of a file is a recorded prediction, and not a prediction by the case's id alone."""
-    try:
-        with path.open("rb") as file:
-            return _is_recording(_parsed(file.readline(MAX_LINE_BYTES)))
-    except OSError:
-        return False
+        Args:
+            suite: The file, as reports name it.
+            variant: Of the suite, or its system.
+            case: With its prediction.
+            repeat: Which of several answers it is.
+            hidden: Secrets, in every spelling. A row whose prediction has one says so, and nothing else of it.
+        """
+        row: dict[str, Any] = {
+            "suite": suite,
+            "variant": variant,
+            "case": case.id,
+            "input": _case_digest(case),
+            "prediction": case.prediction,
+        }
+        if hidden and _has_secret(case.prediction, hidden):
+            row |= {"prediction": None, WITHHELD: True}
+        elif has_opaque(case.prediction) or has_opaque(case.input, inexact=True):
+            row |= {"prediction": None, UNWRITTEN: True}
+        elif (written := written_object(case)) is not None:
+            row[OBJECT] = to_builtins(written)
+        if figures := Recordings.figures_of(case):
+            row["figures"] = figures
+        return {**row, "repeat": repeat} if repeat else row
+
+    @staticmethod
+    def figures_of(case: Case) -> dict[str, float]:
+        """The time, tokens and cost of a prediction that are recorded with it."""
+        known: Mapping[str, Any] = case.origin.figures if case.origin is not None else {}
+        return {name: known[name] for name in _FIGURES if known.get(name) is not None}
+
+    @staticmethod
+    def are_in(path: Path) -> bool:
+        """Whether the first line of a file is a recorded prediction, and not a prediction by the case's id alone."""
+        try:
+            with path.open("rb") as file:
+                return _is_recording(_parsed(file.readline(MAX_LINE_BYTES)))
+        except OSError:
+            return False
 
 
 def _read_rows(path: Path) -> RecordedRows:
@@ -337,46 +373,10 @@ def _case_digest(case: Case) -> str:
     return input_digest([case.input, case.way] if case.way else case.input)
 
 
-def recording(
-    suite: str, variant: str, case: Case, repeat: int = 0, hidden: Collection[str] = frozenset()
-) -> dict[str, Any]:
-    """The row that records a case's prediction; the first of several has no number of the repeat.
-
-    Args:
-        suite: The file, as reports name it.
-        variant: Of the suite, or its system.
-        case: With its prediction.
-        repeat: Which of several answers it is.
-        hidden: Secrets, in every spelling. A row whose prediction has one says so, and nothing else of it.
-    """
-    row: dict[str, Any] = {
-        "suite": suite,
-        "variant": variant,
-        "case": case.id,
-        "input": _case_digest(case),
-        "prediction": case.prediction,
-    }
-    if hidden and _has_secret(case.prediction, hidden):
-        row |= {"prediction": None, WITHHELD: True}
-    elif has_opaque(case.prediction) or has_opaque(case.input, inexact=True):
-        row |= {"prediction": None, UNWRITTEN: True}
-    elif (written := written_object(case)) is not None:
-        row[OBJECT] = to_builtins(written)
-    if figures := recorded_figures(case):
-        row["figures"] = figures
-    return {**row, "repeat": repeat} if repeat else row
-
-
 def _has_secret(prediction: Any, hidden: Collection[str]) -> bool:
     """Whether a prediction holds a secret, and so must not be recorded."""
     text = prediction if isinstance(prediction, str) else json.dumps(prediction, ensure_ascii=False, default=str)
     return without(text, hidden) != text
-
-
-def recorded_figures(case: Case) -> dict[str, float]:
-    """The time, tokens and cost of a prediction that are recorded with it."""
-    known: Mapping[str, Any] = case.origin.figures if case.origin is not None else {}
-    return {name: known[name] for name in _FIGURES if known.get(name) is not None}
 
 
 @dataclass

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines import day_of, fingerprint, inputs_file, score_file, statistics_file
+from pytest_llmeval.baselines import Stamp, fingerprint, inputs_file, score_file, statistics_file
 from pytest_llmeval.cli import OPTIONS, SHARD_SUFFIX, CommandResult, add_options
 from pytest_llmeval.core import CaseRecord, JsonNumber, LlmevalError, Selection, counted, decode, encode, listed
 from pytest_llmeval.data import repository_top, rewrite
@@ -247,7 +247,7 @@ class AffectedCases:
             yield case.id, CaseChoice(selection, structs.replace(record, reason=why, selection=selection))
 
     def _is_drawn(self, key: SuiteKey, case: str) -> bool:
-        day = day_of(datetime.now(UTC))
+        day = Stamp.day_of(datetime.now(UTC))
         digest = sha256(f"{day}\n{key.display_path}\n{key.variant}\n{case}".encode("utf-8", "surrogatepass")).digest()
         return int.from_bytes(digest[:6], "big") < self.terms.refresh * 2**48
 

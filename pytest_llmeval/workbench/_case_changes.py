@@ -10,7 +10,6 @@ from typing import NamedTuple
 from pytest_llmeval.core import BAD, ChangeVerdict, MetricChange, counted, excerpt, grouped, listed, number
 from pytest_llmeval.numbers import TOLERANCE
 from pytest_llmeval.reports import (
-    EXCUSED,
     MOST_LINES,
     NO_CASE,
     CaseReport,
@@ -79,12 +78,12 @@ def case_fates(pair: ReportPair) -> CaseFates:
     fates = CaseFates([], [], [], [])
     for suite, before in pair.earlier_cases:
         for case in suite.cases:
-            was = before[case.id].outcome if case.id in before else ""
+            earlier = before.get(case.id, NO_CASE)
             if case.outcome in BAD:
-                fate = fates.still if was in BAD else fates.new
-            elif case.outcome in EXCUSED:
+                fate = fates.still if earlier.outcome in BAD else fates.new
+            elif case.is_excused:
                 fate = fates.known
-            elif case.outcome == "passed" and was in (*BAD, *EXCUSED):
+            elif case.outcome == "passed" and (earlier.outcome in BAD or earlier.is_excused):
                 fate = fates.mended
             else:
                 continue

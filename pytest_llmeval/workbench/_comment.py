@@ -11,7 +11,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from pytest_llmeval.baselines import moment_of
+from pytest_llmeval.baselines import Stamp
 from pytest_llmeval.cli import CommandResult, say, write_text
 from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, SuiteError, counted, interval, number, seconds
 from pytest_llmeval.data import read_text
@@ -522,14 +522,14 @@ def _origin(run: RunReport, baseline: RunReport | None, absent: str, links: Sour
 
 def _start(run: RunReport, links: SourceLinks) -> str:
     """The time and linked commit of a run, in the origin line of the pull-request comment."""
-    time, commit = moment_of(run.run.started_at), run.run.commit
+    time, commit = Stamp.moment_of(run.run.started_at), run.run.commit
     start = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
     return f"{start}, commit {links.revision(text(commit[:12]), commit)}" if commit else start
 
 
 def _age(run: RunReport, baseline: RunReport) -> str:
     """The time between a run and its baseline in words; empty if a report has no start time."""
-    now, then = moment_of(run.run.started_at), moment_of(baseline.run.started_at)
+    now, then = Stamp.moment_of(run.run.started_at), Stamp.moment_of(baseline.run.started_at)
     if now is None or then is None:
         return ""
     age = abs(now - then)

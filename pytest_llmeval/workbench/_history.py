@@ -10,7 +10,7 @@ from unicodedata import east_asian_width
 
 from msgspec import to_builtins
 
-from pytest_llmeval.baselines import HISTORY, noted_paths, read_history
+from pytest_llmeval.baselines import HISTORY, History
 from pytest_llmeval.cli import CommandResult, count, say, write_text
 from pytest_llmeval.core import (
     LlmevalError,
@@ -57,7 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _history(options: Namespace) -> CommandResult:
     """Run ``llmeval history``: print or draw the metrics of a suite over its noted runs and approvals."""
     suite = _suite(options.suite)
-    history = read_history(suite, _root(suite))
+    history = History.read(suite, _root(suite))
     if history.faults:
         say([f"left out for {counted(len(history.faults), 'fault')}:", *history.faults], error=True)
     if not history.timelines:
@@ -90,7 +90,7 @@ def _suite(name: str) -> Path:
         return matches[0]
     if matches:
         raise LlmevalError(f"found {len(matches)} suites {name!r}, expected one: {', '.join(map(str, matches))}")
-    if name in noted_paths(Path.cwd()):
+    if name in History.noted_paths(Path.cwd()):
         return Path(name)  # the file is gone, its history is not
     near = suggest(name, {known_name for names in files.values() for known_name in names})
     raise LlmevalError(f"no suite {name!r} here{near}: name a suite, or its file")

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from pytest_llmeval.baselines import Stamp, SuiteScores, day_of, head_commit, read_if_there, score_file, shown_beside
+from pytest_llmeval.baselines import Stamp, SuiteScores, read_if_there, score_file, shown_beside
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, say
 from pytest_llmeval.core import FieldsError, LlmevalError, OptionError, SuiteError, counted, interval, number
 from pytest_llmeval.data import display_path
@@ -271,9 +271,7 @@ def _approved(migration: Migration) -> str:
     """Approve a judge migration, and return the lines about the bridge in the score file."""
     from datetime import UTC, datetime
 
-    written_to, notes = approve_migration(
-        migration, Stamp(day_of(datetime.now(UTC)), head_commit(migration.suite.path.parent))
-    )
+    written_to, notes = approve_migration(migration, Stamp.of_checkout(datetime.now(UTC), migration.suite.path.parent))
     agreement = (
         "; how far jurors agree is not, until a run is approved" if isinstance(migration.suite.judge, PanelSpec) else ""
     )

@@ -11,13 +11,13 @@ from msgspec import structs
 
 from pytest_llmeval.baselines import (
     ApprovedCases,
+    ApprovedScore,
     Bridge,
     Stamp,
     SuiteScores,
     deciding_labels,
     digests_of,
     render,
-    rounded,
     score_file,
     shown_beside,
     statistics_file,
@@ -38,16 +38,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import rewrite
 from pytest_llmeval.evaluators import VerdictStatistics, agreement_alpha
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, PanelSpec
-from pytest_llmeval.numbers import (
-    CONFIDENCE,
-    USAGE,
-    CaseStatistics,
-    RunPairing,
-    Shift,
-    differences,
-    subject_of,
-    summarize,
-)
+from pytest_llmeval.numbers import CONFIDENCE, USAGE, CaseStatistics, RunPairing, Shift, differences, summarize
 from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, judges_of
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.targets import Recordings
@@ -311,12 +302,14 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dic
             cluster_by=suite.cluster_by,
         )
         for name, difference in moved.items():
-            value, low, high = (rounded(number) for number in (difference.difference, difference.low, difference.high))
+            value, low, high = (
+                ApprovedScore.rounded(number) for number in (difference.difference, difference.low, difference.high)
+            )
             if value is not None and low is not None and high is not None:
                 scores = pairing.table.scores[name]
                 before, after = scores[rows.baseline], scores[rows.current]
                 shift = Shift(value, low, high, depends=dependence(before, after))
-                shifts[subject_of(name, statistic)] = measured_on(shift, before, after)
+                shifts[Shift.subject_of(name, statistic)] = measured_on(shift, before, after)
     return shifts
 
 
@@ -489,7 +482,7 @@ def _bridge(migration: Migration, label: str, scores: SuiteScores, approved: Cas
         expected = ", ".join(f"{name} {old.get(name, 'none')}" for name in changed)
         raise LlmevalError(f"found scores of {label!r} approved with {then}, expected {expected}: approve a run first")
     shifts = _shifts(migration, label, approved)
-    if not shifts.keys() - {PASS_RATE, subject_of(PASS_RATE, "mean")}:
+    if not shifts.keys() - {PASS_RATE, Shift.subject_of(PASS_RATE, "mean")}:
         same = len(_same(migration, label, approved))
         whose = "" if same == len(migration.old.records) else " with the approved answer"
         raise LlmevalError(f"found too few cases{whose} to measure the difference of {label!r}, expected at least 2")

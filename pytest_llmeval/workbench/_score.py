@@ -170,7 +170,7 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "tuple[RunR
     from pytest_llmeval.data import display_path
     from pytest_llmeval.run import RunRecord
     from pytest_llmeval.suites import SuiteKey
-    from pytest_llmeval.targets import Recordings, holds_recordings
+    from pytest_llmeval.targets import Recordings
 
     try:
         suite = checkout.read(path)
@@ -178,7 +178,7 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "tuple[RunR
         say(notes(path, error.faults), error=True)
         raise
     recordings = None
-    if options.predictions is not None and holds_recordings(options.predictions):
+    if options.predictions is not None and Recordings.are_in(options.predictions):
         recordings = Recordings.open(options.predictions, "replay")
     elif options.predictions is not None:
         suite = with_answers(suite, options.predictions)

@@ -21,7 +21,6 @@ from pytest_llmeval.baselines import (
     parse,
     read_if_there,
     render,
-    rounded,
     score_file,
     statistics_file,
 )
@@ -101,7 +100,7 @@ def test_a_file_has_one_line_per_metric_sorted_keys_and_a_final_newline() -> Non
     )
 
 
-values = st.none() | st.floats(-1e9, 1e9).map(rounded)
+values = st.none() | st.floats(-1e9, 1e9).map(ApprovedScore.rounded)
 
 
 @given(value=values, options=st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.booleans())))
@@ -226,9 +225,9 @@ def test_the_history_is_bounded_and_keeps_the_last(remembered: int) -> None:
 
 
 def test_a_value_is_rounded_to_six_decimals_and_never_a_negative_zero() -> None:
-    assert rounded(2 / 3) == 0.666667
-    assert str(rounded(-1e-9)) == "0.0"
-    assert rounded(None) is None
+    assert ApprovedScore.rounded(2 / 3) == 0.666667
+    assert str(ApprovedScore.rounded(-1e-9)) == "0.0"
+    assert ApprovedScore.rounded(None) is None
 
 
 def key(test: str = "", variant: str = "") -> SuiteKey:

@@ -9,14 +9,14 @@ from builders import note_runs, run_line, write_approvals
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.baselines import HISTORY, read_history, render
+from pytest_llmeval.baselines import HISTORY, History, render
 from pytest_llmeval.baselines import TestScores as Scores
 from pytest_llmeval.baselines._scores import Approval
 from pytest_llmeval.reports import Timeline
 
 
 def only(root: Path) -> Timeline:
-    found = read_history(root / "s.eval.yaml", root)
+    found = History.read(root / "s.eval.yaml", root)
     assert found.faults == []
     (timeline,) = found.timelines
     return timeline
@@ -27,7 +27,7 @@ def approval(day: int, value: float, commit: str | None = None) -> dict[str, obj
 
 
 def test_a_suite_without_files_has_no_timeline(tmp_path: Path) -> None:
-    assert read_history(tmp_path / "s.eval.yaml", tmp_path) == ([], [])
+    assert History.read(tmp_path / "s.eval.yaml", tmp_path) == ([], [])
 
 
 def test_a_run_has_what_its_line_says(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_runs_of_other_suites_are_no_part_and_no_fault(tmp_path: Path) -> None:
 
 def test_each_variant_has_a_timeline(tmp_path: Path) -> None:
     note_runs(tmp_path, run_line(2, variant="large"), run_line(3, test="test_it", variant="a"), run_line(4))
-    found = read_history(tmp_path / "s.eval.yaml", tmp_path).timelines
+    found = History.read(tmp_path / "s.eval.yaml", tmp_path).timelines
     assert [each.title for each in found] == ["s.eval.yaml", "s.eval.yaml[large]", "s.eval.yaml[test_it][a]"]
 
 
@@ -55,14 +55,14 @@ def test_a_module_of_python_tests_has_the_approvals_of_its_score_file(tmp_path: 
     path = tmp_path / "__llmeval__" / "test_digest.scores.json"
     path.parent.mkdir()
     path.write_text(render(Scores("test_digest.py", {"test_it": {"f1": 0.5}}, approved)), encoding="utf-8")
-    (timeline,) = read_history(tmp_path / "test_digest.py", tmp_path).timelines
+    (timeline,) = History.read(tmp_path / "test_digest.py", tmp_path).timelines
     assert (timeline.title, timeline.metrics) == ("test_digest.py", ["test_it: f1"])
     assert [(each.when, each.values["test_it: f1"], each.approved) for each in timeline.points] == [
         ("2026-01-01", 0.25, True),
         ("2026-01-02", 0.5, True),
     ]
     path.write_text("{", encoding="utf-8")
-    found = read_history(tmp_path / "test_digest.py", tmp_path)
+    found = History.read(tmp_path / "test_digest.py", tmp_path)
     assert found.timelines == []
     assert found.faults[0].file == "__llmeval__/test_digest.scores.json"
 
@@ -123,7 +123,7 @@ def test_metrics_of_gates_come_first_and_the_pass_rate_last(tmp_path: Path) -> N
 )
 def test_a_line_that_cannot_be_used_is_a_fault_with_its_number(tmp_path: Path, line: str, said: str) -> None:
     note_runs(tmp_path, run_line(1), line, run_line(3))
-    found = read_history(tmp_path / "s.eval.yaml", tmp_path)
+    found = History.read(tmp_path / "s.eval.yaml", tmp_path)
     assert [each.when for each in found.timelines[0].points] == ["2026-01-01 10:00", "2026-01-03 10:00"]
     (fault,) = found.faults
     assert (fault.file, fault.line) == (".llmeval/history.jsonl", 2)
@@ -137,7 +137,7 @@ def test_what_no_file_system_can_name_is_a_run_of_another_suite(tmp_path: Path) 
 
 def test_many_faulty_lines_are_counted(tmp_path: Path) -> None:
     note_runs(tmp_path, *["{}"] * 150, run_line(1))
-    found = read_history(tmp_path / "s.eval.yaml", tmp_path)
+    found = History.read(tmp_path / "s.eval.yaml", tmp_path)
     assert len(found.timelines[0].points) == 1
     assert [each.message for each in found.faults[100:]] == ["... and 50 more lines that are no runs"]
 
@@ -146,14 +146,14 @@ def test_a_damaged_score_file_is_a_fault_and_runs_are_read_nevertheless(tmp_path
     note_runs(tmp_path, run_line(1))
     path = write_approvals(tmp_path, [approval(1, 0.25)])
     path.write_text(path.read_text(encoding="utf-8").replace("0.25", "0.26", 1), encoding="utf-8")
-    found = read_history(tmp_path / "s.eval.yaml", tmp_path)
+    found = History.read(tmp_path / "s.eval.yaml", tmp_path)
     assert len(found.timelines[0].points) == 1
     assert found.faults[0].file == "__llmeval__/s.scores.json"
 
 
 def test_a_history_that_is_no_file_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / HISTORY).mkdir(parents=True)
-    found = read_history(tmp_path / "s.eval.yaml", tmp_path)
+    found = History.read(tmp_path / "s.eval.yaml", tmp_path)
     assert [str(each) for each in found.faults] == [".llmeval/history.jsonl  found a directory, expected a file"]
 
 
@@ -170,7 +170,7 @@ def test_no_line_breaks_the_history(data: dict[str, object], text: str) -> None:
         root = Path(folder)
         merged = json.dumps({**json.loads(run_line(1)), **data})
         note_runs(root, json.dumps(data), merged, text, run_line(2))
-        timelines = read_history(root / "s.eval.yaml", root).timelines
+        timelines = History.read(root / "s.eval.yaml", root).timelines
         (whole,) = (each for each in timelines if each.title == "s.eval.yaml")
         assert "2026-01-02 10:00" in [each.when for each in whole.points]
         assert [len(each.changes()) for each in timelines] == [len(each.points) for each in timelines]

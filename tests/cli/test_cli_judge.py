@@ -8,7 +8,7 @@ from scripted_judges import BAD, GOOD, HALF, NEW, OLD, Suites, graded, milder, s
 from servers import Call, Sent, reply
 
 from pytest_llmeval import Case
-from pytest_llmeval.targets import recording
+from pytest_llmeval.targets import Recordings
 
 
 def test_a_migration_reports_agreement_flips_gates_and_scores(suites: Suites) -> None:
@@ -69,7 +69,7 @@ def test_no_target_is_called_and_recorded_predictions_are_judged(suites: Suites)
     suites.write([GOOD, BAD, GOOD])
     suites.run(update=True)
     content = json.loads(suites.path.read_text(encoding="utf-8"))
-    rows = [recording("s.eval.yaml", "", Case(**each)) for each in content["cases"]]
+    rows = [Recordings.row("s.eval.yaml", "", Case(**each)) for each in content["cases"]]
     bare = [{name: value for name, value in each.items() if name != "prediction"} for each in content["cases"]]
     suites.path.write_text(json.dumps({**content, "target": "app:answer", "cases": bare}), encoding="utf-8")
     code, told = suites.migrate()

@@ -244,6 +244,7 @@ REACHED: Mapping[str, str] = {
 """Readers of what another reader has found in the same text, and which that is, or readers of texts of the package."""
 
 RECEIVERS: Mapping[str, Callable[[type], Any]] = {
+    "baselines._comparable.Stamp": lambda kind: kind,
     "core.wording.LogWriter": lambda kind: kind(io.StringIO()),
     "core._media.Media": lambda kind: kind,
     "data.files._json.JsonParser": lambda kind: kind(FaultLog("file")),

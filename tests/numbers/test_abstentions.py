@@ -27,15 +27,7 @@ from pytest_llmeval import (
 )
 from pytest_llmeval.core import FloatArray, GateResult
 from pytest_llmeval.gates import judge_together
-from pytest_llmeval.numbers import (
-    CaseStatistics,
-    Reduced,
-    Repeats,
-    RunPairing,
-    compare_systems,
-    differences,
-    summarize,
-)
+from pytest_llmeval.numbers import CaseStatistics, Reduced, Repeats, RunPairing, SystemTable, differences, summarize
 from pytest_llmeval.reports import CaseReport, SuiteReport
 from pytest_llmeval.workbench._report_pair import paired_scores
 
@@ -111,7 +103,7 @@ def test_comparisons_and_systems_count_abstentions_as_falls() -> None:
     assert change.high < 0
     assert change.notes[0] == "100 cases abstain that had a score, counted as 0"
     index = pairing(here, there).table.index
-    against = compare_systems({"app": there, "new": here}, "app", index).differences["new"]["faithfulness"]
+    against = SystemTable.of_results({"app": there, "new": here}, "app", index).differences["new"]["faithfulness"]
     assert (against.value, against.wins, against.losses) == (0.5, 0, 80)
 
 
@@ -262,7 +254,7 @@ def test_repeats_that_abstain_are_no_way_to_a_better_score(reduce: str) -> None:
     right = repeated(*[(FAITHFUL, FAITHFUL)] * 30, *[wrong] * 30, reduce=reduce)
     drops = [on("faithfulness", each, right, max_drop=0.02) for each in (silent, before)]
     assert drops[0] == drops[1]
-    table = compare_systems({"app": right, "new": silent}, "app", pairing(silent, right).table.index)
+    table = SystemTable.of_results({"app": right, "new": silent}, "app", pairing(silent, right).table.index)
     assert table.differences["new"]["faithfulness"].value == silent.metrics["faithfulness"].value
     free = repeated(*[(FAITHFUL, SILENT)] * 4, reduce=reduce, abstained=False).metrics["faithfulness"].value
     assert free == 1

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from pytest_llmeval.numbers import WatchedRun, watch
+from pytest_llmeval.numbers import WatchedRun
 
 NEEDED = 20.0
 SIZE = 200
@@ -29,7 +29,7 @@ def histories(count: int, runs: int, drop: float = 0.0, begins: int = 1, seed: i
 
 
 def alarms(looks: list[WatchedRun], max_drop: float = 0.0) -> bool:
-    found = (watch(looks[:seen], max_drop) for seen in range(1, len(looks) + 1))
+    found = (WatchedRun.weigh(looks[:seen], max_drop) for seen in range(1, len(looks) + 1))
     return any(each.evidence >= NEEDED for each in found)
 
 
@@ -43,39 +43,39 @@ def test_fifty_equal_runs_alarm_in_less_than_one_of_twenty_histories_where_singl
 
 def test_a_drop_is_found_and_the_sooner_the_more_runs_show_it() -> None:
     looks = histories(1, 12, drop=0.2)[0]
-    evidence = [watch(looks[:seen], 0.0).evidence for seen in (1, 3, 6)]
+    evidence = [WatchedRun.weigh(looks[:seen], 0.0).evidence for seen in (1, 3, 6)]
     assert all(before < after for before, after in pairwise(evidence))
     assert evidence[-1] > NEEDED
-    found = watch(looks, 0.0)
+    found = WatchedRun.weigh(looks, 0.0)
     assert (found.looks, found.drop) == (12, pytest.approx(np.mean([look.drop for look in looks])))
 
 
 def test_a_drop_that_begins_late_is_found_in_the_runs_that_have_it() -> None:
     looks = histories(1, 24, drop=0.25, begins=20)[0]
     assert not alarms(looks[:19])
-    found = watch(looks, 0.0)
+    found = WatchedRun.weigh(looks, 0.0)
     assert found.evidence > NEEDED
     assert 3 <= found.looks <= 6
 
 
 def test_only_what_goes_beyond_the_allowance_counts() -> None:
     looks = histories(1, 20, drop=0.15)[0]
-    assert watch(looks, 0.0).evidence > NEEDED
-    assert watch(looks, 0.15).evidence < 2
+    assert WatchedRun.weigh(looks, 0.0).evidence > NEEDED
+    assert WatchedRun.weigh(looks, 0.15).evidence < 2
 
 
 def test_a_drop_that_was_mended_is_none_of_the_last_run() -> None:
     dropped, mended = histories(1, 6, drop=0.3)[0], histories(1, 1)[0]
-    assert watch(dropped, 0.0).alone > 1.96
-    assert watch([*dropped, *mended], 0.0).alone < 1.96
+    assert WatchedRun.weigh(dropped, 0.0).alone > 1.96
+    assert WatchedRun.weigh([*dropped, *mended], 0.0).alone < 1.96
 
 
 def test_earlier_runs_tell_how_lucky_the_baseline_was() -> None:
     dropped = WatchedRun(0.1, 0.03, 400)
     equal = [WatchedRun(drop, 0.03, 400) for drop in (0.01, -0.02, 0.0, 0.02, -0.01)]
     lucky = [look._replace(drop=look.drop + 0.08) for look in equal]
-    assert watch([*equal, dropped], 0.0).evidence > 3 * watch([dropped], 0.0).evidence
-    assert watch([*lucky, dropped], 0.09).evidence < 2
+    assert WatchedRun.weigh([*equal, dropped], 0.0).evidence > 3 * WatchedRun.weigh([dropped], 0.0).evidence
+    assert WatchedRun.weigh([*lucky, dropped], 0.09).evidence < 2
 
 
 def test_the_evidence_of_one_run_is_the_mixed_likelihood_ratio() -> None:
@@ -85,18 +85,18 @@ def test_the_evidence_of_one_run_is_the_mixed_likelihood_ratio() -> None:
     prior = 2 * np.exp(-(drops**2) / (2 * 9 * square)) / math.sqrt(2 * math.pi * 9 * square)
     ratio = np.exp((look.drop * drops - drops**2 / 2) / square)
     expected = (integrate.trapezoid(prior * ratio, drops) + 5) / 6
-    assert watch([look], 0.0).evidence == pytest.approx(expected, rel=1e-6)
+    assert WatchedRun.weigh([look], 0.0).evidence == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("changed", [1, 3, 5])
 def test_few_changed_cases_prove_nothing_even_if_all_are_worse(changed: int) -> None:
     drop = changed / SIZE
     look = WatchedRun(drop, math.sqrt(drop * (1 - drop) / SIZE), SIZE)
-    assert watch([look], 0.0).evidence < 1 + 2**changed / 6
+    assert WatchedRun.weigh([look], 0.0).evidence < 1 + 2**changed / 6
 
 
 def test_runs_without_any_change_are_no_evidence() -> None:
-    assert watch([WatchedRun(0.0, 0.0, 10)] * 4, 0.0).evidence == 0.0
+    assert WatchedRun.weigh([WatchedRun(0.0, 0.0, 10)] * 4, 0.0).evidence == 0.0
 
 
 def wandering(changed: float, runs: int = 40, count: int = 60, seed: int = 3) -> list[list[WatchedRun]]:
@@ -162,7 +162,7 @@ def test_runs_without_common_answers_find_as_many_drops_as_runs_of_which_no_answ
             looks.append(run.after(looks))
         unknown = [each._replace(step=None, two_steps=None) for each in looks]
         for row, runs in enumerate((looks, unknown)):
-            seen = [watch(runs[:end], 0.0) for end in (10, 11, 12)]
+            seen = [WatchedRun.weigh(runs[:end], 0.0) for end in (10, 11, 12)]
             found[row, history] = any(each.evidence >= NEEDED and each.alone >= 1.96 for each in seen)
     known, without = found.mean(axis=1)
     assert known >= without - 0.03

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import MetricIndex, Result
-from pytest_llmeval.numbers import compare, compare_systems
+from pytest_llmeval.numbers import SystemTable, compare
 from pytest_llmeval.numbers._inference import holm
 
 TEXT = get_evaluator("text", metrics=["exact_match", "f1"])
@@ -25,7 +25,7 @@ RESULTS = {"large": answered(range(30)), "small": answered(range(20)), "lucky": 
 
 
 def test_values_are_those_of_the_systems_and_differences_those_of_compare() -> None:
-    table = compare_systems(RESULTS, "large", METRICS)
+    table = SystemTable.of_results(RESULTS, "large", METRICS)
     assert table.results == RESULTS
     for system, differences in table.differences.items():
         pair = compare(RESULTS[system], RESULTS["large"])
@@ -36,12 +36,12 @@ def test_values_are_those_of_the_systems_and_differences_those_of_compare() -> N
 
 
 def test_the_reference_is_compared_with_nobody() -> None:
-    table = compare_systems(RESULTS, "small", METRICS)
+    table = SystemTable.of_results(RESULTS, "small", METRICS)
     assert list(table.differences) == ["large", "lucky"]
 
 
 def test_p_values_are_adjusted_over_the_whole_table() -> None:
-    table = compare_systems(RESULTS, "large", METRICS)
+    table = SystemTable.of_results(RESULTS, "large", METRICS)
     cells = [each.p_value for row in table.differences.values() for each in row.values()]
     pairs = {system: compare(RESULTS[system], RESULTS["large"]) for system in table.differences}
     raw = [pairs[system].metrics[name].p_value for system, row in table.differences.items() for name in row]
@@ -50,13 +50,15 @@ def test_p_values_are_adjusted_over_the_whole_table() -> None:
 
 
 def test_wins_ties_and_losses_count_cases() -> None:
-    against = compare_systems(RESULTS, "large", METRICS).differences["lucky"]["exact_match"]
+    against = SystemTable.of_results(RESULTS, "large", METRICS).differences["lucky"]["exact_match"]
     assert (against.wins, against.ties, against.losses) == (8, 22, 10)
 
 
 def test_a_case_that_one_system_lacks_is_in_no_comparison_with_it() -> None:
     partial = score(TEXT, [Case(str(number), expected="yes", prediction="yes") for number in range(4)])
     whole = score(TEXT, [Case(str(number), expected="yes", prediction="no") for number in range(6)])
-    against = compare_systems({"whole": whole, "partial": partial}, "whole", METRICS).differences["partial"]["f1"]
+    against = SystemTable.of_results({"whole": whole, "partial": partial}, "whole", METRICS).differences["partial"][
+        "f1"
+    ]
     assert (against.wins, against.ties, against.losses) == (4, 0, 0)
     assert against.difference == pytest.approx(1)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case, EvaluatorError
 from pytest_llmeval.core import CaseRecord, JudgeCall, TargetUsage, Totals
-from pytest_llmeval.numbers import UsageEvaluator, UsageReport, claim_calls, usage_of
+from pytest_llmeval.numbers import UsageEvaluator, UsageReport, claim_calls
 
 FRESH = JudgeCall("a", True, 10, 5, 0.25, 2.0)
 NO_TARGET_USAGE = {"target_tokens": None, "target_cost_usd": None, "cost_per_success_usd": None}
@@ -21,7 +21,7 @@ def record(*calls: JudgeCall, target: tuple[float, ...] = ()) -> CaseRecord:
 
 
 def figures(*calls: JudgeCall, target: tuple[float, ...] = ()) -> dict[str, float | None]:
-    return dict(UsageEvaluator().scores(usage_of(calls, target)))
+    return dict(UsageEvaluator().scores(UsageEvaluator.observation_of(calls, target)))
 
 
 def test_calls_of_this_run_cost_and_stored_ones_do_not_but_have_their_latency() -> None:
@@ -124,8 +124,10 @@ calls = st.lists(
 
 @given(calls, st.integers(0, 12))
 def test_figures_are_the_same_however_calls_are_split_over_cases(made: list[JudgeCall], cut: int) -> None:
-    whole = usage_of(made, ())
-    parts = Totals.add_up([usage_of(made[:cut], ()), usage_of(made[cut:], ())])
+    whole = UsageEvaluator.observation_of(made, ())
+    parts = Totals.add_up(
+        [UsageEvaluator.observation_of(made[:cut], ()), UsageEvaluator.observation_of(made[cut:], ())]
+    )
     assert {name: value for name, value in parts.items() if value} == {
         name: value for name, value in whole.counts.items() if value
     }
@@ -143,7 +145,7 @@ def test_figures_are_the_same_however_calls_are_split_over_cases(made: list[Judg
 
 def test_usage_of_targets_adds_up_over_predictions() -> None:
     usage = [TargetUsage(10, 5, 0.25), TargetUsage(1, 2, 0.5)]
-    scores = UsageEvaluator().scores(usage_of((), (), usage, successes=1))
+    scores = UsageEvaluator().scores(UsageEvaluator.observation_of((), (), usage, successes=1))
     figures = ("target_tokens", "target_cost_usd", "cost_per_success_usd")
     assert [scores[name] for name in figures] == [9, 0.375, 0.75]
     twice = UsageReport.from_records([CaseRecord("a", target_usage=usage)])
@@ -165,5 +167,7 @@ def test_usage_of_targets_adds_up_over_predictions() -> None:
     ],
 )
 def test_a_prediction_that_does_not_say_its_usage_makes_the_sum_unknown(other: TargetUsage, unknown: set[str]) -> None:
-    scores = UsageEvaluator().scores(usage_of((), (), [TargetUsage(10, 5, 0.25), other], successes=2))
+    scores = UsageEvaluator().scores(
+        UsageEvaluator.observation_of((), (), [TargetUsage(10, 5, 0.25), other], successes=2)
+    )
     assert {name for name in NO_TARGET_USAGE if scores[name] is None} == unknown

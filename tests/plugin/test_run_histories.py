@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.baselines import read_history
+from pytest_llmeval.baselines import History
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -24,7 +24,7 @@ def test_runs_are_noted_with_intervals_gates_and_what_changed(project: "Project"
         project.write("s.eval.yaml", text)
         project.run(option, "-n", "0")
     root = Path(project.path)
-    (timeline,), faults = read_history(root / "s.eval.yaml", root)
+    (timeline,), faults = History.read(root / "s.eval.yaml", root)
     assert faults == []
     assert [each.values["f1"] for each in timeline.points] == [1.0, 0.5, 0.5]
     assert [each.approved for each in timeline.points] == [True, False, False]

@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
     SnapshotVerdict,
     SuiteError,
 )
-from pytest_llmeval.numbers import UsageReport, compare_systems, summarize
+from pytest_llmeval.numbers import SystemTable, UsageReport, summarize
 from pytest_llmeval.reports import (
     PageRun,
     ReportedTexts,
@@ -160,7 +160,7 @@ def test_markdown_from_a_file_is_that_of_the_run(tmp_path: Path, texts: Reported
     small, big = (suite_of("two", ["passed", each, "passed"], texts, each) for each in ("passed", "failed"))
     middle: tuple[CaseOutcome, ...] = ("passed", "failed")
     results = {each: result_of(["passed", each, "passed"]) for each in middle}
-    systems = systems_report("two", "two.eval.yaml", compare_systems(results, "passed", METRICS), ["f1"])
+    systems = systems_report("two", "two.eval.yaml", SystemTable.of_results(results, "passed", METRICS), ["f1"])
     report = run_of(one, small, big, systems=[systems])
     again = read_back(report, tmp_path)
     assert to_markdown(again) == to_markdown(report)

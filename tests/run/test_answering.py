@@ -29,7 +29,7 @@ from pytest_llmeval.judges import (
 from pytest_llmeval.numbers import Repeats
 from pytest_llmeval.run import CaseRunner, EarlyCalls, Execution, FromFixtures, LoadedCase
 from pytest_llmeval.suites import LoadedSuite
-from pytest_llmeval.targets import BatchTarget, Recordings, TargetSpec, recording
+from pytest_llmeval.targets import BatchTarget, Recordings, TargetSpec
 
 NOW, EARLY = EarlyCalls(), EarlyCalls(target=True, judge=True)
 WAYS = (NOW, EARLY)
@@ -160,7 +160,9 @@ def test_what_is_known_is_answered_and_nobody_is_asked(make: Callable[..., World
 
 def test_recorded_predictions_are_found_by_repeat(make: Callable[..., World], tmp_path: Path) -> None:
     file = tmp_path / "p.jsonl"
-    rows = [recording("s.eval.yaml", "", replace(ASKED, prediction=word), at) for at, word in enumerate(["one", "two"])]
+    rows = [
+        Recordings.row("s.eval.yaml", "", replace(ASKED, prediction=word), at) for at, word in enumerate(["one", "two"])
+    ]
     Recordings.open(file, "auto").update(rows)
     world = make(recordings=Recordings.open(file, "auto"))
     answered = world.run(ASKED, NOW, repeats=Repeats(3)).answered
@@ -223,7 +225,7 @@ def test_a_conversation_is_led_in_every_way_of_asking_and_recorded_whole(
     assert [each["content"] for each in talk["messages"]] == ["a", "1 a", "b", "3 b"]
     assert (talk["turns"], talk["stop"], talk["answer"]) == (2, "script", "3 b")
     file = tmp_path / "p.jsonl"
-    Recordings.open(file, "auto").update([recording("s.eval.yaml", "", answered)])
+    Recordings.open(file, "auto").update([Recordings.row("s.eval.yaml", "", answered)])
     replayed = make(recordings=Recordings.open(file, "replay")).run(case, early, **UNJUDGED).case
     assert (replayed.prediction, dict(replayed.parts)) == (talk, dict(answered.parts))
 

@@ -22,7 +22,7 @@ from pytest_llmeval.reports._overview import cluster_lines
 from pytest_llmeval.run import Reported, RunRecord
 from pytest_llmeval.run._run_record import UsedJudgements
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings
-from pytest_llmeval.targets import Recordings, recording
+from pytest_llmeval.targets import Recordings
 from pytest_llmeval.targets._recordings import NotRecorded
 
 CASES = (Case("a", expected="x", labels={"kind": "short"}), Case("b", expected="x"))
@@ -255,7 +255,7 @@ def finish(root: Path, *, update: bool = False, recordings: Recordings | None = 
     """End a run of one case, whose prediction is ``four``."""
     case = Case("c", input="q", expected="x", prediction="four")
     suite = length_suite(case, path=root / "s.eval.yaml")
-    row = recording("s.eval.yaml", "", case)
+    row = Recordings.row("s.eval.yaml", "", case)
     record = CaseRecord("c", observations={"length": Observation({"letters": 4})}, recordings=[row])
     return finished(recorded(suite, record), [suite], root, recordings=recordings, update=update, snapshots=True)
 

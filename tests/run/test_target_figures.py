@@ -10,7 +10,7 @@ from pytest_llmeval.core import Case, Parts, SuiteError, TargetUsage
 from pytest_llmeval.judges import Price
 from pytest_llmeval.run._execute import execute, execute_repeats
 from pytest_llmeval.run._job import CaseAnswer, usage_of_target, with_figures
-from pytest_llmeval.targets import Recordings, recording
+from pytest_llmeval.targets import Recordings
 
 USED = {"answer": "x", "usage": {"input_tokens": 10, "output_tokens": 5, "cost_usd": 0.25}}
 
@@ -74,16 +74,16 @@ def test_latency_and_cost_are_recorded_with_an_answer_and_read_back(tmp_path: Pa
     case = Case("a", "q")
     answered = with_figures(case.answered(prediction), Parts(), {"latency_s": 0.5})
     file = tmp_path / "p.jsonl"
-    Recordings.open(file, "auto").update([recording("s", "", answered)])
+    Recordings.open(file, "auto").update([Recordings.row("s", "", answered)])
     read = Recordings.open(file, "replay")
     again = with_figures(case.answered(read.get("s", "", case)), Parts(), read.figures("s", "", case))
     assert dict(again.parts) == dict(answered.parts)
-    assert recording("s", "", again) == recording("s", "", answered)
+    assert Recordings.row("s", "", again) == Recordings.row("s", "", answered)
 
 
 def test_a_recording_without_figures_is_read(tmp_path: Path) -> None:
     case = Case("a", "q")
-    row = recording("s", "", case.answered("x"))
+    row = Recordings.row("s", "", case.answered("x"))
     assert "figures" not in row
     Recordings.open(tmp_path / "p.jsonl", "auto").update([row])
     assert Recordings.open(tmp_path / "p.jsonl", "replay").figures("s", "", case) == {}

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import MISSING, Case, SuiteError
-from pytest_llmeval.targets import Journal, RecordingMode, Recordings, recording
+from pytest_llmeval.targets import Journal, RecordingMode, Recordings
 
 CASES = [Case(name, name) for name in "abcd"]
 
 
 def row(case: Case, answer: str) -> dict[str, object]:
-    return recording("s", "", case.answered(answer))
+    return Recordings.row("s", "", case.answered(answer))
 
 
 def opened(root: Path, run: str, mode: RecordingMode = "auto") -> Recordings:
@@ -37,12 +37,12 @@ from pathlib import Path
 sys.path[:0] = {sys.path!r}
 from pytest_llmeval import Case
 from pytest_llmeval.targets._recordings import Journal
-from pytest_llmeval.targets._recordings import Recordings, recording
+from pytest_llmeval.targets._recordings import Recordings
 root = Path({str(root)!r})
 path = root / "p.jsonl"
 made = Recordings.open(path, "auto", Journal.of_file(path, root, "killed"), merges=True)
 for name in {names!r}:
-    made.keep(recording("s", "", Case(name, name).answered("old " + name)))
+    made.keep(Recordings.row("s", "", Case(name, name).answered("old " + name)))
 os._exit(9)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9

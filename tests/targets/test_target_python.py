@@ -12,7 +12,7 @@ import pytest
 from pytest_llmeval import MISSING, Case, PredictionError, SuiteError
 from pytest_llmeval.data.files import documents as reading
 from pytest_llmeval.services import Background, ThisThread, caught
-from pytest_llmeval.targets import RecordingMode, Recordings, call_target, recording
+from pytest_llmeval.targets import RecordingMode, Recordings, call_target
 from pytest_llmeval.targets._recordings import NotRecorded, input_digest, recording_mode
 
 Predict = Callable[..., Any]
@@ -125,7 +125,7 @@ def test_modes_say_whether_they_replay_and_whether_they_ask(mode: RecordingMode,
 
 
 CASES = [Case("paris", input={"q": "capital?"}), Case("rome", input="capital?")]
-ROWS = [recording("s", "", CASES[0].answered("Paris")), recording("s", "", CASES[1].answered(["Rome", None]))]
+ROWS = [Recordings.row("s", "", CASES[0].answered("Paris")), Recordings.row("s", "", CASES[1].answered(["Rome", None]))]
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_a_corrupt_line_is_told_with_its_place(file: Path) -> None:
 
 def test_the_file_is_sorted_one_line_per_case_with_its_own_characters(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
-    made = [recording("s", variant, Case(name, "q").answered("東京")) for name in "ba" for variant in ("y", "")]
+    made = [Recordings.row("s", variant, Case(name, "q").answered("東京")) for name in "ba" for variant in ("y", "")]
     Recordings.open(path, "record").update(made)
     lines = path.read_text(encoding="utf-8").splitlines()
     assert [(row["variant"], row["case"]) for row in map(json.loads, lines)] == [
@@ -229,7 +229,7 @@ def test_writing_the_same_again_changes_no_byte_in_any_order(file: Path, mode: R
 
 def test_mode_replay_writes_nothing(file: Path) -> None:
     before = file.read_bytes()
-    Recordings.open(file, "replay").update([recording("s", "", NEW.answered("Oslo"))])
+    Recordings.open(file, "replay").update([Recordings.row("s", "", NEW.answered("Oslo"))])
     assert file.read_bytes() == before
 
 
@@ -248,13 +248,13 @@ def recorded(file: Path) -> list[str]:
 def test_only_mode_refresh_forgets_and_only_in_suites_that_ran(
     file: Path, mode: RecordingMode, kept: list[str]
 ) -> None:
-    Recordings.open(file, "auto").update([recording("other", "", Case("x", "q").answered("kept"))])
-    Recordings.open(file, mode).update([recording("s", "", NEW.answered("Oslo"))], {("s", "")})
+    Recordings.open(file, "auto").update([Recordings.row("other", "", Case("x", "q").answered("kept"))])
+    Recordings.open(file, mode).update([Recordings.row("s", "", NEW.answered("Oslo"))], {("s", "")})
     assert recorded(file) == kept
 
 
 def test_refresh_forgets_nothing_of_a_suite_that_did_not_run_to_its_end(file: Path) -> None:
-    Recordings.open(file, "refresh").update([recording("s", "", NEW.answered("Oslo"))])
+    Recordings.open(file, "refresh").update([Recordings.row("s", "", NEW.answered("Oslo"))])
     assert recorded(file) == ["s/oslo", "s/paris", "s/rome"]
 
 
@@ -270,7 +270,10 @@ UNREADABLE = {
 def test_a_prediction_that_no_run_could_read_again_costs_no_other_and_is_asked_for_again(
     file: Path, prediction: Any
 ) -> None:
-    rows = [recording("s", "", NEW.answered(prediction)), recording("s", "", Case("rome", "q").answered("Rome"))]
+    rows = [
+        Recordings.row("s", "", NEW.answered(prediction)),
+        Recordings.row("s", "", Case("rome", "q").answered("Rome")),
+    ]
     assert Recordings.open(file, "auto").update(rows) == NotRecorded([NEW.id], [])
     assert Recordings.open(file, "auto").get("s", "", NEW) is MISSING
     assert recorded(file) == ["s/paris", "s/rome"]

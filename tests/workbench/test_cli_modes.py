@@ -13,7 +13,7 @@ from servers import LlmServer, reply
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import Case, LlmevalError, ShownPrints
 from pytest_llmeval.numbers import wilson_interval
-from pytest_llmeval.targets import Recordings, recording
+from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench.modes import mode_agreements, mode_shares, saturation
 from pytest_llmeval.workbench.reviews._items import read_answers, review_of
 from pytest_llmeval.workbench.reviews.draws import content_groups
@@ -190,7 +190,7 @@ def test_traces_and_recordings_are_reviewed_without_expected_answers(
     assert capsys.readouterr().out == "wrote desk.eval.review.html: 1 of 1 answer\n"
     assert '"modes": []' in (here / "desk.eval.review.html").read_text(encoding="utf-8").replace('":[', '": [')
     answer = Case("one", input="Where is it?", prediction="In Hamburg")
-    Recordings.open(here / "recorded.jsonl", "record").update([recording("desk.eval.yaml", "", answer)])
+    Recordings.open(here / "recorded.jsonl", "record").update([Recordings.row("desk.eval.yaml", "", answer)])
     assert main(["review", "desk.eval.yaml", "--predictions", "recorded.jsonl"]) == 0
     assert capsys.readouterr().out == "wrote desk.eval.review.html: 2 of 2 answers\n"
     assert main(["review", "desk.eval.yaml", "--predictions", "missing.jsonl"]) == 1

@@ -39,7 +39,7 @@ from pytest_llmeval.judges import (
 from pytest_llmeval.judges.replies._sqlite import SqliteReplies
 from pytest_llmeval.run import CaseRunner, LoadedCase
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
-from pytest_llmeval.targets import Recordings, recording
+from pytest_llmeval.targets import Recordings
 from pytest_llmeval.tasks.grounding._evaluators import ClaimMetric
 from pytest_llmeval.workbench.plan import RunPlan
 from pytest_llmeval.workbench.plan._making import plan_cases
@@ -203,7 +203,7 @@ def test_a_recorded_prediction_needs_no_target_and_says_what_others_take(planned
     suite = planned.suite([case("a"), case("b")], systems={"m": {**JUDGE}}, evaluators=[{"text": {}}])
     way = suite.for_variant("m")
     told = way.cases[0].answered({"answer": "A", "usage": {"input_tokens": 200, "output_tokens": 20}})
-    row = {**recording("s.eval.yaml", "m", told), "figures": {"latency_s": 2.0}}
+    row = {**Recordings.row("s.eval.yaml", "m", told), "figures": {"latency_s": 2.0}}
     path = planned.folder / "predictions.jsonl"
     path.write_text(json.dumps(row) + "\n", encoding="utf-8")
     plan = planned.plan(suite, Recordings.open(path, "auto"))
@@ -341,7 +341,7 @@ def test_what_no_recorded_prediction_tells_of_a_target_is_said(planned: Planned)
     suite = planned.suite([case("a")], target="app:answer", evaluators=[{"text": {}}])
     why = "no recorded prediction of s.eval.yaml tells what its target takes: {} unknown"
     assert planned.plan(suite).notes == [why.format("tokens, cost, time")]
-    row = recording("s.eval.yaml", "", suite.cases[0].answered({"answer": "A", "usage": {"cost_usd": 0.5}}))
+    row = Recordings.row("s.eval.yaml", "", suite.cases[0].answered({"answer": "A", "usage": {"cost_usd": 0.5}}))
     path = planned.folder / "predictions.jsonl"
     path.write_text(json.dumps({**row, "figures": {"latency_s": 2.0}}) + "\n", encoding="utf-8")
     assert planned.plan(suite, Recordings.open(path, "record")).notes == [why.format("tokens")]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.numbers import CaseStatistics, WatchedRun, watch
+from pytest_llmeval.numbers import CaseStatistics, WatchedRun
 from pytest_llmeval.workbench.plan._spread import Plan, ScoreSpread, measured_spread, pseudo_values, run_spread
 
 SPREAD = ScoreSpread(between=0.01, within=0.09)
@@ -84,7 +84,7 @@ def test_what_a_gate_for_many_runs_finds_is_what_watched_histories_alarm_at() ->
     noise = 0.1 * (rng.normal(size=(200, 12)) - rng.normal(size=(200, 1))) / math.sqrt(2)
     noise[:, 9:] += drop
     looks = [[WatchedRun(float(each), 0.1, 10**9) for each in history] for history in noise]
-    seen = [[watch(history[:end], 0.0) for end in (10, 11, 12)] for history in looks]
+    seen = [[WatchedRun.weigh(history[:end], 0.0) for end in (10, 11, 12)] for history in looks]
     alarms = [any(each.evidence >= 20 and each.alone >= 1.96 for each in history) for history in seen]
     assert np.mean(alarms) == pytest.approx(0.8, abs=0.08)
 

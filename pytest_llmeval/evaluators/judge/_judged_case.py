@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import ABSENT, json_text, pick
 from pytest_llmeval.evaluators._answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures._confusion import ratio
-from pytest_llmeval.judges import FLAGS, UNNAMED_DEFECTS, Mode, Question, Verdict, is_unanswerable, juror_lines
+from pytest_llmeval.judges import FLAGS, UNNAMED_DEFECTS, Mode, PanelVerdict, Question, Verdict, is_unanswerable
 
 _SUBJECTS = ("claim", "goal", "source", "question")
 _ABSENT = {"reference": "no expected answer", **{name: f"no {name}" for name in _SUBJECTS}}
@@ -333,7 +333,9 @@ def reason_lines(details: Mapping[str, Any]) -> list[str]:
     """The lines of evaluator ``judge`` on a reply: its reasons, the defects that it found, and other fields."""
     flags = [f"defects: {listed(flags)}"] if (flags := details.get("flags")) else []
     others = [f"{name}: {as_line(value)}" for name, value in details.get("reply", {}).items()]
-    reasons = juror_lines(details["jurors"]) if "jurors" in details else filter(None, [details.get("reasoning")])
+    reasons = (
+        PanelVerdict.juror_lines(details["jurors"]) if "jurors" in details else filter(None, [details.get("reasoning")])
+    )
     return [*reasons, *flags, *others]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, number, open_suite, say
 from pytest_llmeval.core import LlmevalError, counted
 from pytest_llmeval.data import display_path
-from pytest_llmeval.reports import SHOWN_FROM, published, survival_lines
+from pytest_llmeval.reports import Survival, published, survival_lines
 from pytest_llmeval.suites import LoadedSuite, SuiteKey, default_registry
 from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench._console import open_noted, refuse_input, suite_files
@@ -84,7 +84,7 @@ def _mutate(options: Namespace) -> CommandResult:
     if paths and not mutations:
         raise LlmevalError("\n".join(faults))
     say(faults, error=True)
-    limit = SHOWN_FROM if options.fail_over is None else options.fail_over
+    limit = Survival.SHOWN_FROM if options.fail_over is None else options.fail_over
     suites = [{**published(result), "findings": list(result.weaknesses(limit))} for result in results]
     is_judged = options.changed or options.fail_over is not None
     survived = is_judged and any((result.rate or 0.0) > limit for result in results)

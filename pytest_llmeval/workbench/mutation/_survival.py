@@ -13,7 +13,7 @@ from pytest_llmeval.core import PASS_RATE, UNFAILED, CaseRecord, Mutator, counte
 from pytest_llmeval.gates import ScoreGate
 from pytest_llmeval.judges import JudgeOffError
 from pytest_llmeval.numbers import Table, wilson_interval
-from pytest_llmeval.reports import POWER, GateNotice, KindOutcome, Survival
+from pytest_llmeval.reports import GateNotice, KindOutcome, Survival
 from pytest_llmeval.run import Execution, JudgedSuite, Reported, RunScope
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.targets import WITHHELD
@@ -83,7 +83,7 @@ class GateWatch:
         return GateNotice(
             str(gate),
             _reached(shares, 0.5),
-            _reached(shares, POWER),
+            _reached(shares, GateNotice.POWER),
             not (math.isfinite(smallest[0]) or self._fails(gate, self._worst(gate))),
             {f"{share:g}": sum(reached <= share for reached in shares) / _MIXTURES for share in _SHARES},
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.core import counted, price_hint
 from pytest_llmeval.judges import Juror, Usage
-from pytest_llmeval.run import CallCounter, CallTally, CaseRunner, LoadedCase, count_calls
+from pytest_llmeval.run import CallCounter, CallTally, CaseRunner, LoadedCase
 from pytest_llmeval.workbench.plan import (
     NOTHING,
     BudgetUse,
@@ -201,7 +201,7 @@ def plan_cases(runner: CaseRunner, cases: Iterable[tuple[LoadedCase, bool]]) -> 
     Raises:
         LlmevalError: The cache or recordings cannot be read.
     """
-    return Forecast(count_calls(runner, cases)).plan()
+    return Forecast(CallCounter.of_cases(runner, cases)).plan()
 
 
 def plan_run(runner: CaseRunner, cases: Sequence[tuple[LoadedCase, bool]], keeper: "Keeper") -> RunPlan:

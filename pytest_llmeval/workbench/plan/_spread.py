@@ -16,12 +16,12 @@ from pytest_llmeval.numbers import (
     CaseStatistics,
     ChangedShares,
     Table,
+    WatchedRun,
     columns_of,
     detectable_shift,
     normal_cdf,
     normal_quantile,
     present,
-    weighted_ratios,
 )
 from pytest_llmeval.reports import SuiteReport
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
@@ -590,6 +590,6 @@ def _alarms(noise: FloatArray, shift: FloatArray, confidence: float) -> FloatArr
     drops[:, EARLIER_RUNS:] += shift[:, None]
     alarms = np.zeros(len(drops), dtype=bool)
     for end in range(EARLIER_RUNS + 1, drops.shape[1] + 1):
-        ratios, unbegun = weighted_ratios(drops[:, :end], 0.0, 1.0)
+        ratios, unbegun = WatchedRun.weighted_ratios(drops[:, :end], 0.0, 1.0)
         alarms |= (ratios.sum(axis=-1) + unbegun >= needed) & (drops[:, end - 1] >= alone)
     return alarms
