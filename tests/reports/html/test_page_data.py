@@ -45,6 +45,10 @@ def pieces_of(page: Page) -> dict[str, Any]:
             {"gate": "drop(f1) <= 0.02", "low": -0.01, "high": 0.05},
             {"operator": "<=", "relative": True, "low": -0.01, "high": 0.05},
         ),
+        (
+            {"gate": "drop(f1) <= 0.02", "low": -0.01, "high": 0.05, "reason": "f1 0.9, unchanged in all 9 cases"},
+            {"operator": "<=", "relative": True},
+        ),
         ({"gate": "lift(f1) >= 0.1, against a", "low": 0.1}, {"operator": ">=", "relative": True, "low": 0.1}),
         ({"gate": "drift(f1) <= 0.06, non_inferiority by kind"}, {"operator": "<=", "relative": True}),
         ({"gate": "gain(mean(f1)) >= 0.01, against small"}, {"operator": ">=", "relative": True}),

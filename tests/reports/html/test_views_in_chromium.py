@@ -311,6 +311,18 @@ def open_gates(*outcomes: str) -> list[dict[str, Any]]:
     ]
 
 
+PAST = {
+    "gate": "drop(f1) <= 0.02",
+    "outcome": "passed",
+    "value": 0.05,
+    "limit": 0.02,
+    "reason": "f1 0.9000 -> 0.8500",
+    "known": "f1 0.9000 -> 0.8500",
+    "moved": "0.9000 -> 0.8500",
+}
+"""A gate that passed beyond its limit, as chance explains the fall."""
+
+
 @pytest.mark.parametrize(
     ("more", "look", "words"),
     [
@@ -327,8 +339,9 @@ def open_gates(*outcomes: str) -> list[dict[str, Any]]:
         ),
         ({"gates": open_gates("not_judged")}, "not_judged", "No answer: 1 of 1 gate few cases"),
         ({"gates": open_gates("passed")}, "passed", "Merge: 1 case, 1 gate passed"),
+        ({"gates": [PAST]}, "passed", "Merge: 1 case, 1 gate passed"),
     ],
-    ids=["no limits", "some undecided", "all undecided", "not evaluated", "passed"],
+    ids=["no limits", "some undecided", "all undecided", "not evaluated", "passed", "passed by chance"],
 )
 def test_the_head_says_what_could_not_be_told(
     browser: Browser, tmp_path: Path, more: Mapping[str, Any], look: str, words: str
@@ -338,7 +351,20 @@ def test_the_head_says_what_could_not_be_told(
     browser.open(path)
     assert browser.find("h1").text.startswith(words)
     assert browser.find(f".banner.{look}")
-    assert browser.texts(".banner a") == (["capitals"] if look == "undecided" else [])
+    links = look == "undecided" or PAST in more.get("gates", ())
+    assert browser.texts(".banner a") == (["capitals"] if links else [])
+
+
+@pytest.mark.parametrize("uncalibrated", [["judge_score"], []])
+def test_the_head_says_that_no_person_has_checked_the_judge_that_fails_a_run(
+    browser: Browser, tmp_path: Path, uncalibrated: list[str]
+) -> None:
+    gate = {"gate": "judge_score >= 0.9", "outcome": "failed", "value": 0.5, "reason": "0.5000, expected >= 0.9"}
+    path = tmp_path / "page.html"
+    data = report(suite([case("a", "passed", 1.0)], gates=[gate], uncalibrated=uncalibrated))
+    path.write_text(to_page([page_run("", data)]).html, encoding="utf-8")
+    browser.open(path)
+    assert ("no human labels confirm the judge" in browser.find(".banner").text) == bool(uncalibrated)
 
 
 def test_the_cause_comes_first_then_what_broke_then_the_systems(browser: Browser, systems_page: Path) -> None:

@@ -23,7 +23,7 @@ function drawHeader() {
   return h(
     "header",
     { class: `banner ${look}` },
-    h("div", { class: "verdict" }, sign(look), h("div", {}, h("h1", {}, t(run.answer.words), drawReason(run)), drawOpenSuites(run), counts ? h("p", { class: "counted" }, counts) : null)),
+    h("div", { class: "verdict" }, sign(look), h("div", {}, h("h1", {}, t(run.answer.words), drawReason(run)), drawOpenSuites(run), counts[0] ? h("p", { class: "counted" }, counts) : null)),
     h("p", { class: "meta" }, meta),
   );
 }
@@ -35,8 +35,13 @@ const FEW_PASSED = 3;
 function drawOpenSuites({ verdict }) {
   if (verdict !== "undecided") return null;
   const open = head.entries.map((each, entry) => ({ ...each, entry })).filter((each) => each.run === 0 && each.gates.some((gate) => gate.outcome === "undecided"));
-  const place = ({ entry }) => groups.findIndex((group) => group.entries.includes(entry));
-  return h("p", { class: "counted" }, t("to check"), ": ", open.map((each, at) => [at ? t(", ") : "", h("a", { href: linkTo({ ...NO_FILTERS, view: "numbers", suite: place(each), sort: "" }) }, each.suite)]));
+  return h("p", { class: "counted" }, t("to check"), ": ", open.map((each, at) => [at ? t(", ") : "", suiteLink(each.entry, each.suite)]));
+}
+
+/** @param {number} entry @param {string} name @returns {Element} A link to the numbers of its suite. */
+function suiteLink(entry, name) {
+  const suite = groups.findIndex((group) => group.entries.includes(entry));
+  return h("a", { href: linkTo({ ...NO_FILTERS, view: "numbers", suite, sort: "" }) }, name);
 }
 
 /** @param {any} run @returns {any} Why the run has this answer; of a failed one the cause, what the worse cases share, and a link to the first case. */
@@ -61,14 +66,15 @@ function failures({ answer: { headline }, new_failures: fresh, compared, faults 
   if (failing && !compared) said.push(t("no approved run to compare with"));
   else if (failing) said.push(before ? t("{n} of the failures are new", { n: fresh }) : failing === 1 ? t("the failure is new") : t("all failures are new"));
   if (gates > 1) said.push(t("{n} gates failed", { n: gates }));
+  if (own.some((each) => each.gates.some((gate) => gate.look === "failed" && each.uncalibrated?.includes(gate.metric)))) said.push(t("no human labels confirm the judge"));
   if (scores > 1) said.push(t("{n} approved scores not kept", { n: scores }));
   if (Object.keys(faults).length > 1) said.push(t("{n} files with faults", { n: Object.keys(faults).length }));
   return said.join("; ");
 }
 
-/** @param {any} run That did not fail. @returns {string} What else is known about it. */
+/** @param {any} run That did not fail. @returns {any[]} What else is known about it, if anything; with a link to each suite that is past a limit. */
 function reasons(run) {
-  const own = head.entries.filter((each) => each.run === 0);
+  const own = head.entries.map((each, entry) => ({ ...each, entry })).filter((each) => each.run === 0);
   const all = (pick) => own.reduce((sum, each) => sum + pick(each), 0);
   const gates = (look) => all((each) => each.gates.filter((gate) => gate.look === look).length);
   const cases = (outcome) => all((each) => each.counts[outcome] || 0);
@@ -79,8 +85,8 @@ function reasons(run) {
     [gates("within_chance"), "{n} gate past its limit, not significant", "{n} gates past their limits, not significant"],
   ];
   const found = said.filter(([count]) => count).map(([count, one, many]) => counted(count, one, many));
-  const past = own.flatMap((each) => each.gates.flatMap((gate) => (gate.past ? [`${each.name} ${gate.past}`] : [])));
-  return found.join(t(", ")) + (past.length ? `: ${past.join("; ")}` : "");
+  const past = own.flatMap((each) => each.gates.flatMap((gate) => (gate.past ? [[suiteLink(each.entry, each.name), ` ${gate.past}`]] : [])));
+  return [found.join(t(", ")), past.map((each, at) => [at ? "; " : ": ", each])];
 }
 
 /** @returns {Promise<Element[]>} */
@@ -221,7 +227,7 @@ function drawCounts(number_, link) {
       {},
       h("a", { href: link([]) }, counted(counts.total, "{n} case", "{n} cases")),
       parts.map((name) => [" ", h("a", { href: link([name]) }, sign(name), ` ${counts[name]} ${outcomeName(name)}`)]),
-      rate.value === null ? null : h("span", { class: "rate" }, ` ${t("pass rate")} `, figure(rate.value), " (", intervalFigure(rate.low, rate.high), ")"),
+      rate.value === null ? null : h("span", { class: "rate" }, ` ${t("pass rate")} `, figure(rate.value), t(", "), t("interval"), " ", intervalFigure(rate.low, rate.high)),
     ),
   );
 }

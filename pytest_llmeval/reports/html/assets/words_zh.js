@@ -310,6 +310,7 @@ const inChinese = {
   "{n} of the failures are new": "其中 {n} 个失败是新的",
   "{n} of {of} cases fail": "{of} 个用例中 {n} 个未通过",
   "{n} of {of} cases fails": "{of} 个用例中 {n} 个未通过",
+  "no human labels confirm the judge": "评判模型未经人工标注验证",
   "to check": "需检查",
   "limits of the whole suite": "对整个测试集的限值",
   "search": "搜索",
