@@ -24,7 +24,7 @@ from pytest_llmeval.core import (
     printable,
     width_of,
 )
-from pytest_llmeval.reports._form import MOST, CaseReport, RunReport, SuiteReport
+from pytest_llmeval.reports._form import MOST, CaseReport, SuiteReport
 
 _NAMED = re.compile(r"turn (\d+)\b:? ?")
 _DIFFERENCE = re.compile("found (.+), expected (.+)")
@@ -489,8 +489,3 @@ def shared_reason(case: CaseRecord | CaseReport, failing: int) -> str:
     """
     alike = case.outcome == "errored" or (case.outcome in BAD and failing > FEW_FAILURES)
     return (case.reason or "") if alike else ""
-
-
-def count_failing(run: RunReport) -> int:
-    """The number of failing cases of a run."""
-    return sum(case.outcome in BAD for suite in run.suites for case in suite.cases)

@@ -864,3 +864,8 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def approved_cases(self) -> list[dict[str, CaseReport]]:
         """The approved cases of each suite by id, as far as the report has them."""
         return [{case.id: case for case in suite.changes.cases} if suite.changes else {} for suite in self.suites]
+
+    @property
+    def failing_count(self) -> int:
+        """The number of failing cases."""
+        return sum(case.outcome in BAD for suite in self.suites for case in suite.cases)

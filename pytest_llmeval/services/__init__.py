@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.services._git import GitError, run_git
     from pytest_llmeval.services._http import Exchange, NoReplyError, Reply
     from pytest_llmeval.services._media_parts import MEDIA_FORMS
-    from pytest_llmeval.services._processes import CHUNK, EndedError, Program
+    from pytest_llmeval.services._processes import EndedError, Program
     from pytest_llmeval.services._retrying import (
         AttemptError,
         RunCalls,
@@ -88,7 +88,6 @@ _HOMES = {
     ),
     "_media_parts": ("MEDIA_FORMS",),
     "_processes": (
-        "CHUNK",
         "EndedError",
         "Program",
     ),

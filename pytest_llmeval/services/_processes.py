@@ -13,7 +13,7 @@ from pytest_llmeval.core import WINDOWS, PredictionError
 LONGEST_LINE: Final = 64 << 20
 _GRACE_S: Final = 2.0
 _TAIL: Final = 8_192
-CHUNK: Final = 65_536
+_CHUNK: Final = 65_536
 
 
 class EndedError(PredictionError):
@@ -153,7 +153,7 @@ class Program:
     async def _drain(self) -> None:
         """Read stderr of the program, and keep its end."""
         assert self._process.stderr is not None
-        while chunk := await self._process.stderr.read(CHUNK):
+        while chunk := await self._process.stderr.read(_CHUNK):
             self._tail = (self._tail + chunk)[-_TAIL:]
 
 

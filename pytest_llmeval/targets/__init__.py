@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.targets._network import connect_target
     from pytest_llmeval.targets._python import Target, World, bind_case, call_target, load_target, typed_input
     from pytest_llmeval.targets._recordings import (
-        WITHHELD,
         Journal,
         RecordingMode,
         Recordings,
@@ -29,7 +28,6 @@ _HOMES = {
         "Journal",
         "RecordingMode",
         "Recordings",
-        "WITHHELD",
     ),
     "_spec": (
         "BatchTarget",

@@ -257,6 +257,11 @@ class Recordings:
         return NotRecorded(_cases(unreadable), _cases(secret), tuple(_cases(unwritten)))
 
     @staticmethod
+    def is_withheld(row: Mapping[str, Any]) -> bool:
+        """Whether a row has no prediction since it held a secret."""
+        return bool(row.get(WITHHELD))
+
+    @staticmethod
     def row(
         suite: str, variant: str, case: Case, repeat: int = 0, hidden: Collection[str] = frozenset()
     ) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from pytest_llmeval.reports import (
     SuiteReport,
     answer_text,
     cause_of,
-    count_failing,
     read_report,
     run_notes,
     text,
@@ -184,7 +183,7 @@ def comment_text(
     changes = approved_comparison(run) if comparison is None else comparison
     fates = case_fates(pair)
     earlier = {id(suite): cases for suite, cases in pair.earlier_cases}
-    sheet, failing = _Sheet(), count_failing(run)
+    sheet, failing = _Sheet(), run.failing_count
     answer = MergeAnswer.of_run(run, _before(run, earlier), 0 if changes is None else len(changes.declined))
     # The counts of a run that passed are in the line below.
     heading = answer._replace(why="") if run.verdict == "passed" else answer

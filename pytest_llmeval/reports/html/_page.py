@@ -15,7 +15,6 @@ from msgspec import UNSET, Struct, structs
 
 from pytest_llmeval.core import counted, excerpt
 from pytest_llmeval.data import write_text
-from pytest_llmeval.reports._failures import count_failing
 from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports._headline import MergeAnswer
 from pytest_llmeval.reports._json import completed, is_form, published
@@ -136,7 +135,7 @@ def _data(
     reasons = reasons_json(runs[0].report, [None if pair is None else every[pair] for pair in pairs])
     headline = reasons["answer"]["headline"] or {}
     for number, run in enumerate(runs):
-        failing = count_failing(run.report)
+        failing = run.report.failing_count
         for place, suite in enumerate(run.report.suites):
             entry = entry_of(suite, number)
             index = index_of(suite.cases, failing)

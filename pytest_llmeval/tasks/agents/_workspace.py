@@ -29,7 +29,7 @@ from pytest_llmeval.core import (
     shown_text,
 )
 from pytest_llmeval.evaluators import read_transcript
-from pytest_llmeval.services import CHUNK, GitError, Program, Redactor, run_git, stopwatch
+from pytest_llmeval.services import GitError, Program, Redactor, run_git, stopwatch
 from pytest_llmeval.targets import BatchTarget, TargetSpec, WorkspaceSpec
 
 INPUT: Final = "{input}"
@@ -38,6 +38,8 @@ INPUT: Final = "{input}"
 _INHERITED: Final = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "COMSPEC", "PATHEXT")
 """Variables of this process without which no program runs; all others are left out unless they are declared."""
 _GRACE_S: Final = 2.0
+_CHUNK: Final = 65_536
+"""Bytes of output that are read at a time, and dropped."""
 _LONGEST_TEXT: Final = 100_000
 """Characters of a changed file, and of the diff, that an outcome keeps."""
 _BYTES: Final = 4
@@ -389,7 +391,7 @@ class FamilyProgram(Program):
     async def skip_output(self) -> str:
         """Read what it writes and forget it, until it ends; return how it ended."""
         assert self._process.stdout is not None
-        while await self._process.stdout.read(CHUNK):
+        while await self._process.stdout.read(_CHUNK):
             pass
         return await self._how_it_ended(unfinished=False)
 

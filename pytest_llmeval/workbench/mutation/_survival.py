@@ -16,7 +16,7 @@ from pytest_llmeval.numbers import Table, wilson_interval
 from pytest_llmeval.reports import GateNotice, KindOutcome, Survival
 from pytest_llmeval.run import Execution, JudgedSuite, Reported, RunScope
 from pytest_llmeval.suites import LoadedSuite
-from pytest_llmeval.targets import WITHHELD
+from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench.mutation._mutants import (
     Mutant,
     MutantScorer,
@@ -467,4 +467,4 @@ def _with_notes(reported: Reported, notes: Sequence[str]) -> Reported:
 def _answers(suite: JudgedSuite) -> Mapping[str, Any]:
     """The recorded first answer of each case of a run, from which mutants are made; none that has a secret."""
     rows = [row for record in suite.records for row in record.recordings if not row.get("repeat", 0)]
-    return {row["case"]: row["prediction"] for row in rows if not row.get(WITHHELD)}
+    return {row["case"]: row["prediction"] for row in rows if not Recordings.is_withheld(row)}
