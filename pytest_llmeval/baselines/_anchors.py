@@ -136,7 +136,7 @@ def _gate_subject(gate: ChangeGate) -> tuple[str, Statistic, str | None]:
     return gate.metric, "mean" if gate.statistic == "mean" else "value", gate.cluster_by
 
 
-def _chained(run: SuiteRun, metric: str, statistic: Statistic, cluster_by: str | None) -> RunPairing | None:
+def _pair_with_last(run: SuiteRun, metric: str, statistic: Statistic, cluster_by: str | None) -> RunPairing | None:
     """The run paired with the last approved one, as the last step of a drift chain; ``None`` without one."""
     last = None if run.pairing is None else run.approved
     scores, name = run.approved_scores, Estimate.chain_name(metric, statistic, cluster_by)
@@ -210,7 +210,7 @@ def _is_run_better(pairing: RunPairing, run: SuiteRun, metric: str) -> bool:
     """Whether a run is significantly better in a metric than its anchor, and so becomes the new anchor."""
     label = run.suite.gate_clusters(metric)
     if not pairing.matching.whole:
-        pairing = _chained(run, metric, "value", label) or pairing
+        pairing = _pair_with_last(run, metric, "value", label) or pairing
     if metric not in pairing.table.owner or not pairing.paired:
         return False
     clusters = pairing.clusters_by(label)
@@ -261,18 +261,18 @@ def anchored_gates(
             continue
         digest = anchor.statistics
         if digest not in known:
-            known[digest] = _paired(run, approved, scores, digest, texts or {})
+            known[digest] = _pair_with_anchor(run, approved, scores, digest, texts or {})
         pairing = known[digest]
         if not isinstance(pairing, str) and not pairing.matching.whole and gate.by is None:
-            pairing = _chained(run, *_gate_subject(gate)) or pairing
+            pairing = _pair_with_last(run, *_gate_subject(gate)) or pairing
         owned = run.suite.metrics.find(gate.metric)
         if isinstance(pairing, str) or (
-            pairing.matching.unchanged and (owned is None or _measured(pairing, owned.label))
+            pairing.matching.unchanged and (owned is None or _has_measured(pairing, owned.label))
         ):
             yield gate, pairing
 
 
-def _paired(
+def _pair_with_anchor(
     run: SuiteRun, approved: SuiteScores, scores: Path, digest: str, texts: Mapping[Path, str]
 ) -> RunPairing | str:
     """The run paired with an anchor for gates on drift, or the reason why the anchor cannot be used."""
@@ -287,7 +287,7 @@ def _paired(
     return run.pair(baseline, run.shifts(approved))
 
 
-def _measured(pairing: RunPairing, label: str) -> bool:
+def _has_measured(pairing: RunPairing, label: str) -> bool:
     """Whether a case of an anchor has an observation or error of a metric's evaluator, or an error of its own."""
     rows = pairing.everything().baseline
     records = [pairing.table.records[row] for row in rows]

@@ -129,7 +129,7 @@ def _verdicts(
                 EVERYTHING, "missing", "failed", reason=f"no snapshot {display_path}: create it with {command}"
             )
         ]
-    warned = list(_warned(new))
+    warned = list(_warn_of_errors(new))
     if old is None:
         return [*warned, *(first_approved(name, score.value) for name, score in new.metrics.items())]
     part = _unchanged_part(old, new, settings, run)
@@ -143,7 +143,7 @@ def _verdicts(
         settings,
         run.suite.metrics,
         deciding=deciding_labels(run.suite),
-        gated=_gated(run),
+        gated=_make_gate_test(run),
         warn_unused=mode.warn_unused,
         display_path=run.key.display_path,
     )
@@ -169,7 +169,7 @@ def _pending_scores(
     before, after = texts_of(old), texts_of(new)
     if old is not None and not writes:
         after = {name: text for name, text in after.items() if name in before}  # a new metric fails nothing
-    failed = {_counted_as(verdict) for verdict in verdicts if verdict.outcome == "failed"}
+    failed = {_syrupy_name(verdict) for verdict in verdicts if verdict.outcome == "failed"}
     if not writes and any(verdict.metric == EVERYTHING for verdict in verdicts):
         # What concerns the file is one line of the report, and counts as one snapshot.
         judged = {verdict.metric for verdict in verdicts}
@@ -226,7 +226,7 @@ def deciding_labels(suite: LoadedSuite) -> Callable[[str], set[str]]:
     return labels
 
 
-def _gated(run: SuiteRun) -> Callable[[str], bool]:
+def _make_gate_test(run: SuiteRun) -> Callable[[str], bool]:
     """A predicate of metrics whose fall below the approved score a regression gate decides.
 
     Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison, or
@@ -236,14 +236,14 @@ def _gated(run: SuiteRun) -> Callable[[str], bool]:
 
     def decides(metric: str) -> bool:
         gates = [gate for gate in gated if gate.metric == metric]
-        if not gates or _left_out(run, metric):
+        if not gates or _leaves_out(run, metric):
             return False
         return any(change.could_find for gate in gates for change in gate.examine(run.pairing).examined)
 
     return decides
 
 
-def _left_out(run: SuiteRun, metric: str) -> bool:
+def _leaves_out(run: SuiteRun, metric: str) -> bool:
     """Whether the comparison of a metric with the approved run leaves cases out, or has no approved run."""
     pairing = run.pairing
     if pairing is None:
@@ -251,7 +251,7 @@ def _left_out(run: SuiteRun, metric: str) -> bool:
     return metric in pairing.table.owner and pairing.count_left_out(metric, pairing.everything()).cases > 0
 
 
-def _warned(scores: SuiteScores) -> Iterator[SnapshotVerdict]:
+def _warn_of_errors(scores: SuiteScores) -> Iterator[SnapshotVerdict]:
     """Yield a note of an approval whose run has errored cases: later drops in these go unseen."""
     if scores.cases.errored:
         errored = counted(scores.cases.errored, "case")
@@ -277,7 +277,7 @@ def _with_command(verdict: SnapshotVerdict, command: str) -> SnapshotVerdict:
     return replace(verdict, reason=f"{verdict.reason}; approve this run with {command}")
 
 
-def _counted_as(verdict: SnapshotVerdict) -> str:
+def _syrupy_name(verdict: SnapshotVerdict) -> str:
     """The name under which syrupy counts a snapshot verdict: its metric, or the suite for a verdict on the file."""
     return SUITE_SNAPSHOT if verdict.metric == EVERYTHING else verdict.metric
 
@@ -398,7 +398,7 @@ def examine_regressions(
     findings = [_examine_gate(gate, baseline, compared, incomplete) for gate in gates]
     if baseline.approved is None:
         return findings, None
-    findings, watch = _watched(findings, run, keeper, baseline.approved.cases.statistics)
+    findings, watch = _examine_watched(findings, run, keeper, baseline.approved.cases.statistics)
     if incomplete or not baseline.approved.anchors:
         return findings, watch
     doubted = {verdict.metric for verdict in compared if verdict.kind == "not_comparable"}
@@ -447,7 +447,7 @@ def _approved_drift(gates: Sequence[ChangeGate], run: SuiteRun, pending: Pending
             yield structs.replace(finding, doubt="; ".join(filter(None, [finding.doubt, remedy])))
 
 
-def _watched(
+def _examine_watched(
     findings: Sequence[GateEvidence], run: SuiteRun, keeper: Keeper, approval: str
 ) -> tuple[list[GateEvidence], RunWatch | None]:
     """The evidence for gates that weigh all runs since the approval, and this run's part for the history."""

@@ -74,7 +74,7 @@ def file_beside(scores: Path, name: str) -> Path:
     return scores.with_name(scores.name.removesuffix(SCORES) + name)
 
 
-def _named_by(digest: str) -> str:
+def _file_ending(digest: str) -> str:
     """The end of a file name of an anchor or pooled run, from the digest of its case statistics."""
     return f"{digest.rpartition(':')[2]}.jsonl"
 
@@ -84,7 +84,7 @@ def anchor_file(scores: Path, digest: str) -> Path:
 
     It is named by its fingerprint, so it is never overwritten.
     """
-    return file_beside(scores, f"{ANCHOR}-{_named_by(digest)}")
+    return file_beside(scores, f"{ANCHOR}-{_file_ending(digest)}")
 
 
 def anchor_text(scores: Path, digest: str) -> str:
@@ -133,7 +133,7 @@ def pool_file(scores: Path, digest: str) -> Path:
 
     It is named by its fingerprint, so it is never overwritten.
     """
-    return file_beside(scores, f"{POOL}-{_named_by(digest)}")
+    return file_beside(scores, f"{POOL}-{_file_ending(digest)}")
 
 
 def _remembered_files(scores: Path) -> list[Path]:
@@ -359,7 +359,7 @@ def _write(
                 file.unlink(missing_ok=True)
             raise
         put_in_place(waiting, beside)
-        for file in _unnamed(path, named):
+        for file in _find_unnamed(path, named):
             file.unlink(missing_ok=True)
         for file in path.parent.iterdir():
             if file.name.startswith(f".{beside.name}."):
@@ -369,11 +369,11 @@ def _write(
 def has_texts(path: Path, named: Mapping[Path, str]) -> bool:
     """Whether the companions that a score file names have their expected texts, and no earlier one is left."""
     return all(has_text(file, text) for file, text in named.items()) and not any(
-        file.exists() for file in _unnamed(path, named)
+        file.exists() for file in _find_unnamed(path, named)
     )
 
 
-def _unnamed(path: Path, named: Mapping[Path, str]) -> list[Path]:
+def _find_unnamed(path: Path, named: Mapping[Path, str]) -> list[Path]:
     """The companions of a score file, such as old anchors, that its new content no longer names."""
     return [file for file in (answers_file(path), *_remembered_files(path)) if file not in named]
 

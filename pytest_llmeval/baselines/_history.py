@@ -60,14 +60,14 @@ def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[st
         if not same or data.get("baseline") != watch.baseline or data.get("statistics") in seen:
             continue
         with suppress(AttributeError, TypeError, ValueError):
-            looks = {gate: _watched(*numbers) for gate, numbers in data["looks"].items()}
+            looks = {gate: _read_watched(*numbers) for gate, numbers in data["looks"].items()}
             seen.add(data["statistics"])
             for gate, watched in looks.items():
                 runs.setdefault(gate, []).append(watched)
     return runs
 
 
-def _watched(
+def _read_watched(
     drop: float,
     deviation: float,
     units: int,
@@ -165,7 +165,7 @@ class History(NamedTuple):
         timelines = []
         for test, variant in sorted({*runs, *approvals}):
             approved, bridged = approvals.get((test, variant), ([], set()))
-            points = _merged(runs.get((test, variant), []), approved)
+            points = _merge_points(runs.get((test, variant), []), approved)
             name = "".join(f"[{part}]" for part in (test, variant) if part)
             timelines.append(Timeline(display, name, points, frozenset(bridged)))
         return History(timelines, faults)
@@ -286,7 +286,7 @@ def _approvals(
                 faults += error.faults
                 continue
             if scores.suite == suite.name:
-                yield (scores.test, scores.variant), (list(_points_of_scores(scores)), set(_bridged(scores)))
+                yield (scores.test, scores.variant), (list(_points_of_scores(scores)), set(_yield_bridged(scores)))
 
 
 def _points_of_scores(scores: SuiteScores) -> Iterator[Point]:
@@ -303,7 +303,7 @@ def _approved_points(scores: SuiteScores | TestScores) -> Iterator[Point]:
             yield Point(time, approval.commit or "", approval.values, approved=True, noted=False)
 
 
-def _bridged(scores: SuiteScores) -> Iterator[tuple[str, str]]:
+def _yield_bridged(scores: SuiteScores) -> Iterator[tuple[str, str]]:
     """Yield the fingerprints of all judges before and after each change: away from the approved ones, and to them."""
     approved = dict(scores.comparable.judges)
     for model in {bridge.new["model"] for bridge in scores.bridges}:
@@ -320,7 +320,7 @@ def _last(point: Point, scores: SuiteScores) -> Point:
     return replace(point, intervals=known, cases=scores.cases.count, basis=basis_of(scores.comparable))
 
 
-def _merged(runs: Iterable[Point], approvals: Iterable[Point]) -> list[Point]:
+def _merge_points(runs: Iterable[Point], approvals: Iterable[Point]) -> list[Point]:
     """A suite's runs and approvals in order of time; a run that was approved is one point, marked as such."""
     points = list(runs)
     alone = []

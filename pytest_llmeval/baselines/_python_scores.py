@@ -57,12 +57,12 @@ class AssertedScores:
             ValueError: A score is not finite or was given before; a tolerance is negative; a setting is of no score.
         """
         _check_names(scores, (*(tolerance if isinstance(tolerance, Mapping) else ()), *lower_is_better))
-        values = {name: self._checked_score(name, value) for name, value in scores.items()}
+        values = {name: self._check_score(name, value) for name, value in scores.items()}
         tolerances = {name: _tolerance_of_score(tolerance, name) for name in values}
         self.values.update(values)
         return tolerances
 
-    def _checked_score(self, name: str, value: object) -> float | None:
+    def _check_score(self, name: str, value: object) -> float | None:
         """A score that a Python test asserts, as it is kept."""
         if not isinstance(value, Real | None):
             raise TypeError(f"score {name!r}: found {type(value).__name__}, expected a number or None")
@@ -122,7 +122,7 @@ class AssertedScores:
         """
         old = read_if_there(path, path.name, TestScores)
         known = dict(old.tests) if old is not None else {}
-        gone = _gone(known, path, tests, mode)
+        gone = _find_gone_tests(known, path, tests, mode)
         ran = {test.test for test in tests if test.passed} | gone
         before = texts_of(TestScores(tests[0].module, {test: known[test] for test in sorted(ran & known.keys())}))
         after = texts_of(TestScores(tests[0].module, {test.test: test.values for test in tests}))
@@ -134,11 +134,11 @@ class AssertedScores:
 
             def approved() -> TestScores:
                 there = read_if_there(path, path.name, TestScores)
-                return approve(there, _added(there, path, tests, mode), stamp, _REMEMBERED)
+                return approve(there, _add_asserted(there, path, tests, mode), stamp, _REMEMBERED)
 
             pending.approved = approved
             if mode.update and old is not None:
-                mark_suite(pending, changed=set(_added(old, path, tests, mode).values) != set(old.values))
+                mark_suite(pending, changed=set(_add_asserted(old, path, tests, mode).values) != set(old.values))
         return pending
 
 
@@ -163,10 +163,12 @@ def _tolerance_of_score(option: "float | Mapping[str, float | Mapping[str, float
     return Tolerance(relative=float(number)) if relative else Tolerance(absolute=float(number))
 
 
-def _added(there: TestScores | None, path: Path, tests: "list[AssertedScores]", mode: SnapshotMode) -> TestScores:
+def _add_asserted(
+    there: TestScores | None, path: Path, tests: "list[AssertedScores]", mode: SnapshotMode
+) -> TestScores:
     """A module's approved scores with the scores that its Python tests have asserted."""
     known = dict(there.tests) if there is not None else {}
-    gone = _gone(known, path, tests, mode)
+    gone = _find_gone_tests(known, path, tests, mode)
     new = {test: values for test, values in known.items() if test not in gone}
     for asserted in tests:
         # A test that failed on its way has not asserted everything.
@@ -176,7 +178,7 @@ def _added(there: TestScores | None, path: Path, tests: "list[AssertedScores]", 
     return TestScores(tests[0].module, new)
 
 
-def _gone(known: Iterable[str], path: Path, tests: "list[AssertedScores]", mode: SnapshotMode) -> set[str]:
+def _find_gone_tests(known: Iterable[str], path: Path, tests: "list[AssertedScores]", mode: SnapshotMode) -> set[str]:
     """The tests with approved scores that their Python module does not define any more."""
     module = path.parent.parent / tests[0].module
     return set() if mode.keep_unused else {test for test in known if not _defines(module, test)}

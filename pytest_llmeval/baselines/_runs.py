@@ -379,7 +379,7 @@ def contents_of(suite: LoadedSuite) -> dict[str, str]:
     return {case: digest.data for case, digest in digests_of(suite).items()}
 
 
-def _named_as_now(file: _FailuresForm, contents: Mapping[str, str]) -> KnownFailures:
+def _rename_failures(file: _FailuresForm, contents: Mapping[str, str]) -> KnownFailures:
     """The known failures by the ids that their cases have now.
 
     Content decides where ids are positions or gone: an edited case keeps its known failure by a name only.
@@ -420,7 +420,7 @@ class FailuresFile(NamedTuple):
         """
         if not any((Path(self.key.path).parent / OWN_FOLDER).glob(f"*{_FAILURES}")):
             return {}  # which most runs find out without what reads and writes approved scores
-        return _named_as_now(self._content(), contents())
+        return _rename_failures(self._content(), contents())
 
     def _content(self) -> _FailuresForm:
         """The content of the file of known failures; empty if there is no file."""

@@ -112,7 +112,7 @@ def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> Argument
         prog="llmeval",
         usage="llmeval [-h] [--json] [--version] COMMAND ...",
         description="Test LLM applications as you test code. To run suites, use pytest --llmeval.",
-        epilog="\n".join(_listed(commands)),
+        epilog="\n".join(_list_commands(commands)),
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object: result, faults, output")
@@ -126,7 +126,7 @@ def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> Argument
     return parser
 
 
-def _listed(commands: "Mapping[str, Command]") -> Iterator[str]:
+def _list_commands(commands: "Mapping[str, Command]") -> Iterator[str]:
     """Yield the commands of ``llmeval`` under the headings of their groups, those of plugins among them."""
     width = max(map(len, commands))
     for heading in dict.fromkeys((*_HEADINGS, *sorted(command.group for command in commands.values()))):

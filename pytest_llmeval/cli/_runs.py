@@ -48,7 +48,7 @@ def _merge_command(options: Namespace) -> CommandResult:
     if options.snapshot_anchor and not options.snapshot_update:
         raise LlmevalError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")
     files = list(dict.fromkeys(file for place in options.shards for file in _files(place)))
-    root, shards = _opened(files, options.rootdir)
+    root, shards = _open_shards(files, options.rootdir)
     _import_from(root, shards)
     run, suites = merge_shards(shards, root, approves=options.snapshot_update)
     ran = shards[0].origin.options
@@ -118,7 +118,7 @@ def _files(path: Path) -> list[Path]:
     return shards
 
 
-def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[ShardFile]]":
+def _open_shards(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[ShardFile]]":
     """Read the shard files of ``llmeval merge``; also return the folder that has the suites.
 
     Raises:

@@ -284,7 +284,7 @@ def search(path: str, value: Any) -> Any:
     from jmespath.exceptions import JMESPathError
 
     try:
-        result = _compiled(path).search(value)
+        result = _compile_expression(path).search(value)
     except (JMESPathError, RecursionError) as error:
         raise PredictionError(f"{path!r} cannot be evaluated on it: {printable(str(error))}") from None
     return MISSING if result is None else result
@@ -299,7 +299,7 @@ def expression_fault(path: str) -> tuple[int, str] | None:
     from jmespath.exceptions import ArityError, JMESPathError, JMESPathTypeError, ParseError, UnknownFunctionError
 
     try:
-        _compiled(path).search({})
+        _compile_expression(path).search({})
     except JMESPathTypeError:
         return None  # a function that wants other data than none
     except (ArityError, UnknownFunctionError) as error:
@@ -315,7 +315,7 @@ def expression_fault(path: str) -> tuple[int, str] | None:
 
 
 @lru_cache(maxsize=256)
-def _compiled(path: str) -> "ParsedResult":
+def _compile_expression(path: str) -> "ParsedResult":
     """A parsed JMESPath, cached: every case is searched with the paths of its suite."""
     import jmespath
 

@@ -324,7 +324,7 @@ class _FormWriter(msgspec.Struct, frozen=True):
             listed = [self.form(item, f"{place}[{index}]") for index, item in enumerate(value)]
             return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
         medium = _medium_form(value)
-        return self._converted(value, place) if medium is None else medium
+        return self._convert_value(value, place) if medium is None else medium
 
     def _number(self, value: float, place: str) -> Any:
         is_large = isinstance(value, int)
@@ -350,7 +350,7 @@ class _FormWriter(msgspec.Struct, frozen=True):
         builtin = _exact_number(key) if isinstance(key, Decimal) else self.form(key, place)
         return builtin if isinstance(builtin, str) else json.dumps(builtin)
 
-    def _converted(self, value: Any, place: str) -> Any:
+    def _convert_value(self, value: Any, place: str) -> Any:
         """The JSON form of a value that is no JSON data."""
         kind = type(value)
         if kind.__name__ in _ABSENT:

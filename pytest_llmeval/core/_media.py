@@ -152,7 +152,7 @@ class Media:
         _check_size(len(data))
         self.type = _type_of(data, declared, name)
         self.sha256, self.size = sha256(data).hexdigest(), len(data)
-        self.width, self.height = _checked_dimensions(self.type, data)
+        self.width, self.height = _check_dimensions(self.type, data)
 
     @classmethod
     def from_path(cls, path: str | Path, type: str | None = None) -> Self:  # noqa: A002 (as above)
@@ -330,7 +330,7 @@ def _type_of(data: bytes, declared: str | None, name: str) -> str:
         declared: What the user says; ``None`` if nothing.
         name: Of its file; empty if it has none.
     """
-    claim = type_by_ending(name) if declared is None else _declared(declared)
+    claim = type_by_ending(name) if declared is None else _read_declared_type(declared)
     kind = agreed_type(data, claim)
     if kind is not None:
         return kind
@@ -341,7 +341,7 @@ def _type_of(data: bytes, declared: str | None, name: str) -> str:
     raise MediaError(f"found {actual or 'something else'}, expected {claim}, as {whose} says")
 
 
-def _declared(kind: str) -> str:
+def _read_declared_type(kind: str) -> str:
     """The usual name of the media type that a user declares for an image, sound or document."""
     claim = usual_name(kind)
     if not MEDIA_TYPE.fullmatch(claim):
@@ -362,13 +362,15 @@ def _type_of_address(url: str, declared: str | None) -> str:
         if "@" in url.partition("//")[2].partition("/")[0]:
             raise MediaError(f"found a user name or password in the address, {expected}")
         raise MediaError(f"found the address {quoted}, {expected}")
-    kind = type_by_ending(url.partition("?")[0].partition("#")[0]) if declared is None else _declared(declared)
+    kind = (
+        type_by_ending(url.partition("?")[0].partition("#")[0]) if declared is None else _read_declared_type(declared)
+    )
     if kind is None:
         raise MediaError(f"found the address {quoted} without a known ending, expected `type` beside it")
     return kind
 
 
-def _checked_dimensions(kind: str, data: bytes) -> tuple[int | None, int | None]:
+def _check_dimensions(kind: str, data: bytes) -> tuple[int | None, int | None]:
     """Width and height of an image in a case; ``None`` for what has none.
 
     Raises:
@@ -442,7 +444,7 @@ def media_from(value: Any) -> Media | None:
 
 def _of_pillow(value: Any, kinds: AbstractSet[str]) -> Media | None:
     """An image of Pillow as a PNG medium; ``None`` for another object of that library."""
-    return Media(data=_saved(lambda stream: value.save(stream, "PNG"))) if "Image" in kinds else None
+    return Media(data=_save_image(lambda stream: value.save(stream, "PNG"))) if "Image" in kinds else None
 
 
 def _of_matplotlib(value: Any, kinds: AbstractSet[str]) -> Media | None:
@@ -450,7 +452,7 @@ def _of_matplotlib(value: Any, kinds: AbstractSet[str]) -> Media | None:
     if "Figure" not in kinds:
         return None
     # Without the version of the library, the same figure has the same digest for longer.
-    return Media(data=_saved(lambda stream: value.savefig(stream, format="png", metadata={"Software": None})))
+    return Media(data=_save_image(lambda stream: value.savefig(stream, format="png", metadata={"Software": None})))
 
 
 def _of_pydantic_ai(value: Any, kinds: AbstractSet[str]) -> Media | None:
@@ -477,7 +479,7 @@ def _media_from_bytes(data: bytes) -> Media | None:
     return Media(data=data)
 
 
-def _saved(save: Callable[[io.BytesIO], object]) -> bytes:
+def _save_image(save: Callable[[io.BytesIO], object]) -> bytes:
     """The bytes of an image file that a library writes into a stream."""
     stream = io.BytesIO()
     save(stream)

@@ -125,7 +125,7 @@ def _reread(data: Any, value: Any) -> Any:
         return data
     if not _is_read_whole(data, forms):
         return data
-    return form_of(value) if are_equal(built, value) else _limited(form_of(built, only_set=True), data)
+    return form_of(value) if are_equal(built, value) else _drop_defaults(form_of(built, only_set=True), data)
 
 
 @cache
@@ -150,10 +150,10 @@ def _is_read_whole(data: Any, forms: list[Any]) -> bool:
     return True
 
 
-def _limited(form: Any, data: Any) -> Any:
+def _drop_defaults(form: Any, data: Any) -> Any:
     """The form of an object made of JSON data, without defaults for keys that the data lacks."""
     if isinstance(form, Mapping) and isinstance(data, Mapping) and data.keys() <= form.keys():
-        return {key: _limited(form[key], item) for key, item in data.items()}
+        return {key: _drop_defaults(form[key], item) for key, item in data.items()}
     if isinstance(form, list) and isinstance(data, list) and len(form) == len(data):
-        return [_limited(held, item) for held, item in zip(form, data, strict=True)]
+        return [_drop_defaults(held, item) for held, item in zip(form, data, strict=True)]
     return form

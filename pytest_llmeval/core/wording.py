@@ -278,7 +278,7 @@ class LogWriter:
         """Write text, and return how many of its characters were written."""
         known = len(self._line)
         whole = self._line + text
-        self._line = _remembered(whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :])
+        self._line = _shorten_log_line(whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :])
         places = [order.end() - known for order in _ORDER.finditer(whole)] if ":" in text or "[" in text else []
         starts = [0, *(place for place in places if place >= 0)]
         self._file.write("\\".join(text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)))
@@ -303,7 +303,7 @@ _REMEMBERED: Final = 200
 _BLANK_LINE = re.compile(r"(?:\s|\x1b\[[\d;]*m)*+(:?|\x1b(?:\[[\d;]*)?)")
 
 
-def _remembered(line: str) -> str:
+def _shorten_log_line(line: str) -> str:
     """A short line in place of a long one in a CI log, before which the same commands begin."""
     if len(line) <= _REMEMBERED:
         return line

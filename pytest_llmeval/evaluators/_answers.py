@@ -167,7 +167,7 @@ def read_json(text: str) -> Any:
     values, faults = [], []
     for candidate in [whole] if not fenced or whole[:1] in ("{", "[") else fenced:
         try:
-            values.append(_parsed(candidate))
+            values.append(_parse_strictly(candidate))
         except NoJsonError as error:
             faults.append(error)
     if len(values) == 1:
@@ -175,7 +175,7 @@ def read_json(text: str) -> Any:
     raise NoJsonError(f"found {len(values)} fenced blocks of JSON, expected one") if values else faults[-1]
 
 
-def _parsed(text: str) -> Any:
+def _parse_strictly(text: str) -> Any:
     """The JSON of an answer, read strictly: repeated keys and non-finite numbers are faults."""
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)

@@ -105,7 +105,7 @@ class ToolCall(NamedTuple):
             raise MissingTraceError(f"found {describe_found(trace)}, expected a list of tool calls or messages")
         if any(is_message(item) for item in trace):
             trace = [item for number, message in enumerate(trace) for item in _items(message, f"messages[{number}]")]
-        return _joined(trace)
+        return _join_results(trace)
 
     @classmethod
     def read_expected(cls, expected: Any) -> "list[ToolCall] | None":
@@ -149,7 +149,7 @@ class MessageStep(NamedTuple):
             MissingTraceError: A message has a part of another form, which may be a call.
         """
         items = [list(_items(message, f"messages[{number}]")) for number, message in enumerate(messages)]
-        calls = iter(_joined(item for own in items for item in own))
+        calls = iter(_join_results(item for own in items for item in own))
         steps = []
         for message, own in zip(messages, items, strict=True):
             own_calls = [next(calls) for item in own if _is_call(item)]
@@ -282,7 +282,7 @@ def _item(part: Any, place: str) -> Iterator[Mapping[str, Any]]:
     )
 
 
-def _joined(items: Iterable[Any]) -> list[ToolCall]:
+def _join_results(items: Iterable[Any]) -> list[ToolCall]:
     """The tool calls of an agent's trace; their results say which of them failed."""
     calls: list[ToolCall] = []
     read: list[Any] = []

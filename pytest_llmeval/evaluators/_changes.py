@@ -30,7 +30,7 @@ class ChangeablePart(NamedTuple):
             value: What is there.
         """
         steps = _steps_of(path)
-        return None if steps is None else cls(value, lambda new: _replaced_at(prediction, steps, new))
+        return None if steps is None else cls(value, lambda new: _replace_at(prediction, steps, new))
 
     @classmethod
     def of_answer(cls, case: Case) -> "ChangeablePart | None":
@@ -68,14 +68,14 @@ def _steps_of(path: str) -> list[str | int] | None:
     return steps
 
 
-def _replaced_at(value: Any, steps: Sequence[str | int], new: Any) -> Any:
+def _replace_at(value: Any, steps: Sequence[str | int], new: Any) -> Any:
     """A prediction with another value at the keys and positions of a part."""
     if not steps:
         return new
     first, *remaining = steps
     if isinstance(first, int):
-        return [_replaced_at(item, remaining, new) if at == first else item for at, item in enumerate(value)]
-    return {**value, first: _replaced_at(value[first], remaining, new)}
+        return [_replace_at(item, remaining, new) if at == first else item for at, item in enumerate(value)]
+    return {**value, first: _replace_at(value[first], remaining, new)}
 
 
 def _with_answer(prediction: Mapping[str, Any], new: Any) -> dict[str, Any]:

@@ -198,7 +198,7 @@ class Classification(Evaluator):
         return Observation(
             {cell_name(*cell): count for cell, count in sorted(cells.items())},
             details=self._details(case, gold, predicted, surplus),
-            undefined=self._undefined(gold, predicted),
+            undefined=self._undefined_reasons(gold, predicted),
             malformed=malformed,
         )
 
@@ -219,7 +219,7 @@ class Classification(Evaluator):
             details["surplus_labels"] = [label_name(key) for key in surplus[:_MOST_POSITIONS]]
         return details
 
-    def _undefined(self, gold: list[str], predicted: list[str]) -> dict[str, str]:
+    def _undefined_reasons(self, gold: list[str], predicted: list[str]) -> dict[str, str]:
         """The reasons why averages and positive metrics have no value in a case with gold labels."""
         reasons: dict[str, str] = {}
         if not any(map(self._is_averaged, gold)):
@@ -284,7 +284,7 @@ class Classification(Evaluator):
         metrics |= {"cohen_kappa": margins.cohen_kappa(), "mcc": confusion.matthews(margins)}
         if sums.metrics is None or any("[" in name for name in sums.metrics):
             metrics |= confusion.per_label(margins, self._closed or self._open_labels(cells, margins.labels))
-        return self._reported(metrics)
+        return self._select_reported(metrics)
 
     def _of_labels(
         self, cells: Mapping[tuple[str, str], FloatArray], length: int, metric_names: frozenset[str]
@@ -296,9 +296,9 @@ class Classification(Evaluator):
         labels = [key for key in reported if label_name(key) in names]
         own = frozenset(labels)
         around = {cell: column for cell, column in cells.items() if not own.isdisjoint(cell)}
-        return self._reported(confusion.per_label(confusion.Margins.from_cells(around, length, own), labels))
+        return self._select_reported(confusion.per_label(confusion.Margins.from_cells(around, length, own), labels))
 
-    def _reported(self, metrics: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+    def _select_reported(self, metrics: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         families = {metric.family for metric in self.describe()}
         return {name: column for name, column in metrics.items() if Metric(name).family in families}
 

@@ -161,7 +161,7 @@ def evaluator_of(
     Raises:
         EvaluatorError: It has no name of its own, and none is given.
     """
-    called, identity = _named(function, name, "evaluators")
+    called, identity = _name_function(function, name, "evaluators")
     values = {"function": staticmethod(function), "identity": identity, "low": low, "high": high, "name": called}
     values["__module__"] = getattr(function, "__module__", None) or "__main__"
     values["higher_is_better"] = higher_is_better
@@ -179,7 +179,7 @@ def check_of(function: CaseFunction, name: str | None = None) -> CheckKind:
     Raises:
         EvaluatorError: It has no name of its own, and none is given.
     """
-    called, _ = _named(function, name, "checks")
+    called, _ = _name_function(function, name, "checks")
     meaning = (inspect.getdoc(function) or f"{called} returns true").splitlines()[0]
     return CheckKind(called, meaning, None, _Test(function, called))
 
@@ -222,7 +222,7 @@ def reads_objects(evaluator: Evaluator, case: Case) -> bool:
     return any(isinstance(leaf.prepare, _Test) for leaf in leaves)
 
 
-def _named(function: Any, name: str | None, key: str) -> tuple[str, str]:
+def _name_function(function: Any, name: str | None, key: str) -> tuple[str, str]:
     """The name and the identity of a user's function that becomes an evaluator or check."""
     if not callable(function) or isinstance(function, type):
         raise EvaluatorError(f"{key}: found {function!r}, expected a function of a case")

@@ -166,7 +166,7 @@ class TextEvaluator(Evaluator):
         if references is None:
             raise EvaluatorError(reference_fault(case.expected))
         prediction, fault = self._read(case.prediction)
-        references = [self._cleaned(reference) for reference in references]
+        references = [self._remove_citations(reference) for reference in references]
         malformed = fault if prediction is not None else f"found {describe_found(case.prediction)}, expected text"
         counts: dict[str, float] = {}
         undefined: dict[str, str] = {}
@@ -200,7 +200,7 @@ class TextEvaluator(Evaluator):
         """Say which words are missing, and which are extra."""
         del observation
         split = get_tokenizer(self.tokenizer).f1
-        references = [self._cleaned(reference) for reference in as_references(case.expected) or ()]
+        references = [self._remove_citations(reference) for reference in as_references(case.expected) or ()]
         return word_lines(self._read(case.prediction)[0] or "", references, split)
 
     def _read(self, prediction: Any) -> tuple[str | None, str | None]:
@@ -209,9 +209,9 @@ class TextEvaluator(Evaluator):
         if text is None:
             return None, None
         spoken, fault = spoken_answer(text)
-        return self._cleaned(spoken), fault or None
+        return self._remove_citations(spoken), fault or None
 
-    def _cleaned(self, text: str) -> str:
+    def _remove_citations(self, text: str) -> str:
         return _CITATION.sub("", text) if self.ignore else text
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:

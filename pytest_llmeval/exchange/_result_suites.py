@@ -134,7 +134,7 @@ class ResultsSource(FileSource):
     load_recorded = FileSource.load
     load_systems = Source.load_systems
 
-    def _answered(self, file: CaseFile, folder: Path, faults: list[Fault]) -> list[Case]:
+    def _add_answers(self, file: CaseFile, folder: Path, faults: list[Fault]) -> list[Case]:
         del folder
         faults.extend(file.faults.listed())
         return list(file.cases.values())

@@ -482,7 +482,7 @@ class ExaminedChange(Struct, frozen=True):
         where = f" below {gate.against}" if gate.against and self.metric.higher_is_better else ""
         where = f" above {gate.against}" if gate.against and not where else where
         parts = [
-            f"{gate.subject} {moved}{where} {_moved(data)} (limit {limit(gate.allowed)})",
+            f"{gate.subject} {moved}{where} {_describe_move(data)} (limit {limit(gate.allowed)})",
             str(self.worsened),
             f"p {_p(p_value)}" if gate.refutes and p_value <= 1 - gate.confidence else "",
             self._compared,
@@ -492,12 +492,12 @@ class ExaminedChange(Struct, frozen=True):
     @property
     def p_value(self) -> float:
         """Of the hypothesis that the claim refutes; it agrees with the interval."""
-        if self.evidence is None or self.evidence.tails is None or self._contradicted(self.evidence):
+        if self.evidence is None or self.evidence.tails is None or self._is_contradicted(self.evidence):
             return 1.0
         tails = self.evidence.tails
         return min(1.0, self.gate.sides * (tails.above if self.gate.refutes else tails.below))
 
-    def _contradicted(self, evidence: "Evidence") -> bool:
+    def _is_contradicted(self, evidence: "Evidence") -> bool:
         """Whether the observed mean is on the other side of the claim, which is about the mean."""
         observed = evidence.drop if evidence.worst is None else evidence.worst
         if evidence.typical or observed is None:
@@ -540,7 +540,7 @@ class ExaminedChange(Struct, frozen=True):
         data = evidence.estimate
         where = f"{self.group}: " if self.group else ""
         tally = f" ({self.worsened.tally})" if self.worsened is not None and self.worsened.ids else ""
-        moved = f"{where}{gate.subject} {_moved(data)}{tally}"
+        moved = f"{where}{gate.subject} {_describe_move(data)}{tally}"
         return WordedChange(known.word, "; ".join(filter(None, [f"{moved}, {known.sentence}", self._compared])), moved)
 
     @property
@@ -575,7 +575,7 @@ class ExaminedChange(Struct, frozen=True):
         between = "no interval" if bounds is None else interval(*bounds)
         name = "" if evidence.interval is None else f"{100 * gate.interval_confidence:.6g}% interval "
         change = f"{gate.noun} {number_beside(gate.change_of(evidence.drop), gate.allowed)}"
-        text = f"{gate.subject} {_moved(data)}, {change}"
+        text = f"{gate.subject} {_describe_move(data)}, {change}"
         if data.chain is not None:
             steps = counted(data.chain.steps, "step")
             text = f"{gate.subject} {change} in {steps} over the cases that neighbouring runs share"
@@ -622,7 +622,7 @@ def _check_test(test: SignificanceTest) -> None:
         raise ValueError(f"found cluster_by with test {test}, expected one of bootstrap, bca, permutation")
 
 
-def _moved(data: "Estimate") -> str:
+def _describe_move(data: "Estimate") -> str:
     """Both runs' values of a gate's metric as text, with the digits that tell one from the other."""
     return f"{number_beside(data.baseline, data.value)} -> {number_beside(data.value, data.baseline)}"
 

@@ -439,11 +439,11 @@ class ScoreGate(Gate):
         if value is not None and not math.isfinite(value):
             reason, value = f"cannot tell: its value is {value}; {reason}", None
             outcome = "undecided" if outcome == "passed" else outcome
-        elif outcome == "passed" and (errored := self._errored(result)):
+        elif outcome == "passed" and (errored := self._count_errored(result)):
             outcome, reason = "failed", f"{counted(errored, 'case')} errored; {reason}"
         return self.result(outcome, value, reason)
 
-    def _errored(self, result: Result) -> int:
+    def _count_errored(self, result: Result) -> int:
         """The number of cases without a score because of an error, if the rule allows none and looks at none."""
         scored = result.find(self.metric)
         return 0 if scored is None or self.judges_errors else scored.errored

@@ -105,9 +105,11 @@ class Asking:
             raise EvaluatorError(f"evaluator {self.evaluator.name!r} asks in more than {_MOST_ROUNDS} rounds")
         self._rounds += 1
         self._open = [len(questions) for questions in put]
-        return self._drawn([self.panel.bind(question, self.case, self.repeat, self.asker) for question in chain(*put)])
+        return self._draw_audit(
+            [self.panel.bind(question, self.case, self.repeat, self.asker) for question in chain(*put)]
+        )
 
-    def _drawn(self, put: list[PanelQuestion]) -> list[PanelQuestion]:
+    def _draw_audit(self, put: list[PanelQuestion]) -> list[PanelQuestion]:
         """Decide by the first questions to a cascade whether all that is asked about the case is audited.
 
         Counts of a case may depend on several verdicts, so what the large judge adds to them is known only if it has

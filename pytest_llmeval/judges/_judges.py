@@ -121,7 +121,7 @@ class SuiteJudges:
         if asking not in self._by_file:
             from pytest_llmeval.judges._panel import JudgePanel
 
-            chosen = self._chosen(spec, display_path)
+            chosen = self._choose_judges(spec, display_path)
             recordings = self._recordings(asking, display_path)
             if isinstance(chosen, PanelSpec):
                 jurors = [self._juror(judge, recordings, display_path, "judges", priced) for judge in chosen.judges]
@@ -194,7 +194,7 @@ class SuiteJudges:
             raise SuiteError([Fault(display_path, 0, 0, place, fault)])
         return Juror(model, chosen.request_parameters(), recordings, price=price, way=chosen.way, spec=chosen)
 
-    def _chosen(self, spec: JudgeSpec | PanelSpec, display_path: str) -> JudgeSpec | PanelSpec:
+    def _choose_judges(self, spec: JudgeSpec | PanelSpec, display_path: str) -> JudgeSpec | PanelSpec:
         """The judges that options name in place of the suite's."""
         try:
             return self.options.chosen(spec)

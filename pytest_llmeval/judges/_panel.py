@@ -396,9 +396,9 @@ class PanelQuestion:
 
     def judgement(self, answers: Mapping[str, JurorVerdict]) -> Judgement:
         """The judgement that the answers of the jurors are."""
-        return Judgement(self._reduced({name: answer.verdict for name, answer in answers.items()}), answers)
+        return Judgement(self._reduce_verdicts({name: answer.verdict for name, answer in answers.items()}), answers)
 
-    def _reduced(self, verdicts: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
+    def _reduce_verdicts(self, verdicts: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
         """The joint verdict of the jurors."""
         if self.panel.is_alone:
             return verdicts[_ALONE]

@@ -75,7 +75,7 @@ class WorkingCache:
             LlmevalError: They cannot be used.
         """
         if self._replies is None:
-            self._replies = _opened(self.place.open)
+            self._replies = _open_cache(self.place.open)
         return self._replies
 
     @property
@@ -88,7 +88,7 @@ class WorkingCache:
         if self._coordination is None:
             from pytest_llmeval.judges._coordination import Coordination
 
-            self._coordination = _opened(partial(Coordination, self.place.coordination))
+            self._coordination = _open_cache(partial(Coordination, self.place.coordination))
         return self._coordination
 
     @property
@@ -101,7 +101,7 @@ class WorkingCache:
         if self._requests is None:
             from pytest_llmeval.judges._deferral import Requests
 
-            self._requests = _opened(partial(Requests, self.place.coordination))
+            self._requests = _open_cache(partial(Requests, self.place.coordination))
         return self._requests
 
     @property
@@ -182,7 +182,7 @@ class WorkingCache:
                 store.close()
 
 
-def _opened(store: Callable[[], _Store]) -> _Store:
+def _open_cache(store: Callable[[], _Store]) -> _Store:
     """Open the judge cache or its database; the error names the option that moves it."""
     try:
         return store()
@@ -279,13 +279,13 @@ class RunStore:
                 return _stored_verdict(question, recorded, "recorded")
         if self.mode == "replay":
             return JurorVerdict(JudgeError(_unrecorded_reason(question)))
-        cached = self._cached(question)
+        cached = self._find_cached(question)
         if cached is None and self.mode != "refresh" and (entry := self.deferral.take(question)) is not None:
             self.replies.put([entry])
             return _stored_verdict(question, entry, "deferred")
         return cached
 
-    def _cached(self, question: JurorQuestion) -> JurorVerdict | None:
+    def _find_cached(self, question: JurorQuestion) -> JurorVerdict | None:
         """The verdict in the judge cache, as far as this run uses it."""
         entry = self.replies.get(question.key)
         if entry is None:
@@ -305,17 +305,20 @@ class RunStore:
         Raises:
             LlmevalError: The budget is spent, or the cache cannot be used.
         """
-        verdict = await self._awaited(question, ask)
+        verdict = await self._await_verdict(question, ask)
         if isinstance(verdict.verdict, JudgeError):
             self._failed.add(question.turn)
         return verdict
 
-    async def _awaited(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
+    async def _await_verdict(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
         """The verdict that this process asks for, once for all that wait for it."""
         while True:
             entry = self._waiting.get(question.key)
             if entry is None or entry[1].is_cancelled:
-                entry = question.juror.way, SharedTask(self._leased(question, ask, again=question.turn in self._failed))
+                entry = (
+                    question.juror.way,
+                    SharedTask(self._ask_under_lease(question, ask, again=question.turn in self._failed)),
+                )
                 self._waiting[question.key] = entry
                 entry[1].task.add_done_callback(partial(self._end, question.key, entry))
             way, waiting = entry
@@ -331,14 +334,14 @@ class RunStore:
         if self._waiting.get(key) is entry:
             del self._waiting[key]
 
-    async def _leased(
+    async def _ask_under_lease(
         self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]], *, again: bool
     ) -> JurorVerdict:
         """Call the judge, or wait for the verdict if another process is calling it."""
         self.heart.beat()
         with self.limit.activity.waiting() as waits:
             while not self.coordination.lease(question.key, self.working.owner, self.lease_s):
-                if (settled := self._settled(question, again=again)) is not None:
+                if (settled := self._find_settled(question, again=again)) is not None:
                     return settled
                 run = self.working.run
                 if not (self.coordination.holder(question.key) or run).startswith(run):
@@ -346,11 +349,11 @@ class RunStore:
                         f"waiting for another run that has asked the same (up to {self.lease_s:g} s if it was killed)"
                     )
                 await self.leases.ended(question.key)
-                if (settled := self._settled(question, again=again)) is not None:
+                if (settled := self._find_settled(question, again=again)) is not None:
                     return settled
         try:
             # Another process may have asked, kept and released since we looked.
-            return self._settled(question, again=again) or await ask()
+            return self._find_settled(question, again=again) or await ask()
         except NoJudgeError:
             raise
         except JudgeError as error:
@@ -361,9 +364,9 @@ class RunStore:
         finally:
             self.coordination.release(question.key, self.working.owner)
 
-    def _settled(self, question: JurorQuestion, *, again: bool) -> JurorVerdict | None:
+    def _find_settled(self, question: JurorQuestion, *, again: bool) -> JurorVerdict | None:
         """The verdict or error that this run or an earlier one has for a question, if any."""
-        if (known := self._cached(question)) is not None:
+        if (known := self._find_cached(question)) is not None:
             return known
         failed = None if again else self._failure(_failure_key(question))
         return None if failed is None else JurorVerdict(*failed)
@@ -394,7 +397,7 @@ class RunStore:
         If this process was stopped for longer than its lease, another run may have asked the same. What that has kept
         has been seen, so it counts here.
         """
-        other = self._cached(question)
+        other = self._find_cached(question)
         if other is not None and isinstance(other.verdict, Verdict):
             return structs.replace(other, call=call)
         seconds = call.seconds or 0.0

@@ -93,10 +93,10 @@ class Price:
 def _price_of_model(model: str) -> Price | None:
     """The published price of a model ``PROVIDER:NAME``, or of a name alone; ``None`` if it has none."""
     provider, colon, name = model.partition(":")
-    return (_published(provider, name) if colon else None) or _published(None, model)
+    return (_find_published_price(provider, name) if colon else None) or _find_published_price(None, model)
 
 
-def _published(provider: str | None, name: str) -> Price | None:
+def _find_published_price(provider: str | None, name: str) -> Price | None:
     """A model's token price in the list of genai-prices; ``None`` if it is unknown or incomplete."""
     calculation = _calculation(provider, name)
     if calculation is None or not _by_tokens(calculation):
@@ -275,17 +275,17 @@ class JudgeSpec:
         """
         if self.price is not None:
             return self.price
-        provider, name = self._listed_as()
-        return _published(provider, name) if provider else None
+        provider, name = self._find_in_price_list()
+        return _find_published_price(provider, name) if provider else None
 
     @property
     def is_retired(self) -> bool:
         """Whether the installed genai-prices lists the model as one that its provider gives up."""
-        provider, name = self._listed_as()
+        provider, name = self._find_in_price_list()
         calculation = _calculation(provider, name) if provider else None
         return calculation is not None and bool(calculation.model.deprecated)
 
-    def _listed_as(self) -> tuple[str | None, str]:
+    def _find_in_price_list(self) -> tuple[str | None, str]:
         """The provider and model in the price list genai-prices; no provider if it has none."""
         if self.model is None or self.base_url is not None:
             return None, ""

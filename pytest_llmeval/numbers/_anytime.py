@@ -92,7 +92,7 @@ class WatchedRun(NamedTuple):
         square, count = max(squares), len(looks)
         if not square:
             return Watch(0.0, 0.0, count, float(drops.mean()))
-        ratios, unbegun = WatchedRun.weighted_ratios(drops, max_drop, square, *_correlated(looks, square))
+        ratios, unbegun = WatchedRun.weighted_ratios(drops, max_drop, square, *_correlate_runs(looks, square))
         begun = int(ratios.argmax())
         alone = (looks[-1].drop - max_drop) / math.sqrt(squares[-1]) if squares[-1] else 0.0
         return Watch(float(ratios.sum() + unbegun), alone, count - begun, float(drops[begun:].mean()))
@@ -146,7 +146,7 @@ class Watch(NamedTuple):
     drop: float
 
 
-def _correlated(looks: Sequence[WatchedRun], square: float) -> tuple[FloatArray, float]:
+def _correlate_runs(looks: Sequence[WatchedRun], square: float) -> tuple[FloatArray, float]:
     """The correlation of each watched run with the one before, and a drop's variance between independent runs."""
     import numpy as np
 

@@ -72,7 +72,7 @@ class PackedColumns(Mapping[str, "FloatArray"]):
             column = self._columns[name] = np.full(self._length, _NOTHING, np.int8)
         rows = slice(start, start + len(numbers))
         if column.dtype == np.int8:
-            packed = _packed(numbers)
+            packed = _pack_column(numbers)
             if packed is not None:
                 column[rows] = packed
                 return
@@ -246,7 +246,7 @@ def _floats(column: "Small") -> FloatArray:
     return numbers
 
 
-def _packed(numbers: FloatArray) -> "Small | None":
+def _pack_column(numbers: FloatArray) -> "Small | None":
     """Pack a column of case scores into a byte each; ``None`` if that would change one."""
     import numpy as np
 

@@ -224,7 +224,7 @@ def _bare_record(record: CaseRecord, evaluators: frozenset[str] | None) -> CaseR
     """Reduce a case to what its line of case statistics stores: sorted counts without reasons or details."""
     observations = {
         label: Observation(
-            {name: _rounded(count) for name, count in sorted(observation.counts.items())},
+            {name: _round_count(count) for name, count in sorted(observation.counts.items())},
             undefined=dict.fromkeys(sorted(observation.undefined), ""),
             errored=dict.fromkeys(sorted(observation.errored), ""),
             abstained=tuple(sorted(observation.abstained)),
@@ -236,11 +236,11 @@ def _bare_record(record: CaseRecord, evaluators: frozenset[str] | None) -> CaseR
         sorted(label for label in record.errors if evaluators is None or label in evaluators or not label), ""
     )
     labels = dict(sorted(record.labels.items()))
-    weight = 1.0 if record.weight == 1 else _rounded(record.weight)
+    weight = 1.0 if record.weight == 1 else _round_count(record.weight)
     return CaseRecord(record.id, labels, record.outcome, observations, errors, answered=record.answered, weight=weight)
 
 
-def _rounded(count: float) -> float:
+def _round_count(count: float) -> float:
     """A count of a case as an integer if it is one, else with the digits that machines agree about."""
     if type(count) is int and -_EXACT < count < _EXACT:
         return count

@@ -462,11 +462,11 @@ class SystemTable(NamedTuple):
         for row in against.values():
             row.update({name: structs.replace(difference, p_value=None) for name, difference in row.items()})
         for (row, name), p_value in zip(cells, adjusted, strict=True):
-            row[name] = _agreeing(row[name], p_value, confidence)
+            row[name] = _adjust_difference(row[name], p_value, confidence)
         return SystemTable(reference, names, results, against, confidence)
 
 
-def _agreeing(difference: SystemDifference, p_value: float | None, confidence: float) -> SystemDifference:
+def _adjust_difference(difference: SystemDifference, p_value: float | None, confidence: float) -> SystemDifference:
     """A system difference with its adjusted p-value; if that is not significant, the interval holds 0."""
     low, high = difference.low, difference.high
     if p_value is not None and p_value > 1 - confidence and low is not None and high is not None:

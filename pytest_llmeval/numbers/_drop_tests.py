@@ -140,8 +140,8 @@ class DropQuestion(NamedTuple):
         if worst_case:
             data = _estimate(self)
             if data.left_out:
-                return _bounded(self, data, test)
-        return _tested(self, test)
+                return _test_largest_drop(self, data, test)
+        return _test_drop(self, test)
 
     def worsened(self) -> Worsened:
         """The paired cases that have a worse score, with the label that explains most of them."""
@@ -245,7 +245,7 @@ class Evidence:
         level = (1 - gate.confidence) / gate.sides / tests
         end = metric.worst
         room = math.inf if end is None or data.baseline is None else abs(data.baseline - end)
-        shift = _shift(self, metric, level, _needed(level, gate))
+        shift = _shift(self, metric, level, _falls_needed(level, gate))
         if shift is not None and data.changed is not None and (reach := span(metric)) and room <= reach:
             # So large that the cases which would take it back could not all have gone unseen.
             unseen = 1 - level ** (1 / max(1, data.units))
@@ -286,7 +286,9 @@ class Evidence:
         if self.drop is None or self.tails is None or data.changed is None:
             return ""
         if least_tail(data) > level:
-            return f"{counted(data.changed, noun)} changed, and a sign test needs {_needed(level, gate)} that rise"
+            return (
+                f"{counted(data.changed, noun)} changed, and a sign test needs {_falls_needed(level, gate)} that rise"
+            )
         end = metric.worst
         if end is None or data.value is None:
             return ""
@@ -367,7 +369,7 @@ class Evidence:
         """The number of units, scattering as these do, that finds a drop; ``None`` if more than 20,000."""
 
         def finds(units: int) -> bool:
-            smallest = _predicted(self, units, metric).found_drop(gate, metric, collapses=collapses)
+            smallest = _predict_evidence(self, units, metric).found_drop(gate, metric, collapses=collapses)
             return smallest is not None and smallest <= drop
 
         return _fewest(finds, self.estimate.units)
@@ -382,7 +384,7 @@ class Evidence:
 
         def decides(units: int) -> bool:
             luck = normal_quantile(_EQUAL_RUNS) * spread * math.sqrt(max(0.0, 1 / data.units - 1 / units))
-            predicted = _predicted(self, units, metric)
+            predicted = _predict_evidence(self, units, metric)
             power = replace(predicted.drop_power(gate, metric), room=max(room / 2, room - luck))
             smallest = predicted.found_drop(gate, metric, collapses=collapses)
             return smallest is not None and smallest <= power.far_limit(gate)
@@ -394,7 +396,7 @@ class Evidence:
         level = (1 - gate.confidence) / gate.sides
 
         def finds(units: int) -> bool:
-            scaled = _predicted(self, units, metric)
+            scaled = _predict_evidence(self, units, metric)
             every = replace(scaled.estimate, changed=None if scaled.estimate.changed is None else units)
             shift = _shift_of_gain(scaled, gate, metric, level)
             return least_tail(every) <= level and shift is not None and abs(gate.max_drop) + shift <= gain
@@ -402,21 +404,21 @@ class Evidence:
         return _fewest(finds, self.estimate.units)
 
 
-def _bounded(question: DropQuestion, data: Estimate, test: SignificanceTest) -> Evidence:
+def _test_largest_drop(question: DropQuestion, data: Estimate, test: SignificanceTest) -> Evidence:
     """The test of the largest possible drop: cases left out count as having lost all they can."""
     every = data.cases + data.left_out
     allowed = -1.0
     if data.left_out_drop is not None and data.cases:
         allowed = (question.max_drop * every - data.left_out_drop) / data.cases
     testable = allowed >= 0 or (question.max_drop < 0 and data.left_out_drop is not None)
-    evidence = _tested(question._replace(max_drop=allowed if testable else 0.0), test)
+    evidence = _test_drop(question._replace(max_drop=allowed if testable else 0.0), test)
     if data.left_out_drop is None or evidence.drop is None:
         return replace(evidence, tails=None)
     worst = (evidence.drop * data.cases + data.left_out_drop) / every
     return replace(evidence, tails=evidence.tails if testable else Tails(1.0, 1.0), worst=worst)
 
 
-def _tested(question: DropQuestion, test: SignificanceTest) -> Evidence:
+def _test_drop(question: DropQuestion, test: SignificanceTest) -> Evidence:
     """The significance test of a drop, or the bootstrap and a note if that test does not apply to the runs."""
     evidence = _bootstrap(question, corrected=test == "bca")
     if evidence.drop is None:
@@ -430,11 +432,11 @@ def _tested(question: DropQuestion, test: SignificanceTest) -> Evidence:
     elif test in ("mcnemar", "mcnemar_mid_p"):
         evidence = _mcnemar(question, evidence, mid_p=test == "mcnemar_mid_p")
     elif test == "wilcoxon":
-        evidence = _guarded(question, replace(evidence, tails=_wilcoxon(question), typical=True), means=False)
+        evidence = _guard_tails(question, replace(evidence, tails=_wilcoxon(question), typical=True), means=False)
     elif test == "permutation":
-        evidence = _guarded(question, replace(evidence, tails=_permutation(question)))
+        evidence = _guard_tails(question, replace(evidence, tails=_permutation(question)))
     else:
-        evidence = _guarded(question, evidence)
+        evidence = _guard_tails(question, evidence)
     if evidence.interval is None or evidence.tails is None:
         return evidence
     tail = (1 - question.confidence) / 2
@@ -478,7 +480,7 @@ def _bootstrap(question: DropQuestion, *, corrected: bool) -> Evidence:
     )
 
 
-def _guarded(question: DropQuestion, evidence: Evidence, *, means: bool = True) -> Evidence:
+def _guard_tails(question: DropQuestion, evidence: Evidence, *, means: bool = True) -> Evidence:
     """The p-values of a drop, raised to what so few cases can prove: resamples of equal cases are equal.
 
     What speaks against a drop where next to no case changed is just that: had the share of the cases that the drop
@@ -553,7 +555,7 @@ def _drops(question: DropQuestion, here: FloatArray, there: FloatArray) -> Float
     return there - here if question.pairing.table.metric(question.metric).higher_is_better else here - there
 
 
-def _compared(question: DropQuestion, columns: Columns) -> PairedRows:
+def _find_compared_rows(question: DropQuestion, columns: Columns) -> PairedRows:
     """The paired cases that both runs have measured, and that have a score in one of them at least."""
     pairing, rows, name = question[:3]
     lost = pairing.table.failed[name] | pairing.table.missing
@@ -573,7 +575,7 @@ def _case_scores(question: DropQuestion, test: str) -> tuple[FloatArray, FloatAr
 
     pairing, _, name, statistic = question[:4]
     columns = columns_of(pairing.table, statistic, [name])
-    rows = _compared(question, columns)
+    rows = _find_compared_rows(question, columns)
     here, there = (pairing.table.scores[name][part] for part in rows)
     single = int(np.sum(np.isfinite(here) != np.isfinite(there)))
     if single:
@@ -611,7 +613,7 @@ def _permutation(question: DropQuestion) -> Tails:
     pairing, _, name, statistic = question[:4]
     try:
         drops = _drops(question, *_case_scores(question, "permutation")) - question.max_drop
-        rows = _compared(question, columns_of(pairing.table, statistic, [name]))
+        rows = _find_compared_rows(question, columns_of(pairing.table, statistic, [name]))
         units = pairing.units(rows.current, question.cluster_by)
         shares = np.bincount(units, weights=drops)[:, None] / len(drops)
         observed = float(shares.sum())
@@ -631,7 +633,7 @@ def _exchange_counts(question: DropQuestion) -> tuple[float, FloatArray]:
 
     pairing, _, name, statistic = question[:4]
     columns = columns_of(pairing.table, statistic, [name])
-    rows = _compared(question, columns)
+    rows = _find_compared_rows(question, columns)
     here, there = columns.matrix[rows.current], columns.matrix[rows.baseline]
     units = pairing.units(rows.current, question.cluster_by)
     apart = np.zeros((int(units.max()) + 1, here.shape[1]))
@@ -704,14 +706,14 @@ def _least(data: Estimate, gate: TestedChange, room: float, reach: float | None)
     return max(float(sign), unseen_tail(room - gate.max_drop, reach, data.units))
 
 
-def _needed(level: float, gate: TestedChange) -> int:
+def _falls_needed(level: float, gate: TestedChange) -> int:
     """The number of cases that must fall, with none rising, for a drop to be significant."""
     return math.ceil(-math.log2(level)) - (gate.test == "mcnemar_mid_p")
 
 
 def units_needed(gate: TestedChange) -> int:
     """The number of units that must fall, with none rising, for a drop to be significant by one test alone."""
-    return _needed((1 - gate.confidence) / gate.sides, gate)
+    return _falls_needed((1 - gate.confidence) / gate.sides, gate)
 
 
 def units_of(data: Estimate) -> str:
@@ -740,7 +742,7 @@ def _shift_of_gain(evidence: Evidence, gate: TestedChange, metric: Metric, level
     It is so large that the cases which would take it back could not all have gone unseen; see `unseen_tail`.
     """
     data, end = evidence.estimate, metric.worst
-    shift = _shift(evidence, metric, level, _needed(level, gate))
+    shift = _shift(evidence, metric, level, _falls_needed(level, gate))
     if shift is None or end is None or data.baseline is None or data.changed is None:
         return shift
     unseen = 1 - level ** (1 / max(1, data.units))
@@ -803,7 +805,7 @@ def units_to_rule_out(size: float, evidence: Evidence, gate: TestedChange, metri
     room = reach if end is None or data.value is None or not data.changed else abs(data.value - end)
 
     def rules_out(units: int) -> bool:
-        deviation = _predicted(evidence, units, metric).deviation
+        deviation = _predict_evidence(evidence, units, metric).deviation
         if data.changed == 0:
             deviation = reach * math.sqrt(_most_changed(0, data.units) / units)
         luck = normal_quantile(_EQUAL_RUNS) * deviation
@@ -817,14 +819,14 @@ _MOST_CHANGED = 0.05
 """The probability that more cases change than is planned for."""
 
 
-def _predicted(evidence: Evidence, units: int, metric: Metric) -> Evidence:
+def _predict_evidence(evidence: Evidence, units: int, metric: Metric) -> Evidence:
     """The evidence as more units would give it, with the scatter that nine of ten such runs stay below.
 
     A deviation is an estimate itself, which rests on as many units as its squares do, now and then. That of yes and no
     is one of the share of cases that change, of which few cases may have shown none.
     """
     data, reach = evidence.estimate, span(metric)
-    scaled, values = _scaled(evidence, units), data.contributions
+    scaled, values = _scale_evidence(evidence, units), data.contributions
     if data.binary and reach and data.changed is not None and data.units == data.cases:
         return replace(scaled, deviation=reach * math.sqrt(_most_changed(data.changed, data.units) / units))
     rests_on = effective_units(values - values.mean()) if len(values) else 0.0
@@ -845,7 +847,7 @@ def _most_changed(changed: int, units: int) -> float:
     return float(bdtri(changed, units, _MOST_CHANGED)) if changed < units else 1.0
 
 
-def _scaled(evidence: Evidence, units: int) -> Evidence:
+def _scale_evidence(evidence: Evidence, units: int) -> Evidence:
     """The evidence as more units, scattering like these, would give it."""
     data = evidence.estimate
     more = units / data.units

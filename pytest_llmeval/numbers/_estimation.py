@@ -197,7 +197,7 @@ def estimate(
         step = None if earlier is None else chain_step(out[name], pairing, rows, cluster_by)
         if earlier is not None and step is not None:
             previous = {} if cluster_by else pairing.matching.by_content
-            out[name] = _chained(out[name], earlier.extended(step, previous), pairing.table.metric(name))
+            out[name] = _chain_estimate(out[name], earlier.extended(step, previous), pairing.table.metric(name))
     return out
 
 
@@ -219,7 +219,7 @@ def chain_step(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by
     return Chain(difference, 1, data.units, data.changed or 0, named, remainder)
 
 
-def _chained(data: Estimate, chain: Chain, metric: Metric) -> Estimate:
+def _chain_estimate(data: Estimate, chain: Chain, metric: Metric) -> Estimate:
     """The estimate of the difference from the first run of a chain, of which two runs are the last step.
 
     Of the first run's cases none may be left, so the baseline is what the steps say that it would be with the current
@@ -276,7 +276,7 @@ def _estimate(
     columns = columns_of(pairing.table, statistic, names)
     patterns: dict[bytes, tuple[BoolArray, list[str]]] = {}
     for name in names:
-        dropped = _dropped(pairing, name, rows)
+        dropped = _find_dropped(pairing, name, rows)
         patterns.setdefault(dropped.tobytes(), (dropped, []))[1].append(name)
     out: dict[str, Estimate] = {}
     for dropped, members in patterns.values():
@@ -284,7 +284,7 @@ def _estimate(
     return out
 
 
-def _dropped(pairing: RunPairing, name: str, rows: PairedRows) -> BoolArray:
+def _find_dropped(pairing: RunPairing, name: str, rows: PairedRows) -> BoolArray:
     """The paired cases that are not compared: one run could not measure them, or abstains and may do so."""
     import numpy as np
 
@@ -325,7 +325,7 @@ class _Resampling:
         import numpy as np
 
         with np.errstate(all="ignore"):
-            resampled = self._resampled(names)
+            resampled = self._resample_differences(names)
             current = self._current(names) if any(shift.rates for shift in self.pairing.shifts.values()) else {}
             few = self.pairing.paired and len(self.blocks[0]) <= MANY_UNITS
             without = self._without_one(names) if jackknife or few else {}
@@ -438,7 +438,7 @@ class _Resampling:
         same: BoolArray = np.abs(self.exchanged[name] - before) <= _ROUNDING * max(1.0, abs(before))
         return ~same
 
-    def _resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
+    def _resample_differences(self, names: Sequence[str]) -> dict[str, FloatArray]:
         """The differences of resamples: one weight for both runs if they are paired."""
         import numpy as np
 
@@ -453,7 +453,7 @@ class _Resampling:
         return {name: draws[0][name] - draws[1][name] for name in names}
 
     def _current(self, names: Sequence[str]) -> dict[str, FloatArray]:
-        """The values of the current run in the resamples of `_resampled`."""
+        """The values of the current run in the resamples of `_resample_differences`."""
         import numpy as np
 
         count = min(resample_count(len(block)) for block in self.blocks)

@@ -91,15 +91,18 @@ class Moments:
             held = np.flatnonzero(matrix[:, left])
             others = [right for right in range(left, len(names)) if matrix[held, right].any()]
             products[name] = Totals(
-                {names[right]: _weighted(matrix[held, left] * matrix[held, right], number[held]) for right in others}
+                {
+                    names[right]: _weight_numbers(matrix[held, left] * matrix[held, right], number[held])
+                    for right in others
+                }
             )
         finite = {name: np.isfinite(column) for name, column in scores.items()}
         return replace(
             self,
-            totals=Totals({name: _weighted(matrix[:, column], number) for column, name in enumerate(names)}),
+            totals=Totals({name: _weight_numbers(matrix[:, column], number) for column, name in enumerate(names)}),
             products=products,
             scores=Totals(
-                {name: _weighted(column[finite[name]], number[finite[name]]) for name, column in scores.items()}
+                {name: _weight_numbers(column[finite[name]], number[finite[name]]) for name, column in scores.items()}
             ),
             scored={name: int(number[rows].sum()) for name, rows in finite.items()},
             binary={name: int(number[np.isin(column, (0.0, 1.0))].sum()) for name, column in scores.items()},
@@ -108,7 +111,7 @@ class Moments:
     def __add__(self, other: "Moments") -> "Moments":
         return Moments(
             **{
-                attribute.name: _added(getattr(self, attribute.name), getattr(other, attribute.name))
+                attribute.name: _add_fields(getattr(self, attribute.name), getattr(other, attribute.name))
                 for attribute in fields(self)
             }
         )
@@ -163,18 +166,18 @@ class Moments:
         )
 
 
-def _added(left: Any, right: Any) -> Any:
+def _add_fields(left: Any, right: Any) -> Any:
     """Add fields of two `Moments`: numbers, exact sums, or mappings of these, whose absent keys add nothing."""
     if isinstance(left, Totals) or not isinstance(left, Mapping):
         return left + right
     either = {**left, **right}
     return {
-        name: _added(left[name], right[name]) if name in left and name in right else either[name]
+        name: _add_fields(left[name], right[name]) if name in left and name in right else either[name]
         for name in sorted(either)
     }
 
 
-def _weighted(values: FloatArray, number: Any) -> list[float]:
+def _weight_numbers(values: FloatArray, number: Any) -> list[float]:
     """Numbers whose exact sum is that of `values`, each counted for so many equal cases.
 
     A product with a whole number would be rounded; products with powers of two are not.
@@ -280,7 +283,7 @@ class Statistics:
         """
         if self.moments is not None:
             return self.moments
-        rows, weights = self._listed()
+        rows, weights = self._list_rows()
         table = Table(
             _of_suite(label, evaluator), [*(_record_of_counts(label, row) for row in rows), _padding(label, names)]
         )
@@ -314,7 +317,7 @@ class Statistics:
         """Metrics of bootstrap resamples, drawn as numbers of cases of each distinct row."""
         import numpy as np
 
-        rows, cases = self._listed()
+        rows, cases = self._list_rows()
         place = {name: column for column, name in enumerate(names)}
         matrix = np.zeros((len(rows), len(names)))
         for number, (counts, *_) in enumerate(rows):
@@ -322,7 +325,7 @@ class Statistics:
                 matrix[number, place[name]] = count
         return formula(multinomial_totals(matrix, np.array(cases)))
 
-    def _listed(self) -> tuple[list[CountsRow], list[int]]:
+    def _list_rows(self) -> tuple[list[CountsRow], list[int]]:
         """The distinct rows of counts, sorted, and the number of cases with each."""
         rows = sorted(self.rows)
         return rows, [self.rows[row] for row in rows]
@@ -331,7 +334,7 @@ class Statistics:
         """The statistics as JSON data."""
         if self.moments is not None:
             return {"moments": self.moments.to_json()}
-        rows, cases = self._listed()
+        rows, cases = self._list_rows()
         return {
             "rows": [
                 [dict(counts), list(undefined), list(errored), number, *([list(abstained)] if abstained else [])]

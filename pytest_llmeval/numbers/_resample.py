@@ -71,7 +71,7 @@ def resampled_totals(
     if cases * resamples > _MOST_DRAWS:
         if kinds := _Kinds.from_matrix(matrix):
             return kinds.totals(resamples, seed)
-        return _products(matrix, resamples, _drawing(cases, seed))
+        return _products(matrix, resamples, _make_weight_drawer(cases, seed))
     stored = _kept_weights(cases, resamples, seed)
     copied = 0
 
@@ -114,7 +114,7 @@ def _sums_of_few(
     values = matrix[rows, columns].astype(np.int32)
     counted, starts = np.unique(columns, return_index=True)
     totals = np.zeros((resamples, counts), kind)
-    draw = _drawing(cases, seed)
+    draw = _make_weight_drawer(cases, seed)
     buffer = np.empty((min(resamples, _slice_rows(cases)), cases), np.int32)
     for start in range(0, resamples, len(buffer)):
         weights = buffer[: resamples - start]
@@ -174,7 +174,7 @@ def _indices(cases: int, seed: int) -> "Callable[[tuple[int, ...]], NDArray[Any]
     return lambda shape: generator.integers(0, cases, size=shape, dtype=index_type)
 
 
-def _drawing(cases: int, seed: int) -> "Callable[[NDArray[Any]], None]":
+def _make_weight_drawer(cases: int, seed: int) -> "Callable[[NDArray[Any]], None]":
     """A function that fills one slice of bootstrap weights after the other."""
     import numpy as np
 
@@ -197,7 +197,7 @@ def _kept_weights(cases: int, resamples: int, seed: int) -> "NDArray[np.uint16]"
     import numpy as np
 
     weights = np.empty((resamples, cases), np.uint16)
-    draw = _drawing(cases, seed)
+    draw = _make_weight_drawer(cases, seed)
     rows = _slice_rows(cases)
     for start in range(0, resamples, rows):
         draw(weights[start : start + rows])

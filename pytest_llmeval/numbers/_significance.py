@@ -188,11 +188,11 @@ def sign_flip_tails(values: FloatArray) -> Tails:
 
     It sees how few values a mean rests on: `k` of them alone can have the same sign in one of ``2 ** k`` ways.
     """
-    return _flipped(values.tobytes())
+    return _flip_signs(values.tobytes())
 
 
 @lru_cache(maxsize=256)
-def _flipped(data: bytes) -> Tails:
+def _flip_signs(data: bytes) -> Tails:
     """The result of `sign_flip_tails` for values as bytes, cached: gate, interval and report ask the same."""
     import numpy as np
 

@@ -121,7 +121,7 @@ class Table:
             for label, observations in seen.items()
         }
         self.scores = PackedColumns(len(records))
-        for start, columns in self._summarized(self._counts):
+        for start, columns in self._summarize_rows(self._counts):
             for name, column in columns.items():
                 self.scores.fill(name, start, column)
         weights = np.array([record.weight for record in records], dtype=float)
@@ -195,10 +195,10 @@ class Table:
                         continue
                 columns = self._columns(label, matrix)
                 values = _summarize_sums(evaluator, Sums(columns, len(matrix), names_read))
-                out.update(_declared(self.index, label, values))
+                out.update(_yield_declared(self.index, label, values))
         return out
 
-    def _summarized(
+    def _summarize_rows(
         self, matrix: "npt.NDArray[Any]", names: Collection[str] | None = None
     ) -> Iterator[tuple[int, dict[str, FloatArray]]]:
         """Apply the formulas to rows of totals, to some rows at a time if there are many metrics.
@@ -254,9 +254,9 @@ class Table:
     def _signature(self, name: str) -> str:
         """The signature of a metric in the table, with the part that depends on the cases."""
         metric = self.metric(name)
-        return f"{metric.signature}|{self._learned(name)}" if metric.learned else metric.signature
+        return f"{metric.signature}|{self._digest_learned(name)}" if metric.learned else metric.signature
 
-    def _learned(self, name: str) -> str:
+    def _digest_learned(self, name: str) -> str:
         """The digest of the texts, such as a judge's steps, on which a metric of the cases depends."""
         detail, label = self.metric(name).learned, self.owner[name]
         key = label, detail
@@ -407,7 +407,7 @@ class Table:
         fixed = [name for name in undecided if name not in self.of_family]
         for names in (fixed, *(members[start : start + size] for start in range(0, len(members), size))):
             columns = {name: np.full(len(totals), np.nan) for name in names}
-            for start, part in self._summarized(totals, frozenset(names)):
+            for start, part in self._summarize_rows(totals, frozenset(names)):
                 for name in part.keys() & columns.keys():
                     columns[name][start : start + len(part[name])] = part[name]
             for name, column in columns.items():
@@ -506,7 +506,9 @@ def _column(evaluator: Evaluator, name: str, values: object, length: int) -> Flo
     return column
 
 
-def _declared(index: MetricIndex, label: str, values: Mapping[str, FloatArray]) -> Iterable[tuple[str, FloatArray]]:
+def _yield_declared(
+    index: MetricIndex, label: str, values: Mapping[str, FloatArray]
+) -> Iterable[tuple[str, FloatArray]]:
     """Yield an evaluator's metric columns as declared, members of a family in the order of their labels."""
     columns = {index.full_name(label, name): column for name, column in values.items()}
     owners = {name: index.find(name) for name in columns}

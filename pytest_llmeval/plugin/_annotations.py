@@ -30,9 +30,9 @@ def annotation_lines(report: RunReport, folder: str = "") -> Iterator[str]:
     """
     failures = list(_failures(report))
     for failure in failures[:MOST]:
-        file = _escaped(str(PurePosixPath(folder, failure.file)), ":,")
+        file = _escape_text(str(PurePosixPath(folder, failure.file)), ":,")
         line = f",line={failure.line}" if failure.line else ""
-        yield f"::error file={file}{line}::{_escaped(failure.message)}"
+        yield f"::error file={file}{line}::{_escape_text(failure.message)}"
     if len(failures) > MOST:
         yield f"::notice::and {counted(len(failures) - MOST, 'more failure')}"
 
@@ -57,6 +57,6 @@ def _failures(report: RunReport) -> Iterator[_Failure]:
         yield _Failure(case.file or suite.path, case.line, message)
 
 
-def _escaped(text: str, more: str = "") -> str:
+def _escape_text(text: str, more: str = "") -> str:
     """A failure's text escaped for a GitHub workflow command; properties also escape the characters that end them."""
     return "".join(f"%{ord(character):02X}" if character in f"%\r\n{more}" else character for character in text)

@@ -156,7 +156,7 @@ class AsyncTests:
             return
         limit = getattr(turn.function, "llmeval_concurrency", None) or self._runner.options.concurrency
         under_way = sum(not task.done() for task in self._begun.values()) + 1  # that of the turn
-        for follower in self._following(turn):
+        for follower in self._following_tests(turn):
             if under_way >= limit:
                 return
             if follower in self._begun or _may_not_run(follower):
@@ -173,7 +173,7 @@ class AsyncTests:
         if not self._runner.may_stop and not begun.cancelled() and begun.result()[1] is None:
             item.stash[UNREPORTED] = False
 
-    def _following(self, turn: pytest.Function) -> Iterator[pytest.Function]:
+    def _following_tests(self, turn: pytest.Function) -> Iterator[pytest.Function]:
         """Yield the tests of a group that come next in this process."""
         items, place = turn.session.items, self._places[turn]
         positions: Iterable[int] = range(place + 1, len(items))

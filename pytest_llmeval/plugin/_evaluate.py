@@ -131,15 +131,15 @@ class Evaluate:
             expected: What is right, for checks that read it.
             input: What was asked.
         """
-        return self._scored(get_checks(*checks), answer, expected, input)
+        return self._score_answer(get_checks(*checks), answer, expected, input)
 
     def _with(self, kind: str, answer: Any, expected: Any = None, *, input: Any = None, **options: Any) -> TestScored:  # noqa: A002 (as in a case)
         """The scores of an answer by an evaluator of a name."""
         if kind == "judge" and not options:
             options = {"mode": "continuous"}
-        return self._scored(get_evaluator(kind, **options), answer, expected, input)
+        return self._score_answer(get_evaluator(kind, **options), answer, expected, input)
 
-    def _scored(self, evaluator: Evaluator, answer: Any, expected: Any, value: Any) -> TestScored:
+    def _score_answer(self, evaluator: Evaluator, answer: Any, expected: Any, value: Any) -> TestScored:
         """The scores of an answer, which are noted for the test's report."""
         __tracebackhide__ = True
         item = self._request.node

@@ -384,7 +384,7 @@ def hand_over(item: pytest.Item, report: pytest.TestReport, *, encoded: bool) ->
     """
     part = _result(item) if report.when == "teardown" else None
     if part is not None:
-        part = structs.replace(_chosen(item, part), attempts=item.stash.get(_ATTEMPTS, 1))
+        part = structs.replace(_add_choices(item, part), attempts=item.stash.get(_ATTEMPTS, 1))
         if UNNEEDED in item.stash:
             records = [CaseRecord(record.id, outcome="not_run", reason=NOT_NEEDED) for record in part.records]
             part = structs.replace(part, records=records)
@@ -396,7 +396,7 @@ def hand_over(item: pytest.Item, report: pytest.TestReport, *, encoded: bool) ->
     return part is not None
 
 
-def _chosen(item: pytest.Item, part: SuitePart) -> SuitePart:
+def _add_choices(item: pytest.Item, part: SuitePart) -> SuitePart:
     """The results of a pytest item with the reasons why its cases ran, in a run of affected cases."""
     choices = choices_of(item)
     if not choices:

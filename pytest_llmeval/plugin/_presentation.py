@@ -29,25 +29,25 @@ def make_presentable(item: pytest.Item, report: pytest.TestReport) -> None:
     """
     loaded = case_of(item) if report.longrepr or report.sections else None
     if loaded is None:
-        report.longrepr = _changed(report.longrepr, encodable)
+        report.longrepr = _change_texts(report.longrepr, encodable)
         report.sections = [(name, encodable(text)) for name, text in report.sections]
         return
     secrets = secret_values(loaded.suite.secret_variables)
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:  # "Failed: " is the name of pytest's exception
         crash.message = crash.message.removeprefix("Failed: ")
-    report.longrepr = _changed(report.longrepr, lambda text: printable(without(text, secrets), lines=True))
+    report.longrepr = _change_texts(report.longrepr, lambda text: printable(without(text, secrets), lines=True))
     report.sections = [(name, encodable(without(text, secrets))) for name, text in report.sections]
 
 
-def _changed(value: Any, change: Callable[[str], str]) -> Any:
+def _change_texts(value: Any, change: Callable[[str], str]) -> Any:
     """The representation of a case's exception with all texts changed, such as redacted; pytest nests them."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list | tuple):
-        return type(value)([_changed(part, change) for part in value])
+        return type(value)([_change_texts(part, change) for part in value])
     for name, part in getattr(value, "__dict__", {}).items():
-        value.__dict__[name] = _changed(part, change)
+        value.__dict__[name] = _change_texts(part, change)
     return value
 
 
@@ -75,7 +75,7 @@ class FoldedFailures(NamedTuple):
             _name_reason(error)
         failed = stats.get("failed")
         if failed and terminalreporter.verbosity <= 1:
-            stats["failed"] = _folded(failed, self.record.items, is_verbose=terminalreporter.verbosity == 1)
+            stats["failed"] = _fold_failures(failed, self.record.items, is_verbose=terminalreporter.verbosity == 1)
         try:
             return (yield)
         finally:
@@ -99,10 +99,10 @@ class BriefFailures:
         done = yield
         failed = terminalreporter.stats.get("failed")
         if failed:
-            terminalreporter.stats["failed"] = [self._shortened(report) for report in failed]
+            terminalreporter.stats["failed"] = [self._shorten_report(report) for report in failed]
         return done
 
-    def _shortened(self, report: Any) -> Any:
+    def _shorten_report(self, report: Any) -> Any:
         """A failed case's report with the first line of its message alone."""
         if Item(report.location[0], report.nodeid) not in self.record.items:
             return report
@@ -123,7 +123,7 @@ def _name_reason(report: Any) -> None:
             representation.reprcrash = SimpleNamespace(message=first.removeprefix(file))
 
 
-def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verbose: bool) -> list[Any]:
+def _fold_failures(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verbose: bool) -> list[Any]:
     """The failure blocks to print: one for all cases with the same error, few for many failing cases.
 
     Args:
@@ -147,7 +147,7 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verb
         shared_cause = "" if record is None else shared_reason(record, len(cases))
         groups.setdefault(shared_cause or id(report), []).append(report)
     if not many:
-        return [group[0] if len(group) == 1 else _counted(group, "", "-v") for group in groups.values()]
+        return [group[0] if len(group) == 1 else _count_alike(group, "", "-v") for group in groups.values()]
     labels = {
         (result.part.key, record.id): {
             **record.labels,
@@ -158,7 +158,7 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verb
     }
 
     def shared(group: Sequence[Any]) -> str:
-        return _shared(labels, [(key, record.id) for key, record in (cases[id(report)] for report in group)])
+        return _find_shared_label(labels, [(key, record.id) for key, record in (cases[id(report)] for report in group)])
 
     listed: list[Any] = []
     lines = 0
@@ -167,7 +167,7 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verb
         lines += group[0].longreprtext.count("\n") + 2
         if listed and lines > _MOST_BLOCK_LINES:
             break
-        listed.append(group[0] if len(group) == 1 else _counted(group, shared(group), "-vv"))
+        listed.append(group[0] if len(group) == 1 else _count_alike(group, shared(group), "-vv"))
     remaining = [report for group in of_cases[len(listed) :] for report in group]
     if remaining:
         kinds: dict[str, list[Any]] = {}
@@ -181,7 +181,9 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verb
     return [*listed, *(group[0] for group in groups.values() if id(group[0]) not in cases)]
 
 
-def _shared(labels: Mapping[tuple[SuiteKey, str], Mapping[str, str]], ids: Sequence[tuple[SuiteKey, str]]) -> str:
+def _find_shared_label(
+    labels: Mapping[tuple[SuiteKey, str], Mapping[str, str]], ids: Sequence[tuple[SuiteKey, str]]
+) -> str:
     """The label that failed cases of a pytest run share and that explains them, with its number of cases."""
     from pytest_llmeval.numbers import explaining_label
 
@@ -196,7 +198,7 @@ def _names(reports: Sequence[Any]) -> str:
     return listed((report.nodeid.rpartition("::")[2] for report in reports), _LISTED, ", ...")
 
 
-def _counted(reports: Sequence[Any], shared: str, option: str) -> Any:
+def _count_alike(reports: Sequence[Any], shared: str, option: str) -> Any:
     """The first report of failed cases with the same error, with a line about the others."""
     report = copy.copy(reports[0])
     others = reports[1:]

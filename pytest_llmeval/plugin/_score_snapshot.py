@@ -47,12 +47,12 @@ class ScoreSnapshot:
             ValueError: A score is not finite or was given before; a tolerance is negative; a setting is of no score.
         """
         __tracebackhide__ = True
-        scored = self._scored()
+        scored = self._asserted_scores()
         tolerances = scored.add(scores, tolerance, lower_is_better)
         if self._mode.update:
             self._read()  # a file that cannot be used is not written
             return
-        approved = self._approved(tolerances)
+        approved = self._approved_of_test(tolerances)
         wrong = scored.compare(approved, tolerances, lower_is_better, new_only=self._mode.new_only)
         if wrong:
             lines = [f"{verdict.metric} {verdict.reason}" for verdict in wrong]
@@ -60,7 +60,7 @@ class ScoreSnapshot:
             lines.append(f"approved scores are in {self._display_path}; to approve these: {command}")
             raise pytest.fail.Exception("\n".join(lines), pytrace=False)
 
-    def _scored(self) -> AssertedScores:
+    def _asserted_scores(self) -> AssertedScores:
         """The scores that the test has asserted so far."""
         manager = self._item.config.pluginmanager
         if not manager.has_plugin(_Attach.__name__):
@@ -76,7 +76,7 @@ class ScoreSnapshot:
             del self._item.stash[_SCORED]
             raise pytest.fail.Exception(str(error), pytrace=False) from None
 
-    def _approved(self, names: Iterable[str]) -> Mapping[str, float | None]:
+    def _approved_of_test(self, names: Iterable[str]) -> Mapping[str, float | None]:
         """The approved scores of the test; without any, a test fails that may not write them."""
         __tracebackhide__ = True
         scores = self._read()
@@ -136,7 +136,7 @@ class PythonScores:
             tests = [scored for scored in self._seen.values() if scored.path == path]
             try:
                 files.append(AssertedScores.pending(Path(path), tests, mode, stamp))
-                vanishings += sorted(self._vanished(path, mode))
+                vanishings += sorted(self._vanished_scores(path, mode))
             except SuiteError:
                 continue  # each test has failed with what is wrong
         mode.account(files, orphans=False)
@@ -147,7 +147,7 @@ class PythonScores:
         ]
         emit(session, [*vanishings, *faults])
 
-    def _vanished(self, path: str, mode: SnapshotMode) -> Iterator[VerdictReport]:
+    def _vanished_scores(self, path: str, mode: SnapshotMode) -> Iterator[VerdictReport]:
         """Yield the scores that tests which ran to their end do not assert any more."""
         old = read_if_there(Path(path), Path(path).name, TestScores)
         if old is None or mode.update or mode.warn_unused:

@@ -176,19 +176,19 @@ def _times(step: _TraceLine, times: int) -> _TraceLine:
 
 def _steps(message: Mapping[str, Any]) -> Iterator[_TraceLine]:
     """Yield the transcript lines of a message: its texts, tool results and tool calls, in order."""
-    role, content = _printed(message.get("role", "")), message.get("content")
+    role, content = _print_value(message.get("role", "")), message.get("content")
     for block in _blocks(content):
         match block:
             case None | "":
                 continue
             case {"type": "text", "text": str(text)}:
-                yield _TraceLine(f"{role}: {_printed(text)}")
+                yield _TraceLine(f"{role}: {_print_value(text)}")
             case {"type": "tool_use", "name": _, "input": arguments}:
                 yield _call({"name": block["name"], "arguments": arguments})
             case {"type": "tool_result"}:
-                yield _TraceLine(f"result: {_printed(block.get('content'))}")
+                yield _TraceLine(f"result: {_print_value(block.get('content'))}")
             case _:
-                yield _TraceLine(f"{role}: {_printed(block)}")
+                yield _TraceLine(f"{role}: {_print_value(block)}")
     calls = message.get("tool_calls")
     yield from map(_call, calls if isinstance(calls, list) else ())
 
@@ -202,7 +202,7 @@ def _blocks(content: Any) -> Sequence[Any]:
 def _call(call: Any) -> _TraceLine:
     """The transcript line of a tool call: name, arguments and result, in any of the forms that providers use."""
     if not isinstance(call, Mapping):
-        return _TraceLine(f"call {_printed(call)}")
+        return _TraceLine(f"call {_print_value(call)}")
     function = call["function"] if isinstance(call.get("function"), Mapping) else call
     name, arguments = str(function.get("name", "?")), function.get("arguments")
     if isinstance(arguments, str):
@@ -210,7 +210,7 @@ def _call(call: Any) -> _TraceLine:
             arguments = json.loads(arguments)
     text = call_text(name, arguments) if isinstance(arguments, Mapping | None) else f"{name}({as_line(arguments)})"
     result = next((call[name] for name in ("error", "result", "output") if call.get(name) is not None), None)
-    suffix = "" if result is None else f" -> {_printed(result)}"
+    suffix = "" if result is None else f" -> {_print_value(result)}"
     texts = (
         [argument for argument in arguments.values() if isinstance(argument, str)]
         if isinstance(arguments, Mapping)
@@ -221,7 +221,7 @@ def _call(call: Any) -> _TraceLine:
     )
 
 
-def _printed(value: Any) -> str:
+def _print_value(value: Any) -> str:
     """A value in a transcript as one printable line."""
     return printable(as_line(value))
 
@@ -294,10 +294,10 @@ def explain(case: Case, record: CaseRecord, place: CasePlace | None = None, widt
     if case.prediction is not MISSING:
         blocks += _values(case, record, width)
     if record.repeats and "parts_at" in record.repeats:
-        blocks.append(_wrapped(" " * _INDENT, f"{'repeats:':<{_INDENT}}{repeats_line(record.repeats)}", width))
+        blocks.append(_wrap_text(" " * _INDENT, f"{'repeats:':<{_INDENT}}{repeats_line(record.repeats)}", width))
     for label, lines in record.lines.items():
         named = (f"{label}: {printable(line)}" for line in lines)
-        blocks += [_wrapped("  ", line, width) for line in named if line not in reason]
+        blocks += [_wrap_text("  ", line, width) for line in named if line not in reason]
     return "\n".join(blocks)
 
 
@@ -311,7 +311,7 @@ def _values(case: Case, record: CaseRecord, width: int) -> Iterator[str]:
     for name, value in (("input", case.input), ("expected", case.expected)):
         if value is not None and not (value is case.input and isinstance(value, list) and transcript):
             yield _value(name, value, width)
-    yield from (_wrapped(" " * _INDENT, line, width) for line in transcript)
+    yield from (_wrap_text(" " * _INDENT, line, width) for line in transcript)
     for value, times in answers[:_MOST_ANSWERS]:
         often = f" ({times} of {record.repeats['times']} repeats)" if record.repeats else ""
         answer = _part(case, "answer", value)
@@ -361,10 +361,10 @@ def _value(name: str, value: Any, width: int, suffix: str = "") -> str:
     text = as_line(value, room)
     if (columns := width_of(text)) > len(text):
         text = as_line(value, room * len(text) // columns)
-    return _wrapped(" " * _INDENT, f"{name + ':':<{_INDENT}}{text}{suffix}", width)
+    return _wrap_text(" " * _INDENT, f"{name + ':':<{_INDENT}}{text}{suffix}", width)
 
 
-def _wrapped(indent: str, text: str, width: int) -> str:
+def _wrap_text(indent: str, text: str, width: int) -> str:
     """Text of a failing case wrapped to the terminal's width; wide characters count as two columns."""
     if width_of(text) <= width:
         return text

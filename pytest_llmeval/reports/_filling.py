@@ -145,7 +145,7 @@ class _ResultNumbers(Struct, frozen=True, dict=True):
             return None
         if isinstance(cell, Count):
             return _count(observation.counts.get(cell.name, 0))
-        return _shortened(observation.details.get(cell.name, ""))
+        return _shorten_detail(observation.details.get(cell.name, ""))
 
 
 def _layout(table: ReportTable, numbers: _ResultNumbers) -> tuple[Sequence[str], list[TableRow]]:
@@ -184,7 +184,7 @@ def _count(value: float) -> float:
     return int(value) if value == int(value) else value
 
 
-def _shortened(detail: Any) -> str:
+def _shorten_detail(detail: Any) -> str:
     """A case's detail as a text short enough for a cell of a report table."""
     text = detail if isinstance(detail, str) else json.dumps(detail, ensure_ascii=False)
     return excerpt(text, _LONGEST, lines=True)

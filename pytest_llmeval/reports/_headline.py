@@ -60,7 +60,7 @@ class Headline(NamedTuple):
                     metric = "" if score.metric == EVERYTHING else f"{score.metric} "
                     worse = fallen_cases(suite, before[place], score.metric)
                     return _headline(run, place, f"{metric}{score.reason.partition(';')[0]}", worse, "worse case")
-        failing = [_failing(suite, before[place]) for place, suite in enumerate(run.suites)]
+        failing = [_find_failing_cases(suite, before[place]) for place, suite in enumerate(run.suites)]
         place = max(range(len(failing)), key=lambda at: len(failing[at]), default=0)
         if not failing or not failing[place]:
             return None
@@ -192,7 +192,7 @@ def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: Mapp
         reason = f": {errored[0].reason}" if errored[0].reason else ""
         cause = f"{len(errored)} of {counted(suite.total, 'case')} errored{reason}"
         return _headline(run, place, cause, errored, "error")
-    worse = _failing(suite, before) or suite.cases
+    worse = _find_failing_cases(suite, before) or suite.cases
     metric = next(iter(gated_metrics([gate.gate])), "")
     scored = [case for case in worse if case.metrics.get(metric) is not None]
     scored = _worst_first(suite, scored, before, metric)
@@ -225,7 +225,7 @@ def _of_a_case(reason: str) -> str:
     return f"{reason} per case" if _CASE_LIMIT.fullmatch(reason) else reason
 
 
-def _failing(suite: SuiteReport, before: Mapping[str, CaseReport]) -> list[CaseReport]:
+def _find_failing_cases(suite: SuiteReport, before: Mapping[str, CaseReport]) -> list[CaseReport]:
     """Cases of a suite that newly fail, or else all that fail, for the headline of a failed run."""
     failing = [case for case in suite.cases if case.outcome in BAD]
     return [case for case in failing if before.get(case.id, NO_CASE).outcome not in BAD] or failing

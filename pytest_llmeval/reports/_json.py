@@ -137,7 +137,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
 
 def write_data(data: Any, path: Path) -> None:
     """Stream JSON data, or a part of the report form, to a file; lone surrogates are written as escapes."""
-    write_text(path, chain(_indented(data), ["\n"]))
+    write_text(path, chain(_indent_slowly(data), ["\n"]))
 
 
 _WHOLE: Final = 4
@@ -157,7 +157,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=
 _SLOW_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1, default=_level)
 
 
-def _indented(value: Any, level: int = 0) -> Iterator[str]:
+def _indent_slowly(value: Any, level: int = 0) -> Iterator[str]:
     """Yield the indented text of a JSON report as `_SLOW_ENCODER` writes it, whose loops are in Python."""
     line = "\n" + " " * level
     if level < _WHOLE and (is_form(type(value)) or isinstance(value, Mapping)):
@@ -170,7 +170,7 @@ def _indented(value: Any, level: int = 0) -> Iterator[str]:
     start = "{" if is_mapping else "["
     for key, part in parts:
         yield f"{start}{line} {f'{visible_json(_ENCODER.encode(key))}: ' if is_mapping else ''}"
-        yield from _indented(part, level + 1)
+        yield from _indent_slowly(part, level + 1)
         start = ","
     yield f"{line}{'}' if is_mapping else ']'}"
 
@@ -262,7 +262,7 @@ def read_report(path: Path) -> RunReport:
     try:
         report = msgspec.convert(data, RunReport)
     except msgspec.ValidationError as error:
-        _, faults = check(_checked(RunReport), data, document, ())
+        _, faults = check(_make_checked_type(RunReport), data, document, ())
         raise SuiteError(faults or [document.fault((), str(error))]) from None
     for place, suite in enumerate(report.suites):
         for fault in _contradictions(suite, document, ("suites", place)):
@@ -271,7 +271,7 @@ def read_report(path: Path) -> RunReport:
 
 
 @cache
-def _checked(kind: Any) -> Any:
+def _make_checked_type(kind: Any) -> Any:
     """A type of the report form for pydantic, whose faults state the value and what a JSON report must have."""
     if is_form(kind):
         # Required fields come first, as dataclasses want it.
@@ -282,21 +282,21 @@ def _checked(kind: Any) -> Any:
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         bounds = [part for part in kind.__metadata__ if isinstance(part, Meta)]
-        return reduce(lambda part, meta: Annotated[part, _json_limits(meta)], bounds, _checked(parts[0]))
+        return reduce(lambda part, meta: Annotated[part, _json_limits(meta)], bounds, _make_checked_type(parts[0]))
     if origin in (Union, UnionType):
         # Of a number that is neither whole nor a float, the message says that a number is expected.
         kinds = sorted((part for part in parts if part is not UnsetType), key=_is_whole)
-        return reduce(or_, map(_checked, kinds))
+        return reduce(or_, map(_make_checked_type, kinds))
     if origin in (Mapping, Sequence, tuple):
         shape: Any = {Mapping: dict, Sequence: list, tuple: tuple}[origin]
-        return shape[tuple(_checked(part) for part in parts)]
+        return shape[tuple(_make_checked_type(part) for part in parts)]
     return kind
 
 
 def _checked_field(form_field: FormField) -> tuple[str, Any, Any]:
     """A field of the report form for `make_dataclass`: JSON key, type for pydantic, and default."""
     default: Any = {} if form_field.default is NODEFAULT else {"default_factory": lambda: form_field.default}
-    return form_field.key, _checked(form_field.type), field(**default)
+    return form_field.key, _make_checked_type(form_field.type), field(**default)
 
 
 def _is_whole(kind: Any) -> bool:

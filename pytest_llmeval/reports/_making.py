@@ -64,7 +64,7 @@ _SOURCES: dict[tuple[type, ...], Mapping[str, int]] = {}
 """A part of the form and the classes of its sources to the fields that these have, with the place of the source."""
 
 
-def _filled(form: type[_T], *sources: object, **more: Any) -> _T:
+def _fill_from(form: type[_T], *sources: object, **more: Any) -> _T:
     """Build a part of the report form, each field from the first source that has an attribute of its name.
 
     Args:
@@ -121,7 +121,7 @@ def suite_report(
         stop=stop,
         affected=affected,
         groups={
-            key: {name: _filled(GroupReport, group, figures=group.usage) for name, group in members.items()}
+            key: {name: _fill_from(GroupReport, group, figures=group.usage) for name, group in members.items()}
             for key, members in result.groups.items()
         },
         cases=cases,
@@ -228,7 +228,7 @@ def _case(
     content: str,
 ) -> CaseReport:
     """The report of a case; ``texts`` decides whether it shows, withholds or lacks the case's texts."""
-    plain = _filled(
+    plain = _fill_from(
         CaseReport,
         scores,
         record,
@@ -298,7 +298,7 @@ def fill_buckets(metrics: MetricIndex, result: Result) -> list[tuple[BucketRepor
                 for record, score in zip(result.records, _scores_of(result, named.metric), strict=True)
                 if named.holds(score, seen.details if (seen := record.observations.get(label)) else {})
             ]
-            filled.append((_filled(BucketReport, named, evaluator=label, cases=cases), not own))
+            filled.append((_fill_from(BucketReport, named, evaluator=label, cases=cases), not own))
     return filled
 
 
@@ -443,7 +443,7 @@ def _system(name: str, table: "SystemTable", compare_by: Sequence[str]) -> Syste
         }
         for label, groups in result.groups.items()
     }
-    metrics = {metric: _filled(SystemValue, value) for metric, value in values.items()}
+    metrics = {metric: _fill_from(SystemValue, value) for metric, value in values.items()}
     return SystemReport(name, len(result.records), metrics, table.differences.get(name, {}), groups)
 
 

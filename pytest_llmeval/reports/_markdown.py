@@ -80,7 +80,7 @@ def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
-def _capped(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> list[str]:
+def _cap_table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> list[str]:
     """A table of the Markdown report with at most `MOST_ROWS` rows, and a line on how many are left out."""
     return [_table(rows[:MOST_ROWS], headers), "", *_more(len(rows) - MOST_ROWS)]
 
@@ -90,13 +90,13 @@ def _more(count: int) -> list[str]:
     return [f"... and {count} more.", ""] if count > 0 else []
 
 
-def _drawn(table: TextTable) -> list[str]:
+def _draw_table(table: TextTable) -> list[str]:
     """A table of the Markdown report below its title."""
     title = [f"### {text(table.title)}", ""] if table.title else []
     return [*title, _table([list(map(text, row)) for row in table.rows], list(map(text, table.headers))), ""]
 
 
-def _folded(name: str, more: str, lines: Sequence[str]) -> list[str]:
+def _fold_lines(name: str, more: str, lines: Sequence[str]) -> list[str]:
     """Lines of the Markdown report folded below a name, as HTML, where GitHub makes no links inside code."""
     summary = f"<code>{html.escape(printable(name))}</code>{html.escape(printable(more))}"
     return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""]
@@ -120,7 +120,7 @@ def to_markdown(report: RunReport) -> str:
         lines += ["No suite ran.", ""]
     if report.faults:
         rows = [(text(path), text(fault)) for path, faults in report.faults.items() for fault in faults]
-        lines += ["## Faulty files", "", *_capped(rows, ("suite", "fault"))]
+        lines += ["## Faulty files", "", *_cap_table(rows, ("suite", "fault"))]
     for suite in suites:
         if suite.failed:
             lines += [f"## {text(suite.suite)}", "", *_suite(suite)]
@@ -130,7 +130,7 @@ def to_markdown(report: RunReport) -> str:
         lines += _mutants(survival)
     for suite in suites:
         if not suite.failed:
-            lines += _folded(suite.suite, f" {_counts(suite)}", _suite(suite))
+            lines += _fold_lines(suite.suite, f" {_counts(suite)}", _suite(suite))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -178,15 +178,15 @@ def _mutants(survival: Survival) -> list[str]:
     ]
     faults = [f"- {text(weakness)}" for weakness in survival.weaknesses(Survival.SHOWN_FROM)]
     table = _table(rows[:MOST_ROWS], ("mutant", "why it is wrong", "made", "survive", "undecided"))
-    return _folded(f"Mutants of {survival.suite}", f" {survival.mutants}{rate}", [table, "", *faults, ""])
+    return _fold_lines(f"Mutants of {survival.suite}", f" {survival.mutants}{rate}", [table, "", *faults, ""])
 
 
 def _systems(systems: SystemsReport, failures: Iterable[bool]) -> list[str]:
     """The systems of a suite side by side in the Markdown report, folded unless one of them failed."""
     lines: list[str] = []
     for table in system_tables(systems, metrics=systems.metrics, joined=True):
-        lines += _drawn(table)
-    return [f"## {text(systems.title)}", "", *lines] if any(failures) else _folded(systems.title, "", lines)
+        lines += _draw_table(table)
+    return [f"## {text(systems.title)}", "", *lines] if any(failures) else _fold_lines(systems.title, "", lines)
 
 
 def verdict_reason(
@@ -225,35 +225,35 @@ def _suite(suite: SuiteReport) -> list[str]:
             for verdict in changed
         ]
         lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]
-    lines += _failing(suite) + _notes(suite)
+    lines += _failing_table(suite) + _notes(suite)
     for table in suite.tables:
-        lines += _drawn(table.as_text())
+        lines += _draw_table(table.as_text())
         lines += _more(table.left_out)
         if table.note:
             lines += [text(table.note), ""]
     if not suite.failed:
         return lines + _details(suite)
-    return lines + _folded(suite.suite, ": metrics, groups, kinds of errors, worst cases", _details(suite))
+    return lines + _fold_lines(suite.suite, ": metrics, groups, kinds of errors, worst cases", _details(suite))
 
 
-def _failing(suite: SuiteReport) -> list[str]:
+def _failing_table(suite: SuiteReport) -> list[str]:
     """The table of a suite's failing cases in the Markdown report."""
     bad = [case for case in suite.cases if case.outcome in BAD]
     if not bad:
         return []
     rows = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad]
-    return ["### Failing cases", "", *_capped(rows, ("case", "outcome", "reason"))]
+    return ["### Failing cases", "", *_cap_table(rows, ("case", "outcome", "reason"))]
 
 
 def _details(suite: SuiteReport) -> list[str]:
     """A suite's metrics, groups, error buckets and worst cases in the Markdown report."""
     lines: list[str] = []
     if metrics := listed_metrics(suite, in_tables=False):
-        lines += _drawn(metric_table(suite, metrics))
+        lines += _draw_table(metric_table(suite, metrics))
     for key in suite.groups:
-        lines += [f"### By {text(key)}", "", *_drawn(group_table(key, suite))]
+        lines += [f"### By {text(key)}", "", *_draw_table(group_table(key, suite))]
     cases = case_table(suite)
-    return lines + _error_analysis(suite) + _worst(suite) + (["### Cases", "", *_drawn(cases)] if cases else [])
+    return lines + _error_analysis(suite) + _worst(suite) + (["### Cases", "", *_draw_table(cases)] if cases else [])
 
 
 def _notes(suite: SuiteReport) -> list[str]:

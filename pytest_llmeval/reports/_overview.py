@@ -173,7 +173,7 @@ def cause_lines(suite: SuiteReport, gate: GateResult) -> Iterator[str]:
     for metric in [] if gate.cause else gated_metrics([gate.gate]):
         sign = -1 if metric in suite.lower_is_better else 1
         scores = _scores(suite.cases, metric)
-        yield from _worst(scores, sign, _failing(suite, gate))
+        yield from _worst(scores, sign, _find_failing_cases(suite, gate))
         groups = [] if " by " in gate.gate else list(_groups(suite, metric, scores))
         if len({value for value, _, _ in groups}) > 1:
             value, cases, name = min(groups, key=lambda group: (sign * group[0], -group[1]))
@@ -233,7 +233,7 @@ def _worst(scores: Mapping[str, float], sign: int, among: Sequence[CaseReport]) 
         yield f"  worst cases: {', '.join(f'{case} {number(scores[case])}' for case in worst[:_WORST])}"
 
 
-def _failing(suite: SuiteReport, gate: GateResult) -> Sequence[CaseReport]:
+def _find_failing_cases(suite: SuiteReport, gate: GateResult) -> Sequence[CaseReport]:
     """The cases of the groups in which a gate by label failed; all cases of the suite for other gates."""
     _, _, label = gate.gate.rpartition(" by ")
     names = {name for name in suite.groups.get(label, {}) if f" {name}: " in gate.reason}
@@ -438,9 +438,9 @@ def asking_lines(suite: SuiteReport) -> Iterator[str]:
     if suite.usage is None:
         return
     if suite.usage.verdicts:
-        yield f"judge: {_judged(suite.usage, suite.usage.judge_cost_usd)}"
+        yield f"judge: {_judge_usage_text(suite.usage, suite.usage.judge_cost_usd)}"
     for name, juror in suite.usage.jurors.items():
-        yield f"judge {printable(name)}: {_judged(juror, juror.cost_usd)}"
+        yield f"judge {printable(name)}: {_judge_usage_text(juror, juror.cost_usd)}"
     yield from _cascade_lines(suite, suite.usage)
     if target := list(_of_target(suite.usage)):
         yield f"target: {'; '.join(target)}"
@@ -493,7 +493,7 @@ def _of_target(usage: UsageReport) -> Iterator[str]:
         yield latency
 
 
-def _judged(usage: UsageReport | JudgeUsage, cost_usd: float | None) -> str:
+def _judge_usage_text(usage: UsageReport | JudgeUsage, cost_usd: float | None) -> str:
     """The number of a judge's verdicts, with requests, tokens, cost and latency, as part of a report line."""
     parts = [f"{counted(usage.verdicts, 'verdict')}, {usage.calls} requested in this run"]
     if usage.calls:

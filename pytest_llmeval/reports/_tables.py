@@ -65,7 +65,7 @@ class TextTable(Struct, frozen=True):
         fixed = [place for place in range(len(columns)) if place not in self.spare]
         spare = list(self.spare)
         while True:
-            fitting = _fitting(fixed, spare, widths, width)
+            fitting = _fit_columns(fixed, spare, widths, width)
             if everything and spare and len(fitting) == len(fixed):
                 fitting = sorted([*fixed, spare[-1]])
             for row in zip(*(columns[place] for place in fitting), strict=True):
@@ -83,7 +83,7 @@ class TextTable(Struct, frozen=True):
             yield Line("")
 
 
-def _fitting(fixed: Sequence[int], spare: Sequence[int], widths: Sequence[int], width: int) -> list[int]:
+def _fit_columns(fixed: Sequence[int], spare: Sequence[int], widths: Sequence[int], width: int) -> list[int]:
     """The columns of a report table that fit the terminal; spare columns are dropped in their order."""
     columns = sorted([*fixed, *spare])
     for place in spare:

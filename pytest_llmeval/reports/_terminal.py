@@ -96,7 +96,7 @@ def render(
                     yield from (Line(printable(line)) for line in cause_lines(suite, gate))
             yield from (_verdict(score, suite) for score in suite.broken_scores)
             yield from not_judged(suite, f"{suite.suite}: ")
-        yield from _affected(report, least=1)
+        yield from _affected_line(report, least=1)
         yield from following
         return
     width = min(width, _READABLE)
@@ -115,7 +115,7 @@ def render(
         yield Line("snapshot: approve improved and new metrics with --snapshot-update")
     yield from (Line(printable(note), "yellow") for note in [uncalibrated_text(report.suites)] if note)
     yield from map(Line, money_lines(report.money))
-    yield from _affected(report, least=2)
+    yield from _affected_line(report, least=2)
     yield from _answer(report)
     yield from following
     if report.suites:
@@ -219,7 +219,7 @@ def _reasons(suite: SuiteReport, concluded: Sequence[str]) -> Iterator[Line]:
         yield from lines
 
 
-def _affected(report: RunReport, least: int) -> Iterator[Line]:
+def _affected_line(report: RunReport, least: int) -> Iterator[Line]:
     """Yield the terminal's line on cases that ran because of a change, in a run of at least so many suites."""
     if len(report.suites) >= least and (text := affected_text(report.suites)):
         yield Line(printable(text))
@@ -246,10 +246,10 @@ def _systems(systems: SystemsReport, verbosity: int, width: int, *, values: bool
     yield Line(printable(systems.title), "bold")
     tables = system_tables(systems, metrics=systems.metrics if verbosity >= _EVERYTHING else systems.compare_by)
     for table in islice(tables, 0 if values else 1, None):
-        yield from _titled(table, width, everything=verbosity >= _EVERYTHING)
+        yield from _title_table(table, width, everything=verbosity >= _EVERYTHING)
 
 
-def _titled(table: TextTable, width: int, *, everything: bool) -> Iterator[Line]:
+def _title_table(table: TextTable, width: int, *, everything: bool) -> Iterator[Line]:
     """Yield the terminal's lines of a report table below its title."""
     if table.title:
         yield Line("")
@@ -273,7 +273,7 @@ def _suite(
     for table in suite.tables:
         if not table.title:
             yield Line("")
-        yield from _titled(table.as_text(), width, everything=everything)
+        yield from _title_table(table.as_text(), width, everything=everything)
         if table.left_out:
             yield Line(f"and {counted(table.left_out, 'row')} more")
         if table.note:

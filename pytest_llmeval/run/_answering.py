@@ -53,10 +53,10 @@ _PORTIONS = 16
 
 def chain(links: Sequence[Link], last: Next) -> Next:
     """A call of the first link that answers a case, which calls the one behind it, up to the target."""
-    return reduce(_linked, reversed(links), last)
+    return reduce(_link_step, reversed(links), last)
 
 
-def _linked(ask: Next, link: Link) -> Next:
+def _link_step(ask: Next, link: Link) -> Next:
     """A step of the chain that answers a job: this link, with the call of the one behind it."""
     return lambda job: link(job, ask)
 
@@ -88,9 +88,9 @@ class Answering:
         self._conversations = Conversations(self.judges, self.store, self.recordings)
         self._limited = Limited(self.limit, self.store)
         self._shared = () if self.store is None else (Shared(self.store, self.recorded),)
-        self._ask = self._calling((self.opponents, self.recorded, self.batched, *self._shared))
+        self._ask = self._make_chain((self.opponents, self.recorded, self.batched, *self._shared))
 
-    def _calling(self, links: Sequence[Link], thread: ThisThread | None = None) -> Next:
+    def _make_chain(self, links: Sequence[Link], thread: ThisThread | None = None) -> Next:
         """The chain of some links and of those that call a target.
 
         Args:
@@ -109,7 +109,7 @@ class Answering:
         """
         if thread is None or job.opponents or batch_target(job) is not None:
             return self._ask
-        return self._calling((self.recorded,), thread)
+        return self._make_chain((self.recorded,), thread)
 
     def is_orphaned(self, job: Job) -> bool:
         """Whether a process of the run died while it asked for the answer."""
@@ -172,7 +172,7 @@ class Answering:
             used.begin_ahead(user)
         with self.limit.in_turn():
             if pending is not None:
-                return await self._judged(pending, cut_off)
+                return await self._ask_judges(pending, cut_off)
             return await self._answered(job, here, cut_off)
 
     async def _answered(self, job: Job, here: ThisThread | None, cut_off: list[CaseAnswer] | None) -> CaseAnswer:
@@ -190,9 +190,9 @@ class Answering:
             self._conversations.add_spoken(job, answer)
             return answer
         self._conversations.add_spoken(job, answer)
-        return await self._judged(PendingAnswer(answer, self.askings(job, answer.case)), cut_off)
+        return await self._ask_judges(PendingAnswer(answer, self.askings(job, answer.case)), cut_off)
 
-    async def _judged(self, pending: "PendingAnswer", cut_off: list[CaseAnswer] | None) -> CaseAnswer:
+    async def _ask_judges(self, pending: "PendingAnswer", cut_off: list[CaseAnswer] | None) -> CaseAnswer:
         """The answer with the verdicts of all judges that are asked about it."""
         judges = self.judges
         if judges is None:
@@ -248,7 +248,7 @@ class PendingAnswer(NamedTuple):
             for bound, judgement in asking.judged:
                 answer.calls += judgement.calls
                 for juror, verdict in judgement.jurors.items():
-                    answer.judgings.append(_displayed(label, bound.question, verdict, juror))
+                    answer.judgings.append(_display_judging(label, bound.question, verdict, juror))
                 # A verdict may have been made for a case of another suite that asks the same.
                 answer.entries += [structs.replace(entry, case=answer.case.id) for entry in judgement.entries]
                 if isinstance(judgement.verdict, BudgetError):
@@ -256,7 +256,7 @@ class PendingAnswer(NamedTuple):
         return answer
 
 
-def _displayed(label: str, question: Question, judgement: JurorVerdict, juror: str) -> JudgingShown:
+def _display_judging(label: str, question: Question, judgement: JurorVerdict, juror: str) -> JudgingShown:
     """A judge's question about an answer and its reply, as reports show them."""
     verdict = judgement.verdict
     reply = judgement.entry.reply if judgement.entry else getattr(verdict, "reasoning", "") or str(verdict)
@@ -326,10 +326,10 @@ class Opponents:
 
     def own(self, job: Job) -> Case | None:
         """The answer to a case's own question, if it has come while its opponents have not answered."""
-        answer = self._ended(job)
+        answer = self._find_ended(job)
         return None if isinstance(answer, BaseException) else answer
 
-    def _ended(self, job: Job) -> Case | BaseException | None:
+    def _find_ended(self, job: Job) -> Case | BaseException | None:
         """The answer, or the error, of a task that has ended."""
         shared = self._tasks.get(job.place)
         return None if shared is None or not shared.task.done() or shared.task.cancelled() else shared.task.result()
@@ -353,7 +353,7 @@ class Opponents:
             return NoAnswer(str(error))
         if case is not None:
             return _answer_of(opponent, case)
-        answer = self._ended(opponent)
+        answer = self._find_ended(opponent)
         return None if answer is None else _answer_of(opponent, answer)
 
     async def _others(self, job: Job, ask: Next) -> dict[str, Any]:

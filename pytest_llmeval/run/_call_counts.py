@@ -178,7 +178,7 @@ class CallCounter:
         if user is None or most is None or not self.judges.store.asks:
             return
         if not beginning(job.case.input):
-            self._counted(tally, user.next(()))
+            self._count_question(tally, user.next(()))
             most -= 1
         (juror,) = user.next(()).expected
         tally.turns[juror.juror.model, SIMULATED_USER] += most
@@ -187,7 +187,7 @@ class CallCounter:
     def _add_questions(self, tally: CallTally, job: Job, case: Case) -> None:
         """Count the questions about an answer."""
         if self.options.mode != "off":
-            self._count_rounds(tally, job, case, self._counted)
+            self._count_rounds(tally, job, case, self._count_question)
 
     def _count_rounds(
         self, tally: CallTally, job: Job, case: Case, count: Callable[[CallTally, PanelQuestion], Judgement | None]
@@ -209,11 +209,11 @@ class CallCounter:
                 asking.add(verdicts)
         return askings
 
-    def _counted(self, tally: CallTally, question: PanelQuestion) -> Judgement | None:
+    def _count_question(self, tally: CallTally, question: PanelQuestion) -> Judgement | None:
         """Count one question, once for each juror; return what became of it if it needs no call, or represents that."""
         verdicts: dict[str, JurorVerdict] = {}
         while names := question.unanswered(verdicts):
-            known = [self._counted_once(tally, question.jurors[name]) for name in names]
+            known = [self._count_once(tally, question.jurors[name]) for name in names]
             if None in known:
                 self._add_unsure(tally, question, verdicts)
                 return _foreseen(question)
@@ -226,11 +226,11 @@ class CallCounter:
         if question.cascade is None or verdicts:
             return
         if question.audited:
-            self._counted_once(tally, large)
+            self._count_once(tally, large)
         elif self._known(large) is None:
             tally.unsure[large.juror.model, large.question.mode.name][large.key] = question
 
-    def _counted_once(self, tally: CallTally, question: JurorQuestion) -> JurorVerdict | None:
+    def _count_once(self, tally: CallTally, question: JurorQuestion) -> JurorVerdict | None:
         """The verdict of one juror; a question without one is counted, once for all cases that share it."""
         known = self._known(question)
         if known is None and question.key not in self._counted_keys:
@@ -260,13 +260,13 @@ class CallCounter:
             if isinstance(opponent, Job) and others[name] is None
         }
         case = with_others(job.case.answered(prediction), {**others, **likely})
-        if any(asking.error is not None for asking in self._count_rounds(tally, job, case, self._counted_as_likely)):
+        if any(asking.error is not None for asking in self._count_rounds(tally, job, case, self._count_as_likely)):
             tally.more = None
 
-    def _counted_as_likely(self, tally: CallTally, question: PanelQuestion) -> Judgement | None:
+    def _count_as_likely(self, tally: CallTally, question: PanelQuestion) -> Judgement | None:
         """The verdict on a question about an answer that does not exist yet; its calls count as likely."""
         if question.question.shared:
-            return self._counted(tally, question)
+            return self._count_question(tally, question)
         new = [expected for expected in question.expected if expected.key not in self._counted_keys]
         self._counted_keys.update(expected.key for expected in new)
         tally.likely.update((expected.juror.model, expected.question.mode.name) for expected in new)

@@ -95,7 +95,7 @@ class FromFixtures(Struct, frozen=True):
     judge: "OwnJudge | None" = None
 
 
-async def _cancelled(tasks: "Iterable[asyncio.Task[Any]]") -> None:
+async def _cancel_tasks(tasks: "Iterable[asyncio.Task[Any]]") -> None:
     """Cancel the asyncio tasks of calls in flight, and return when they have ended."""
     import asyncio
 
@@ -225,7 +225,7 @@ class CaseRunner(Struct, dict=True):
         __tracebackhide__ = True
         started = time.perf_counter()
         answers = self._own_answers(loaded) or self._answers(loaded, fixtures, following, early)
-        execution = self._scored(loaded, answers, started)
+        execution = self._score_answers(loaded, answers, started)
         if isinstance(execution.error, self.signals.ends):
             raise execution.error
         return execution
@@ -243,9 +243,9 @@ class CaseRunner(Struct, dict=True):
         """Run one case of a suite without judges by the prediction that it carries, or that is recorded for it."""
         if is_skipped(loaded.case):
             return Execution.skipped(loaded.case)
-        return self._scored(loaded, self._own_answers(loaded) or self._replayed(loaded)).as_expected()
+        return self._score_answers(loaded, self._own_answers(loaded) or self._replay_answers(loaded)).as_expected()
 
-    def _replayed(self, loaded: LoadedCase) -> Sequence[CaseAnswer]:
+    def _replay_answers(self, loaded: LoadedCase) -> Sequence[CaseAnswer]:
         """The recorded answers to a case, or why there are none."""
         if self.recordings is None:
             none = CaseAnswer(loaded.case, PredictionError(why_unanswered(loaded.suite) or _NOT_CALLED))
@@ -291,7 +291,7 @@ class CaseRunner(Struct, dict=True):
             finished.put_nowait(None)  # the next case need not wait for the score of this one
             for _ in range(_TURNS_TO_START):
                 await asyncio.sleep(0)
-            scored = await thread.call(partial(self._scored, loaded, answers, started))
+            scored = await thread.call(partial(self._score_answers, loaded, answers, started))
             del parts[place]
             return scored
 
@@ -308,27 +308,27 @@ class CaseRunner(Struct, dict=True):
                     continue
                 place = tasks.pop(done)
                 scoring.discard(place)
-                yield place, self._concluded(done.result())
+                yield place, self._conclude(done.result())
         except asyncio.CancelledError:
             answered = [task for task, place in tasks.items() if place in scoring or task.done()]
             if answered:
                 await asyncio.wait(answered)
             for task in answered:
-                yield tasks.pop(task), self._concluded(task.result())
-            await _cancelled(tasks)
+                yield tasks.pop(task), self._conclude(task.result())
+            await _cancel_tasks(tasks)
             for task, place in tasks.items():
                 if not task.cancelled() and task.exception() is None:  # worlds are torn down to their end
-                    yield place, self._concluded(task.result())
+                    yield place, self._conclude(task.result())
                 elif paid := parts.get(place):
                     for answer in paid:
                         answer.error = CutShortError()
-                    yield place, self._scored(cases[place], paid)
+                    yield place, self._score_answers(cases[place], paid)
             raise
         finally:
-            await _cancelled(tasks)
+            await _cancel_tasks(tasks)
             thread.end()
 
-    def _concluded(self, execution: Execution) -> Execution:
+    def _conclude(self, execution: Execution) -> Execution:
         """The execution of a case as it is expected; an error that ends the run is raised."""
         if isinstance(execution.error, self.signals.ends):
             raise execution.error
@@ -337,7 +337,7 @@ class CaseRunner(Struct, dict=True):
     def _most_at_a_time(self, suite: LoadedSuite) -> int:
         """The number of cases of a suite that run at the same time on an event loop."""
         own = suite.target.concurrency if suite.target is not None else None
-        return max(min(own or self.options.concurrency, self.options.concurrency), self._batched(suite))
+        return max(min(own or self.options.concurrency, self.options.concurrency), self._batch_width(suite))
 
     async def _answers_here(
         self, loaded: LoadedCase, fixtures: FromFixtures, parts: list[CaseAnswer]
@@ -372,7 +372,9 @@ class CaseRunner(Struct, dict=True):
         # A Python test has its own prediction, which is in no batch of the file's predictions.
         return loaded.case.prediction is not MISSING and not loaded.key.test
 
-    def _scored(self, loaded: LoadedCase, answers: Sequence[CaseAnswer], started: float | None = None) -> Execution:
+    def _score_answers(
+        self, loaded: LoadedCase, answers: Sequence[CaseAnswer], started: float | None = None
+    ) -> Execution:
         """The execution of a case, scored from its answers."""
         measure = self._measured.measure if self._is_recorded(loaded) else None
         execution = execute_repeats(loaded.suite, answers, measure, explains_all=self.explains_all, started=started)
@@ -385,7 +387,7 @@ class CaseRunner(Struct, dict=True):
     ) -> Sequence[CaseAnswer]:
         """The answers to the repeats of a case, while early calls for the following cases begin."""
         __tracebackhide__ = True
-        early = self._allowed(loaded.suite, early)
+        early = self._allowed_early_calls(loaded.suite, early)
         ahead = any(early) and self._prefetch.looks_ahead(loaded)
         to_come = islice(following, self.window(loaded.suite)) if ahead else ()
         next_jobs = (self.jobs(case, fixtures, early) for case in to_come if not self._prefetch.considered(case))
@@ -393,14 +395,14 @@ class CaseRunner(Struct, dict=True):
 
     def window(self, suite: LoadedSuite) -> int:
         """The number of cases to prefetch: enough to fill the batches that a service answers at once."""
-        return max(self._prefetch.window, self._batched(suite))
+        return max(self._prefetch.window, self._batch_width(suite))
 
-    def _batched(self, suite: LoadedSuite) -> int:
+    def _batch_width(self, suite: LoadedSuite) -> int:
         """The number of cases that an HTTP target of a suite answers in batches under way; 0 for others."""
         http = suite.target.http if suite.target is not None else None
         return min(http.batch * http.concurrency, _WIDEST_WINDOW) if http is not None else 0
 
-    def _allowed(self, suite: LoadedSuite, early: EarlyCalls) -> EarlyCalls:
+    def _allowed_early_calls(self, suite: LoadedSuite, early: EarlyCalls) -> EarlyCalls:
         """The early calls that the suite and the options allow."""
         if self.in_turn or self.options.concurrency == 1:
             return EarlyCalls()

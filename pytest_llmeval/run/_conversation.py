@@ -174,7 +174,7 @@ class Dialogue:
             lists = {name: self.parts.find(name, reply) for name in _LISTS}
             self._messages.append(message | {name: list_ for name, list_ in lists.items() if list_ is not MISSING})
         elif isinstance(new, list) and new and all(isinstance(message_of_reply, Mapping) for message_of_reply in new):
-            self._messages += _added(self._messages, new)
+            self._messages += _added_messages(self._messages, new)
         else:
             raise PredictionError("the messages of the reply are no list of objects, expected those that it adds")
         self._replies.append(reply)
@@ -417,7 +417,7 @@ def asker(job: Job) -> str:
     return " ".join((job.key.display_path, job.key.test, job.key.variant))
 
 
-def _added(sent: Sequence[Any], reply_messages: list[Any]) -> list[Any]:
+def _added_messages(sent: Sequence[Any], reply_messages: list[Any]) -> list[Any]:
     """The messages that a target's reply adds to a conversation; many frameworks return all of them.
 
     Raises:

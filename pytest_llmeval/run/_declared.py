@@ -367,7 +367,7 @@ class Suite(Generic[Input_co, Expected_co]):
         Raises:
             LlmevalError: The suite is that of a file, or has another evaluator of the name.
         """
-        return self._adding("evaluators", partial(evaluator, **options), function)
+        return self._add_function("evaluators", partial(evaluator, **options), function)
 
     @overload
     def check(
@@ -377,12 +377,12 @@ class Suite(Generic[Input_co, Expected_co]):
     def check(self, /, *, name: str) -> Callable[[Function], Function]: ...
     def check(self, function: Callable[..., Any] | None = None, /, name: str | None = None) -> Any:
         """Make a function of a case a check of the suite, as `evaluator` does."""
-        return self._adding("checks", partial(check, name=name), function)
+        return self._add_function("checks", partial(check, name=name), function)
 
-    def _adding(self, key: str, entry_of: Callable[..., Any], function: Any) -> Any:
+    def _add_function(self, key: str, entry_of: Callable[..., Any], function: Any) -> Any:
         """A decorator that adds an evaluator or check made of a function to the suite."""
         if function is None:
-            return partial(self._adding, key, entry_of)
+            return partial(self._add_function, key, entry_of)
         if not self._data:
             raise LlmevalError(f"suite {self.name!r}: found a function for {key}, expected them in {self.path.name}")
         before = self._keys.get(key)
@@ -418,7 +418,7 @@ class Suite(Generic[Input_co, Expected_co]):
         suite = load_suite(self.path, known, root=root, document=document, source=self._cases.rows, share=share)
         if foreign:  # where keys take any text
             raise SuiteError(foreign)
-        return self._typed(suite, document) if self._cases.types else suite
+        return self._check_types(suite, document) if self._cases.types else suite
 
     def _document(self, root: Path) -> tuple[Document, list[Fault]]:
         """The keys as data, with names in place of what JSON cannot express, and a fault for each such key."""
@@ -433,12 +433,12 @@ class Suite(Generic[Input_co, Expected_co]):
             except (TypeError, ValueError) as error:
                 faults.append(document.fault((key,), f"found what JSON cannot express ({error})"))
                 try:
-                    data[key] = json.loads(json.dumps(value, allow_nan=False, default=_bracketed))
+                    data[key] = json.loads(json.dumps(value, allow_nan=False, default=_bracket_name))
                 except (TypeError, ValueError):
                     raise SuiteError(faults) from None
         return document, faults
 
-    def _typed(self, suite: LoadedSuite, document: Document) -> LoadedSuite:
+    def _check_types(self, suite: LoadedSuite, document: Document) -> LoadedSuite:
         """The suite whose cases fit their types; those that do not are faulty."""
         faults, fitting = list(suite.faults), []
         for case in suite.cases:
@@ -505,7 +505,7 @@ class Suite(Generic[Input_co, Expected_co]):
             LlmevalError: The suite has several systems, and none is named; the target is no function; or a file of
                 answers cannot be used.
         """
-        return LOOP.run(self._executed(self._chosen(system, record, replay), target, judge, progress))
+        return LOOP.run(self._execute(self._choose_system(system, record, replay), target, judge, progress))
 
     async def arun(
         self,
@@ -532,9 +532,9 @@ class Suite(Generic[Input_co, Expected_co]):
                 f"suite {self.name!r}: arun needs the event loop of asyncio, and does not run under trio: use run in a "
                 "thread"
             ) from None
-        return await self._executed(self._chosen(system, record, replay), target, judge, progress)
+        return await self._execute(self._choose_system(system, record, replay), target, judge, progress)
 
-    async def _executed(
+    async def _execute(
         self,
         run: "ScriptRun",
         target: "Callable[..., Any] | NamedObject | None",
@@ -551,7 +551,7 @@ class Suite(Generic[Input_co, Expected_co]):
         finally:
             self.last_result = run.result
 
-    def _chosen(self, system: str, record: "PredictionsFile", replay: "PredictionsFile") -> "ScriptRun":
+    def _choose_system(self, system: str, record: "PredictionsFile", replay: "PredictionsFile") -> "ScriptRun":
         """The run of one system of the suite without pytest."""
         from pytest_llmeval.run._scripts import ScriptRun
 
@@ -584,7 +584,7 @@ def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _bracketed(value: Any) -> str:
+def _bracket_name(value: Any) -> str:
     """The name of a function or type in a declared suite, as faults show it."""
     return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>"
 

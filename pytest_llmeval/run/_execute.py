@@ -156,7 +156,7 @@ def execute(
             observations[label] = measured
         else:
             errors[label] = presentable(format_error(measured) + origin(measured), suite.secret_variables)
-    outcome, reason, missed = _concluded(suite, [answer], suite.evaluators, observations, errors)
+    outcome, reason, missed = _conclude(suite, [answer], suite.evaluators, observations, errors)
     names = tuple(_unmet_names(suite, suite.evaluators, observations, missed)) if reason else ()
     record = CaseRecord(
         case.id,
@@ -168,7 +168,7 @@ def execute(
         lines=explained(suite, case, observations) if explains_all or outcome != "passed" else {},
         answers=[AnswerShown(case.prediction)],
         unmet=names,
-        answered=_answered(suite, [case]),
+        answered=_print_predictions(suite, [case]),
         **_costs([answer], started),
     )
     return Execution(case, record, missed, entries=answer.entries)
@@ -251,7 +251,7 @@ def _is_worse(suite: LoadedSuite, unmet: Unmet) -> bool:
     return is_low is not suite.metrics.lower_is_better(unmet.metric)
 
 
-def _answered(suite: LoadedSuite, cases: Sequence[Case]) -> str:
+def _print_predictions(suite: LoadedSuite, cases: Sequence[Case]) -> str:
     """The fingerprint of a case's predictions as judges see them, on which a bridge between judges is built."""
     if not suite.judged:
         return ""
@@ -318,7 +318,7 @@ def execute_repeats(
                 [Reliability.observation_of(bool(is_met)) for is_met in passed]
             )
         silent = _abstained_repeats(suite, [part.record.observations for part in parts], observations)
-        outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors, silent)
+        outcome, why, missed = _conclude(suite, answers, suite.reported, observations, errors, silent)
         if None in passed:
             errors[RELIABILITY] = f"repeat {passed.index(None) + 1} of {len(parts)} could not be scored"
         case = answers[0].case
@@ -329,7 +329,7 @@ def execute_repeats(
     parts_at = first_parting([answer.case for answer in answers], partial(_shown_step, suite))
     repeats |= {} if parts_at is None else {"parts_at": parts_at}
     lines, display_answers = repeated_answers([part.record for part in parts])
-    answered = _answered(suite, [answer.case for answer in answers]) if broken is None else ""
+    answered = _print_predictions(suite, [answer.case for answer in answers]) if broken is None else ""
     merged = merged.with_record(repeats=repeats, lines=lines, answers=display_answers, answered=answered)
     return _with_costs(structs.replace(merged, repeats=parts), answers, started)
 
@@ -339,7 +339,7 @@ def _shown_step(suite: LoadedSuite, text: str) -> str:
     return as_line(without(text, secret_values(suite.secret_variables)), _LONGEST_STEP)
 
 
-def _concluded(
+def _conclude(
     suite: LoadedSuite,
     answers: Sequence[CaseAnswer],
     evaluators: Mapping[str, Evaluator],
@@ -348,7 +348,7 @@ def _concluded(
     silent: Mapping[str, Abstained] | None = None,
 ) -> tuple[CaseOutcome, str | None, Sequence[Unmet]]:
     """The outcome of a case with its reason, and the limits that its scores do not meet."""
-    silent = _abstained(suite, observations) if silent is None else silent
+    silent = _find_abstained(suite, observations) if silent is None else silent
     limits = suite.limits(answers[0].case)
     figures = target_scores(answers) if any(name in limits for name in TARGET_FIGURES) else {}
     scores = _scores(suite, evaluators, observations) if limits else {}
@@ -374,12 +374,12 @@ def _concluded(
     outcome: CaseOutcome = "passed"
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
-    elif nothing := _awaited(suite, observations) or _nothing_scored(observations):
+    elif nothing := _awaited_reason(suite, observations) or _nothing_scored(observations):
         outcome, reasons = "not_scored", [nothing]
     return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
 
 
-def _awaited(suite: LoadedSuite, observations: Mapping[str, Observation]) -> str:
+def _awaited_reason(suite: LoadedSuite, observations: Mapping[str, Observation]) -> str:
     """The reason why a case cannot be held to its limits yet; empty if no judge's verdict is pending."""
     if not suite.judged:
         return ""
@@ -400,7 +400,7 @@ def _nothing_scored(observations: Mapping[str, Observation]) -> str:
     return next(iter(reasons), "")
 
 
-def _abstained(suite: LoadedSuite, observations: Mapping[str, Observation]) -> Mapping[str, Abstained]:
+def _find_abstained(suite: LoadedSuite, observations: Mapping[str, Observation]) -> Mapping[str, Abstained]:
     """The metrics to which a case's answer gives nothing to score; none if the suite allows that."""
     if suite.abstained == "allowed":
         return {}
@@ -422,7 +422,7 @@ def _abstained_repeats(
         repeats: The observations of each repeat.
         reduced: Those of the case.
     """
-    silent = [_abstained(suite, repeat) for repeat in repeats]
+    silent = [_find_abstained(suite, repeat) for repeat in repeats]
     scores = _scores(suite, suite.reported, reduced) if any(silent) else {}
     out = {}
     for name in dict.fromkeys(name for abstained in silent for name in abstained):
@@ -667,7 +667,7 @@ def answered_with(case: Case, returned: Any) -> Case:
     if inspect.isroutine(value) or isinstance(value, _NO_VALUES):
         raise PredictionError(f"the target returned {type(value).__name__}, expected a value")
     try:
-        form = _copied(form_of(value))
+        form = _copy_form(form_of(value))
     except MediaError as error:
         raise PredictionError(f"the target returned a medium that cannot be used: {error}") from None
     if form is value:
@@ -681,11 +681,11 @@ _NO_VALUES = (type, ModuleType, Iterator, AsyncIterator, Awaitable)
 """Types of what is returned by mistake: not called, not awaited or not read to its end."""
 
 
-def _copied(form: Any) -> Any:
+def _copy_form(form: Any) -> Any:
     """A copy of a prediction's JSON form, which stays the same if the user's code changes its object later."""
     if isinstance(form, dict):
-        return {name: _copied(held) for name, held in form.items()}
-    return list(map(_copied, form)) if isinstance(form, list) else form
+        return {name: _copy_form(held) for name, held in form.items()}
+    return list(map(_copy_form, form)) if isinstance(form, list) else form
 
 
 class CutShortError(LlmevalError):

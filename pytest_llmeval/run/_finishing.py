@@ -423,7 +423,7 @@ def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
     if run.unfinished:
         why = run.broken or "they sent no report"
         yield f"{counted(len(run.unfinished), 'selected test')} of eval suites did not run: {why}"
-    yield from _unsettled(judged)
+    yield from _find_unsettled(judged)
     if run.broken:
         yield from _failures(judged)
     gates = [(suite.key.display_path, gate) for suite in judged.suites for gate in suite.gates]
@@ -458,7 +458,7 @@ def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
         yield f"{REQUIRE_GATES}: ... and {len(waiting) - _LISTED} more"
 
 
-def _unsettled(judged: Judged) -> Iterator[str]:
+def _find_unsettled(judged: Judged) -> Iterator[str]:
     """Yield the suites that stopped early on results that changed afterwards, as when a case is run again."""
     for suite in judged.suites:
         if waiting := sum(record.reason == NOT_NEEDED for record in suite.records):

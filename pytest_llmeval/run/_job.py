@@ -266,7 +266,7 @@ def usage_of_target(parts: Parts, prediction: Any, cost_usd: float | None = None
     if cost is None:
         cost = cost_usd
     if cost is None and isinstance(reported.get("model"), str):
-        cost = _priced(reported["model"], tokens["input_tokens"], tokens["output_tokens"])
+        cost = _price_tokens(reported["model"], tokens["input_tokens"], tokens["output_tokens"])
     return TargetUsage(tokens["input_tokens"], tokens["output_tokens"], cost)
 
 
@@ -289,7 +289,7 @@ def _amount(value: Any) -> float | None:
     return value if is_finite_number(value) and 0 <= value <= LARGEST else None
 
 
-def _priced(model: str, read: float | None, written: float | None) -> float | None:
+def _price_tokens(model: str, read: float | None, written: float | None) -> float | None:
     """The cost of a target's tokens by the published price of its model; ``None`` if a count is unknown."""
     if read is None or written is None:
         return None

@@ -68,7 +68,7 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
             claims += own
     claims += [claim for variants in variants_of(examined) for claim in _claims_between(variants)]
     if scope.terms.family == "project":
-        claims += _left_out(scope, {suite.key.path for suite in examined})
+        claims += _gates_left_out(scope, {suite.key.path for suite in examined})
     gates = _judge_claims(claims, scope.terms.family)
     suites = [structs.replace(suite, gates=[*suite.gates, *gates.get(suite.key, ())]) for suite in examined]
     suites = _with_calibration(suites)
@@ -99,7 +99,7 @@ class _Claims(NamedTuple):
     settled: Callable[[Sequence[GateResult]], Iterable[tuple[SuiteKey, GateResult]]]
 
 
-def _left_out(scope: RunScope, known: Collection[str]) -> Iterator[_Claims]:
+def _gates_left_out(scope: RunScope, known: Collection[str]) -> Iterator[_Claims]:
     """Yield the gates of suites that a run left out: they belong to the project's family of gates."""
     for file in sorted({nodeid.partition("::")[0] for nodeid in scope.run.deselected}):
         path = scope.suites.root / file
@@ -179,7 +179,7 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     )
     yield from dict.fromkeys(toothless)
     yield from dict.fromkeys(str(note) for suite in suites for note in suite.suite.notes)
-    for notes_on in (_idle_thresholds, partial(_lowered, most=scope.terms.concurrency)):
+    for notes_on in (_idle_thresholds, partial(_note_lowered_limit, most=scope.terms.concurrency)):
         yield from dict.fromkeys(note for suite in suites for note in notes_on(suite))
     most = scope.terms.concurrency
     calls = any(suite.suite.target is not None or suite.suite.asking for suite in suites)
@@ -199,7 +199,7 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
             yield f"{suite.key.display_path}: limits of {about} changed since the approval: {moved}"
 
 
-def _lowered(judged: JudgedSuite, most: int | None) -> Iterator[str]:
+def _note_lowered_limit(judged: JudgedSuite, most: int | None) -> Iterator[str]:
     """Yield a note if a run's option allows a target fewer calls at a time than its suite does."""
     own = judged.suite.target.own_concurrency if judged.suite.target is not None else None
     if most is not None and own is not None and own > most:
@@ -254,7 +254,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
     """A suite with its verdicts, and the evidence on its gates against a baseline, which are judged together."""
     measured = measure(collected)
     suite, terms = collected.suite, scope.terms
-    off, waiting = _unasked(collected, terms.judge)
+    off, waiting = _find_unasked(collected, terms.judge)
     judged = JudgedSuite(
         measured,
         _incomplete(measured, scope, is_part=terms.is_kept and left_to_others(scope) > 0),
@@ -268,12 +268,12 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
     snapshot = _snapshot(measured, scope, judged.incomplete or unjudged or pending)
 
     def judge_gate(gate: ScoreGate) -> GateResult:
-        name = _declared(gate.metric, suite)
+        name = _declared_name(gate.metric, suite)
         if name in waiting and not judged.incomplete:
             owned = suite.metrics.find(gate.metric)
             return gate.judge_pending(measured.result, waiting[name], None if owned is None else owned.metric)
         why = unjudged if name in off else ""
-        return gate.judge(measured.result, judged.incomplete, why, _counted_as(gate.metric, suite))
+        return gate.judge(measured.result, judged.incomplete, why, _metric_of_silence(gate.metric, suite))
 
     gates = [collected.qualify(judge_gate(gate), gate.max_skipped) for gate in suite.score_gates]
     judged = structs.replace(judged, snapshot=snapshot, gates=gates)
@@ -283,7 +283,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
 
     evidence, watch = examine_regressions(measured.run, scope.keeper, snapshot, judged.incomplete, unjudged)
     evidence = [
-        _awaiting(gate_evidence, waiting.get(_declared(gate_evidence.gate.metric, suite), 0))
+        _await_verdicts(gate_evidence, waiting.get(_declared_name(gate_evidence.gate.metric, suite), 0))
         for gate_evidence in evidence
     ]
 
@@ -297,14 +297,14 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
     return structs.replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
 
 
-def _awaiting(evidence: "GateEvidence", waiting: int) -> "GateEvidence":
+def _await_verdicts(evidence: "GateEvidence", waiting: int) -> "GateEvidence":
     """The evidence on a gate; undecided while cases wait for judge verdicts."""
     if not waiting or evidence.outcome == "not_judged":
         return evidence
     return evidence.gate.without_test("undecided", f"cannot tell: {Gate.waiting_cases(waiting)}")
 
 
-def _counted_as(metric: str, suite: LoadedSuite) -> Metric | None:
+def _metric_of_silence(metric: str, suite: LoadedSuite) -> Metric | None:
     """The metric whose worst value counts for answers that leave nothing to score; ``None`` if they do not count."""
     owned = suite.metrics.find(metric) if suite.abstained == "fell" else None
     return None if owned is None else owned.metric
@@ -325,7 +325,7 @@ def _with_calibration(suites: Sequence[JudgedSuite]) -> list[JudgedSuite]:
 
     Labels of the run, and the files of a folder, are looked at once, and only if a suite needs them.
     """
-    of_run = cache(lambda: {pair for suite in suites for pair in _confirmed(suite)})
+    of_run = cache(lambda: {pair for suite in suites for pair in _find_confirmed(suite)})
     approved = cache(_approved_judges)
 
     def confirmed(key: SuiteKey) -> _Judges:
@@ -333,10 +333,10 @@ def _with_calibration(suites: Sequence[JudgedSuite]) -> list[JudgedSuite]:
 
         return of_run() | approved(score_file(key).parent)
 
-    return [_calibrated(suite, confirmed) for suite in suites]
+    return [_find_uncalibrated(suite, confirmed) for suite in suites]
 
 
-def _calibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Judges]) -> JudgedSuite:
+def _find_uncalibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Judges]) -> JudgedSuite:
     """A judged suite with its limited metrics whose judge is not confirmed by human labels."""
     suite, judges = judged.suite, judged.collected.judges
     if suite.uncalibrated == "allow" or judged.incomplete or judged.off or judged.waiting or not judges:
@@ -366,7 +366,7 @@ def _identity(judge: Mapping[str, str]) -> tuple[str, str]:
     return judge["model"], re.sub(r"^levels:[^|]*\|", "", judge["prompt"].partition("; ")[0])
 
 
-def _confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
+def _find_confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
     """Yield the judges of a suite that enough human labels confirm."""
     for label, judge in judged.collected.judges.items():
         evaluator = judged.suite.asking.get(label)
@@ -439,7 +439,7 @@ def left_to_others(scope: RunScope) -> int:
     return 0 if scope.keeper.mode.selects or scope.terms.shard else len(scope.run.deselected)
 
 
-def _unasked(collected: CollectedSuite, judge: "JudgeMode") -> tuple[frozenset[str], Mapping[str, int]]:
+def _find_unasked(collected: CollectedSuite, judge: "JudgeMode") -> tuple[frozenset[str], Mapping[str, int]]:
     """The declared metrics of a suite for which a run did not ask judges.
 
     Returns:
@@ -452,20 +452,20 @@ def _unasked(collected: CollectedSuite, judge: "JudgeMode") -> tuple[frozenset[s
 
     suite, costs = collected.suite, [metric.name for metric in UsageEvaluator().describe()]
     if judge == "off" and suite.judged:
-        return frozenset([*costs, *_undefined(collected, str(JudgeOffError()))]), {}
-    if judge == "defer" and (waiting := _undefined(collected, str(PendingVerdictError()))):
+        return frozenset([*costs, *_find_undefined(collected, str(JudgeOffError()))]), {}
+    if judge == "defer" and (waiting := _find_undefined(collected, str(PendingVerdictError()))):
         return frozenset(), {**dict.fromkeys(costs, max(waiting.values())), **waiting}
     return frozenset(), {}
 
 
-def _undefined(collected: CollectedSuite, why: str) -> Mapping[str, int]:
+def _find_undefined(collected: CollectedSuite, why: str) -> Mapping[str, int]:
     """The declared metrics of a suite that are undefined for a reason, each with the number of cases."""
     suite = collected.suite
     cases: Counter[str] = Counter()
     for record in collected.records:
         cases.update(
             {
-                _declared(suite.metrics.full_name(label, name), suite)
+                _declared_name(suite.metrics.full_name(label, name), suite)
                 for label, observation in record.observations.items()
                 for name, reason in observation.undefined.items()
                 if reason == why
@@ -474,7 +474,7 @@ def _undefined(collected: CollectedSuite, why: str) -> Mapping[str, int]:
     return cases
 
 
-def _declared(name: str, suite: LoadedSuite) -> str:
+def _declared_name(name: str, suite: LoadedSuite) -> str:
     """The declared name of a suite's metric: its family's, if it has one."""
     owned = suite.metrics.find(name)
     return name if owned is None else owned.name
@@ -503,14 +503,14 @@ def _claims_between(variants: Mapping[str, JudgedSuite]) -> Iterator[_Claims]:
         return  # they were judged with the others
 
     try:
-        compared = list(_compared(variants))
+        compared = list(_compare_systems(variants))
     except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
         gate = GateResult("between systems", "failed", None, None, f"not evaluated: {fault_of(error)}")
         yield _Claims(first.key, [], lambda _: [(first.key, gate)])
         return
 
     def settled(verdicts: Sequence[GateResult]) -> Iterator[tuple[SuiteKey, GateResult]]:
-        for name, gate in _waiting(variants):
+        for name, gate in _gates_waiting(variants):
             yield variants[name].key, gate
         for (name, text, evidence), result in zip(compared, verdicts, strict=True):
             verdict = replace(result, gate=text)
@@ -522,7 +522,7 @@ def _claims_between(variants: Mapping[str, JudgedSuite]) -> Iterator[_Claims]:
     yield _Claims(first.key, [evidence for *_, evidence in compared], settled)
 
 
-def _waiting(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, GateResult]]:
+def _gates_waiting(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, GateResult]]:
     """Yield the gates between systems that name a system that did not run, each with its reporting system."""
     first = next(iter(variants))
     suite = variants[first].suite
@@ -533,7 +533,7 @@ def _waiting(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, GateRes
             yield place, gate.result("not_judged", None, f"not evaluated: no system {missing[0]!r} ran")
 
 
-def _compared(variants: Mapping[str, JudgedSuite]) -> "Iterator[tuple[str, str, GateEvidence]]":
+def _compare_systems(variants: Mapping[str, JudgedSuite]) -> "Iterator[tuple[str, str, GateEvidence]]":
     """Yield each gate between two systems that ran: the system, the gate's text, and the evidence."""
     suite = next(iter(variants.values())).suite
     for gate in suite.between:

@@ -187,14 +187,14 @@ class Shared:
         store.heart.beat()
         while not working.claim(key, store.lease_s):
             if (stored := working.get(key)) is not None:
-                return await ask(job) if stored == _OBJECTS else _decoded(job, stored)
+                return await ask(job) if stored == _OBJECTS else _decode_answers(job, stored)
             if working.is_orphaned(key):
                 raise OrphanedError("the process that asked for this prediction has died")
             await store.leases.ended(key)
         let_go = working.release
         try:
             if (stored := working.get(key)) is not None:  # stored since the first look
-                return await ask(job) if stored == _OBJECTS else _decoded(job, stored)
+                return await ask(job) if stored == _OBJECTS else _decode_answers(job, stored)
             if not job.block and (case := self.recorded.known(job)) is not None:
                 return {case.id: case}
             answers: Answers | PredictionError
@@ -202,7 +202,7 @@ class Shared:
                 answers = await ask(job)
             except PredictionError as error:
                 answers = PredictionError(str(error))
-            working.put(key, _encoded(job, answers))
+            working.put(key, _encode_answers(job, answers))
         except asyncio.CancelledError:
             # Ctrl-C reaches one process of a run before another, which would begin the call again and be cut off, too.
             let_go = working.orphan
@@ -217,7 +217,7 @@ _OBJECTS: Final = "objects"
 """In place of answers that are users' objects: another process asks the target itself."""
 
 
-def _encoded(job: Job, answers: Answers | PredictionError) -> str:
+def _encode_answers(job: Job, answers: Answers | PredictionError) -> str:
     """The answers to a job as text in the working cache, where the other processes of a run read them."""
     if isinstance(answers, PredictionError):
         return json.dumps({"error": str(answers)})
@@ -238,7 +238,7 @@ def _encoded(job: Job, answers: Answers | PredictionError) -> str:
     return json.dumps({"answers": fields})
 
 
-def _decoded(job: Job, text: str) -> Answers | PredictionError:
+def _decode_answers(job: Job, text: str) -> Answers | PredictionError:
     """The answers to a job that another process of the run wrote into the working cache."""
     stored = json.loads(text)
     if "error" in stored:

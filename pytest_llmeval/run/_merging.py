@@ -102,7 +102,7 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
     What came with the shards is no part of the checkout, and is not used.
     """
     folders = {shard.path.resolve().parent for shard in shards}
-    commit_files = cache(_tracked)  # git is asked only if a file lies where shards do
+    commit_files = cache(_tracked_files)  # git is asked only if a file lies where shards do
 
     def came_with_shards(file: Path) -> bool:
         place = file.resolve()
@@ -146,7 +146,7 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
                 yield f"{shard.path}: found judgements for {where}, expected those of a suite or test of the checkout"
 
 
-def _tracked(root: Path) -> frozenset[Path] | None:
+def _tracked_files(root: Path) -> frozenset[Path] | None:
     """The Python and suite files that git tracks in a checkout; ``None`` where there is no repository."""
     try:
         names = run_git(root, "ls-files", "-z", "--", "*.py", "*.eval.*")
@@ -253,7 +253,7 @@ def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
     """Yield the shards of a run that are missing, and those that are there twice."""
     numbered = [shard for shard in shards if shard.origin.shard]
     if not numbered:
-        yield from _unnumbered(shards)
+        yield from _faults_of_unnumbered(shards)
         return
     yield from (
         _foreign_shard(shard, "a run without --llmeval-shard", "a shard like the others")
@@ -272,25 +272,25 @@ def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
             shards_by_index[part.index] = shard
     if len(shards_by_index) < count:
         missing = (f"{index}/{count}" for index in range(1, count + 1) if index not in shards_by_index)
-        named = _listed(islice(missing, _NAMED), count - len(shards_by_index))
+        named = _list_names(islice(missing, _NAMED), count - len(shards_by_index))
         yield f"the file of shard {named} is missing: name the files of all {count} shards"
 
 
-def _unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
+def _faults_of_unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
     """Yield the faults of parts without shard numbers: results in two files, and tests in none."""
     for first, second in combinations(shards, 2):
         if both := sorted(first.run.items.keys() & second.run.items.keys()):
-            ids = _listed([item.nodeid for item in both][:_LISTED], len(both))
+            ids = _list_names([item.nodeid for item in both][:_LISTED], len(both))
             yield f"{second.path}: found results that {first.path} has, too, expected each once: {ids}"
     known = {item.nodeid for shard in shards for item in shard.run.items}
     known |= {nodeid for shard in shards for nodeid in shard.run.unfinished}
     if len(shards) > 1 and len({shard.origin.options.selection for shard in shards}) == 1:
         known |= {nodeid for shard in shards for nodeid in shard.run.unwanted}
     if missing := sorted({nodeid for shard in shards for nodeid in shard.run.deselected} - known):
-        yield f"no file has {_listed(missing[:_LISTED], len(missing))}: name the files of all parts"
+        yield f"no file has {_list_names(missing[:_LISTED], len(missing))}: name the files of all parts"
 
 
-def _listed(names: Iterable[str], count: int) -> str:
+def _list_names(names: Iterable[str], count: int) -> str:
     """The first names of missing or doubled parts, and the number of the others."""
     named = list(names)
     return ", ".join(named) + (f" and {count - len(named)} more" if count > len(named) else "")

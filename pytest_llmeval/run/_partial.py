@@ -190,7 +190,7 @@ class PartialResult:
         }
         return {
             "partial_result": _VERSION,
-            "evaluators": {label: _described(evaluator) for label, evaluator in self.evaluators.items()},
+            "evaluators": {label: _describe_evaluator(evaluator) for label, evaluator in self.evaluators.items()},
             "group_by": list(self.group_by),
             "whole": self._whole.to_json(),
             "groups": groups,
@@ -229,7 +229,7 @@ def _observation_of(record: CaseRecord, label: str) -> Any:
     return OUTCOME_EVALUATOR.observation_of(record) if label == _OUTCOME else record.observations.get(label)
 
 
-def _described(evaluator: Evaluator) -> dict[str, Any]:
+def _describe_evaluator(evaluator: Evaluator) -> dict[str, Any]:
     """The identity of an evaluator in a partial result's JSON, and its JSON form if it can be built from one."""
     options: dict[str, Any] | None = {
         field.name: getattr(evaluator, field.name) for field in dataclasses.fields(evaluator) if field.init
@@ -257,7 +257,7 @@ def _evaluator(label: str, data: Mapping[str, Any], evaluator: Evaluator | None)
     if evaluator is None and data["options"] is None:
         raise EvaluatorError(f"evaluators: {label}: its options are not in the data, expected the evaluator itself")
     built = get_evaluator(data["name"], **data["options"]) if evaluator is None else evaluator
-    described = _described(built)
+    described = _describe_evaluator(built)
     if faults := [name for name in described if described[name] != data[name]]:
         name = faults[0]
         raise EvaluatorError(f"evaluators: {label}: {name}: found {data[name]!r}, expected {described[name]!r}")

@@ -150,7 +150,7 @@ class ItemResult(msgspec.Struct, frozen=True):
     duration: JsonNumber
 
 
-def _joined(before: tuple[str, float] | None, report: ItemReport) -> tuple[str, float]:
+def _join_reports(before: tuple[str, float] | None, report: ItemReport) -> tuple[str, float]:
     """Outcome and duration of a pytest item's attempt after one more report, which a subtest may have made."""
     # pytest reports a failure that was expected as skipped, with this attribute.
     expected = report.outcome == "skipped" and hasattr(report, "wasxfail")
@@ -158,7 +158,7 @@ def _joined(before: tuple[str, float] | None, report: ItemReport) -> tuple[str, 
     return ("failed" if before is not None and before[0] == "failed" else outcome), report.duration
 
 
-def _settled(record: CaseRecord, result: ItemResult) -> CaseRecord:
+def _settle_record(record: CaseRecord, result: ItemResult) -> CaseRecord:
     """The record of a case with pytest's outcome of its item, which marks and other plugins may have changed."""
     if not record.duration_s:
         record = structs.replace(record, duration_s=result.duration)
@@ -241,7 +241,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
             self.items.pop(item, None)
             self._phases.pop(item, None)
         if report.when != "teardown":
-            self._phases[item] = _joined(self._phases.get(item), report)
+            self._phases[item] = _join_reports(self._phases.get(item), report)
             return
         outcome, duration = self._phases.pop(item, ("passed", 0.0))
         if part is not None:
@@ -261,7 +261,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
             of_suite = records.setdefault(result.part.key, {})
             single = len(result.part.records) == 1
             for record in result.part.records:
-                of_suite[record.id] = _settled(record, result) if single else record
+                of_suite[record.id] = _settle_record(record, result) if single else record
         return records
 
     def has(self, report: ItemReport) -> bool:
@@ -351,7 +351,7 @@ def shown_value(value: Any, secrets: Collection[str]) -> Any:
     if clean == text and len(text) <= room:
         return value
     redacted = masked(value, secrets) if secrets else value
-    shortest = _shortened(redacted, _SHORTER[-1])
+    shortest = _shorten_value(redacted, _SHORTER[-1])
     # The mark of a cut is shorter than what is left: if this is twice too long, no form fits.
     if len(_EXCERPTS.encode(shortest)) > 2 * room:
         return excerpt(clean, _LONGEST, lines=True, count=True)
@@ -359,7 +359,7 @@ def shown_value(value: Any, secrets: Collection[str]) -> Any:
     for most, shorter in zip(_SHORTER, (*_SHORTER[1:], -1), strict=True):
         if shorter >= longest:
             continue  # which leaves as much of every text
-        shortened = shortest if shorter < 0 else _shortened(redacted, most)
+        shortened = shortest if shorter < 0 else _shorten_value(redacted, most)
         written = _EXCERPTS.encode(shortened)
         if len(written) <= room and without(written, secrets) == written:
             return shortened
@@ -375,7 +375,7 @@ def _longest_text(value: Any) -> int:
     return max(map(_longest_text, value), default=0) if isinstance(value, list | tuple) else 0
 
 
-def _shortened(value: Any, most: int, own: int = _OWN_TEXT) -> Any:
+def _shorten_value(value: Any, most: int, own: int = _OWN_TEXT) -> Any:
     """A value in a case record, such as an answer, with shorter texts.
 
     Args:
@@ -386,7 +386,9 @@ def _shortened(value: Any, most: int, own: int = _OWN_TEXT) -> Any:
     if isinstance(value, str):
         return excerpt(value, max(most, own), lines=True, count=True)
     if isinstance(value, Mapping):
-        return {name: _shortened(member, most, own if isinstance(member, str) else 0) for name, member in value.items()}
+        return {
+            name: _shorten_value(member, most, own if isinstance(member, str) else 0) for name, member in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_shortened(item, most, 0) for item in value]
+        return [_shorten_value(item, most, 0) for item in value]
     return value

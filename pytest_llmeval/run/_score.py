@@ -185,10 +185,10 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
     from pytest_llmeval.suites import listed
 
     if isinstance(evaluators, Mapping) and not _is_one_entry(evaluators):
-        labelled = [(label, _labelled(evaluator, caller)[1]) for label, evaluator in evaluators.items()]
+        labelled = [(label, _label_evaluator(evaluator, caller)[1]) for label, evaluator in evaluators.items()]
     else:
         several = listed(evaluators) if isinstance(evaluators, Iterable) else [evaluators]
-        labelled = [_labelled(evaluator, caller) for evaluator in several]
+        labelled = [_label_evaluator(evaluator, caller) for evaluator in several]
     named = dict(labelled)
     if len(named) < len(labelled):
         raise EvaluatorError(
@@ -204,7 +204,7 @@ def _is_one_entry(evaluators: Mapping[str, Any]) -> bool:
     return any(name in default_registry() and isinstance(options, Mapping) for name, options in evaluators.items())
 
 
-def _labelled(evaluator: Any, caller: str) -> tuple[str, Evaluator]:
+def _label_evaluator(evaluator: Any, caller: str) -> tuple[str, Evaluator]:
     """An evaluator that was passed to a function such as `score`, with its label."""
     from pytest_llmeval.evaluators import evaluator_of
     from pytest_llmeval.suites import label_evaluator

@@ -191,7 +191,7 @@ class ScriptRun:
             )
             run.add_part(part)
             try:
-                judged = _judged(run, _OneSuite(root, self.whole, runner.judges))
+                judged = _judge_suite(run, _OneSuite(root, self.whole, runner.judges))
                 if runner.records:
                     _write(judged, run, recordings)
                 self.result = self._result(judged, key, executions)
@@ -224,7 +224,7 @@ class ScriptRun:
         values = {field.name: getattr(result, field.name) for field in fields(Result)}
         values |= {"system": key.variant, "answered": answered, "repeats": repeats}
         whole = SuiteResult(**values, suite=self.whole.name, gates=of_suite.gates)
-        left_out = _left_out(suite)
+        left_out = _records_left_out(suite)
         more = None if repeats is None else _with_rows(repeats, left_out)
         return replace(_with_rows(whole, left_out), repeats=more)
 
@@ -257,7 +257,7 @@ class ScriptRun:
         return own_file(self.whole.path, "predictions.jsonl") if isinstance(named, bool) else Path(named).absolute()
 
 
-def _left_out(suite: LoadedSuite) -> list[CaseRecord]:
+def _records_left_out(suite: LoadedSuite) -> list[CaseRecord]:
     """The records of faulty cases, which did not run, of a suite in Python."""
     reasons: dict[str, list[str]] = {}
     for fault in suite.faults:
@@ -305,7 +305,7 @@ def _options(suite: LoadedSuite) -> JudgeOptions:
     return structs.replace(options, concurrency=max(own, fewest))
 
 
-def _judged(run: RunRecord, suites: _OneSuite) -> Judged:
+def _judge_suite(run: RunRecord, suites: _OneSuite) -> Judged:
     """The judgement of a suite that ran without pytest: only its own gates, and no snapshot is written."""
     keeper = Keeper(SnapshotMode().read_only(), root=suites.root)
     scope = RunScope(run, RunTerms(), suites, keeper, Stamp("", None))

@@ -63,7 +63,7 @@ class Shard:
             raise ValueError(f"found {text!r}, expected {_SHARD_FORMS}")
         count = None if match["count"] is None else int(match["count"])
         if match["index"] == "auto":
-            return _scheduled(text, count, environment)
+            return _scheduled_shard(text, count, environment)
         return _within(text, int(match["index"]), int(match["count"]))
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ def _within(text: str, index: int, count: int) -> Shard:
     return Shard(index, count)
 
 
-def _scheduled(text: str, count: int | None, environment: Mapping[str, str]) -> Shard:
+def _scheduled_shard(text: str, count: int | None, environment: Mapping[str, str]) -> Shard:
     """The shard that a scheduler's environment variables name."""
     readers = {f"{_SLURM}ID": _slurm_shard, f"{_NODE}INDEX": _gitlab_shard, _COMPLETION: _kubernetes_shard}
     there = [name for name in readers if environment.get(name)]
@@ -432,7 +432,7 @@ def read_shard(path: Path, root: Path) -> ShardFile:
     """
     try:
         count = _count_lines(path)
-        return _parsed(path, islice(_lines_of(path), count), root)
+        return _parse_lines(path, islice(_lines_of(path), count), root)
     except OSError as error:
         raise LlmevalError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (EOFError, zlib.error):
@@ -504,7 +504,7 @@ _AGAIN = "expected a whole shard file: run this shard again, or fetch its file a
 _EXPECTED = "expected a shard file that this version of pytest-llmeval-suite wrote"
 
 
-def _parsed(path: Path, lines: Iterator[bytes], root: Path) -> ShardFile:
+def _parse_lines(path: Path, lines: Iterator[bytes], root: Path) -> ShardFile:
     """The content of a shard file, read from its unpacked lines."""
     first, second = next(lines, None), next(lines, None)
     if first is None or second is None:

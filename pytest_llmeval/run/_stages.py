@@ -582,7 +582,7 @@ def persist(reported: Reported, scope: RunScope, *, recordings: "Recordings | No
         *_note_history(judged, run, root, scope.stamp),
         *record_predictions(judged, run, recordings),
         *_record_judgements(judged, run, root, renews=scope.terms.judge == "refresh"),
-        *(_unrecorded(judged, root) if scope.terms.judge == "replay" else ()),
+        *(_unrecorded_verdicts(judged, root) if scope.terms.judge == "replay" else ()),
     ):
         notes.append(line)
         if failed:
@@ -651,7 +651,7 @@ def _complete(judged: Judged) -> set[tuple[str, str]]:
     }
 
 
-def _unrecorded(judged: Judged, root: Path) -> Iterator[tuple[str, str]]:
+def _unrecorded_verdicts(judged: Judged, root: Path) -> Iterator[tuple[str, str]]:
     """Yield for each suite file how many cases lack recorded verdicts, and the command that records them."""
     from pytest_llmeval.judges import NOT_RECORDED, judgements_of
 
@@ -674,7 +674,7 @@ def _record_judgements(judged: Judged, run: RunRecord, root: Path, *, renews: bo
 
     ``refresh`` forgets those of whole suites that the run did not use, but not the verdicts of cases that lack a score.
     """
-    for path, count, fault in run.judgements.write(_lacking(judged) if renews else {}):
+    for path, count, fault in run.judgements.write(_find_lacking(judged) if renews else {}):
         display = display_path(path, root)
         if fault:
             yield display, f"judgements not recorded: {fault}"
@@ -682,7 +682,7 @@ def _record_judgements(judged: Judged, run: RunRecord, root: Path, *, renews: bo
             yield "", f"{counted(count, 'judgement')} recorded in {display}"
 
 
-def _lacking(judged: Judged) -> dict[Path, set[str]]:
+def _find_lacking(judged: Judged) -> dict[Path, set[str]]:
     """The cases without a full score, by suite file, of suites that ran wholly; refreshing keeps their verdicts."""
     lacking: dict[Path, set[str]] = {}
     partial = {

@@ -108,7 +108,7 @@ def score_stream(
     with _stored_verdicts(judge_mode, cache, judge, max_workers) as store:
         if judged:  # an executor cannot send a store
             task = replace(task, store=store)
-        total = _streamed(task, cases, executor, block, in_flight, None if results is None else Path(results))
+        total = _sum_stream(task, cases, executor, block, in_flight, None if results is None else Path(results))
     return total.result(confidence)
 
 
@@ -147,7 +147,7 @@ def _stored_verdicts(
         judges.close(whole_run=True)
 
 
-def _streamed(
+def _sum_stream(
     task: "_StreamBlock",
     cases: Iterable[Case],
     executor: Executor | None,

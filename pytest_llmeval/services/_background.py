@@ -308,7 +308,7 @@ class ThisThread:
         Raises:
             BaseException: Any error of the function.
         """
-        call, done = _passed_on(work)
+        call, done = _make_passing_call(work)
         with self._changes:
             if self._waits:
                 self._calls.put(call)
@@ -365,7 +365,7 @@ class OwnThread:
             finally:
                 self._under_way -= 1
 
-        call, done = _passed_on(counted)
+        call, done = _make_passing_call(counted)
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, daemon=True, name=self._name)
             self._thread.start()
@@ -373,7 +373,7 @@ class OwnThread:
         context = copy_context()
         context.run(_callers_loop.set, asyncio.get_running_loop())
         self._calls.put(partial(context.run, call))
-        return await _returned(done)
+        return await _wait_for_function(done)
 
     def _serve(self) -> None:
         """Make the calls that are given to the thread, until `end`."""
@@ -451,12 +451,12 @@ async def in_thread(work: Callable[[], _T], name: str) -> _T:
     Raises:
         BaseException: Any error of the function.
     """
-    run, done = _passed_on(work)
+    run, done = _make_passing_call(work)
     threading.Thread(target=copy_context().run, args=(run,), daemon=True, name=name).start()
-    return await _returned(done)
+    return await _wait_for_function(done)
 
 
-async def _returned(done: "asyncio.Future[_T]") -> _T:
+async def _wait_for_function(done: "asyncio.Future[_T]") -> _T:
     """Wait for the result of a plain function in a thread; a loop that ends ignores one cancellation.
 
     Raises:
@@ -478,7 +478,7 @@ async def _returned(done: "asyncio.Future[_T]") -> _T:
         return done.result()
 
 
-def _passed_on(work: Callable[[], _T]) -> "tuple[Callable[[], None], asyncio.Future[_T]]":
+def _make_passing_call(work: Callable[[], _T]) -> "tuple[Callable[[], None], asyncio.Future[_T]]":
     """A function that runs work in any thread, and the future of the running loop that gets its outcome."""
     import asyncio
 

@@ -123,7 +123,7 @@ class Exchange:
 
         if content is not None and "content-type" not in map(str.lower, headers):
             headers = {"Content-Type": "application/json", **headers}
-        exchange = self._connected().request(
+        exchange = self._connect_session().request(
             method,
             self._url,
             params=parameters or None,
@@ -168,9 +168,9 @@ class Exchange:
             raise NoReplyError(
                 f"returned Content-Encoding {quotation(encoding, _LONGEST_EXCERPT)}, which was not asked for", "packed"
             )
-        return await in_thread(lambda: self._unpacked(body, encoding), "llmeval-unpacking")
+        return await in_thread(lambda: self._unpack_body(body, encoding), "llmeval-unpacking")
 
-    def _unpacked(self, body: bytes | bytearray, encoding: str) -> bytes:
+    def _unpack_body(self, body: bytes | bytearray, encoding: str) -> bytes:
         """The body of a reply as it was before compression, read no further than to the limit."""
         unpacker = zlib.decompressobj(_ENCODINGS[encoding])
         try:
@@ -189,7 +189,7 @@ class Exchange:
         """The error for a reply above the limit."""
         return NoReplyError(f"returned more than {self._largest} bytes, expected fewer", "too large")
 
-    def _connected(self) -> "aiohttp.ClientSession":
+    def _connect_session(self) -> "aiohttp.ClientSession":
         """The session of the running loop; connections belong to the loop that opened them."""
         import aiohttp
 

@@ -129,11 +129,11 @@ def _escaped_forms(part: str) -> set[str]:
         *nested,
         *in_urls,
         *lower,
-        *_encoded(part),
+        *_encode_secret(part),
     }
 
 
-def _encoded(part: str) -> Iterator[str]:
+def _encode_secret(part: str) -> Iterator[str]:
     """Yield a secret in hexadecimal digits, and as it stands in the Base64 of longer text, such as ``user:password``.
 
     Three bytes make four characters, so it depends on what precedes it; characters that it shares with that or with

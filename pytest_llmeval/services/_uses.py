@@ -474,17 +474,19 @@ class _Watch:
             self._is_hooked = True
             sys.addaudithook(_hook)
         for name in ("stat", "lstat", "access", "readlink"):  # which no event tells of
-            self._replace(os, name, self._looking(getattr(os, name)))
-        self._replace(os, "open", self._opening(os.open))
-        self._replace(builtins, "__import__", self._importing(builtins.__import__))
-        self._replace(importlib, "import_module", self._named(importlib.import_module))
-        self._replace(machinery.SourceFileLoader, "exec_module", self._loading(machinery.SourceFileLoader.exec_module))
-        self._replace(importlib.util, "find_spec", self._named(importlib.util.find_spec))
+            self._replace(os, name, self._watch_stat(getattr(os, name)))
+        self._replace(os, "open", self._watch_open(os.open))
+        self._replace(builtins, "__import__", self._watch_import(builtins.__import__))
+        self._replace(importlib, "import_module", self._watch_import_module(importlib.import_module))
+        self._replace(
+            machinery.SourceFileLoader, "exec_module", self._watch_loader(machinery.SourceFileLoader.exec_module)
+        )
+        self._replace(importlib.util, "find_spec", self._watch_import_module(importlib.util.find_spec))
         import sqlite3  # where cases are watched, and in no other run
 
         for module in (sqlite3, sqlite3.dbapi2):
-            self._replace(module, "connect", self._connecting(module.connect))
-        self._replace(locale, "setlocale", self._localizing(locale.setlocale))
+            self._replace(module, "connect", self._watch_sqlite(module.connect))
+        self._replace(locale, "setlocale", self._watch_locale(locale.setlocale))
         self._replace(os.environ, "__class__", _Environment)
         if hasattr(os, "environb"):
             self._replace(os.environb, "__class__", _Environment)
@@ -500,7 +502,7 @@ class _Watch:
         while self._undo:
             setattr(*self._undo.pop())
 
-    def _looking(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _watch_stat(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """A function such as `os.stat` that records the path which it is called for."""
 
         def looking(path: Any, *arguments: Any, **options: Any) -> Any:
@@ -510,7 +512,7 @@ class _Watch:
 
         return looking
 
-    def _opening(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _watch_open(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """`os.open` that records the folder to which a path is relative."""
 
         def opening(path: Any, *arguments: Any, **options: Any) -> Any:
@@ -529,7 +531,7 @@ class _Watch:
             path = os.path.join(folder, os.fsdecode(path))  # noqa: PTH118 (many calls, for which paths are slow)
         _hook("open", (path, None, 0))
 
-    def _connecting(self, connect: Callable[..., Any]) -> Callable[..., Any]:
+    def _watch_sqlite(self, connect: Callable[..., Any]) -> Callable[..., Any]:
         """`sqlite3.connect` whose connections record the databases that they attach."""
 
         def connecting(*arguments: Any, **options: Any) -> Any:
@@ -540,7 +542,7 @@ class _Watch:
 
         return connecting
 
-    def _loading(self, load: Callable[..., None]) -> Callable[..., None]:
+    def _watch_loader(self, load: Callable[..., None]) -> Callable[..., None]:
         """The loading of a module that records it as begun."""
 
         def loading(loader: Any, module: ModuleType) -> None:
@@ -550,7 +552,7 @@ class _Watch:
 
         return loading
 
-    def _localizing(self, localize: Callable[..., Any]) -> Callable[..., Any]:
+    def _watch_locale(self, localize: Callable[..., Any]) -> Callable[..., Any]:
         """`locale.setlocale` that records the variables by which C chooses a locale."""
 
         def localizing(category: int, name: Any = None) -> Any:
@@ -561,7 +563,7 @@ class _Watch:
 
         return localizing
 
-    def _named(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _watch_import_module(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """A function such as `importlib.import_module` that records an import, of which no audit event tells."""
 
         def named(name: str, package: str | None = None) -> Any:
@@ -572,7 +574,7 @@ class _Watch:
 
         return named
 
-    def _importing(self, load: Callable[..., Any]) -> Callable[..., Any]:
+    def _watch_import(self, load: Callable[..., Any]) -> Callable[..., Any]:
         """``__import__`` that records the use of a module which is loaded already."""
 
         def importing(name: str, scope: Any = None, *others: Any, **options: Any) -> Any:

@@ -106,7 +106,7 @@ def with_cases(
     cases: dict[str, Case] = {}
     for case, place in places:
         try:
-            talking = _talking(case, suite.conversation.user)
+            talking = _make_conversation(case, suite.conversation.user)
             of_names = _name_fault(talking, cases)
             fault = of_names or _value_fault(talking, suite)
         except ValueError as error:
@@ -300,7 +300,7 @@ def _script_fault(messages: Sequence[str | MessageEntry]) -> str | None:
     return f"found a last message of the {last.role}, expected one of the user, which the target answers"
 
 
-def _talking(case: Case, user: "SimulatedUser | None") -> Case:
+def _make_conversation(case: Case, user: "SimulatedUser | None") -> Case:
     """A case as a conversation with a simulated user, whose wishes become the input.
 
     Raises:

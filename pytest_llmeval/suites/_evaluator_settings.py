@@ -201,15 +201,15 @@ def _read_turn(reading: SuiteReading, label: str, entry: Any, place: tuple[str |
 def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:
     """An evaluator whose options name files from the suite file's folder, as all keys of the file do."""
     named = {field.name: getattr(evaluator, field.name) for field in fields(evaluator) if field.metadata.get("path")}
-    changes = {name: _placed_files(value, folder) for name, value in named.items() if value is not None}
+    changes = {name: _place_files(value, folder) for name, value in named.items() if value is not None}
     return replace(evaluator, **changes)
 
 
-def _placed_files(value: Any, folder: Path) -> Any:
+def _place_files(value: Any, folder: Path) -> Any:
     """The files in an evaluator's option, named from the suite file's folder."""
     if isinstance(value, Mapping):
-        return {name: _placed_files(file, folder) for name, file in value.items()}
-    return tuple(_placed_files(file, folder) for file in value) if isinstance(value, tuple) else str(folder / value)
+        return {name: _place_files(file, folder) for name, file in value.items()}
+    return tuple(_place_files(file, folder) for file in value) if isinstance(value, tuple) else str(folder / value)
 
 
 def _files(value: str | tuple[str, ...] | Mapping[str, str] | None) -> tuple[str, ...]:

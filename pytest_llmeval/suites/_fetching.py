@@ -71,7 +71,7 @@ def fetch_content(address: str, hosts: Collection[str], largest: int) -> Fetched
     for _ in range(_MOST_REDIRECTS + 1):
         _check(address, hosts)
         try:
-            with _opened(address, deadline - monotonic()) as response:
+            with _open_reply(address, deadline - monotonic()) as response:
                 if response.status not in _REDIRECTS or not response.headers["Location"]:
                     return _content(response, where, largest, deadline)
                 address = urljoin(address, response.headers["Location"])
@@ -98,7 +98,7 @@ def _check(address: str, hosts: Collection[str]) -> None:
         raise MediaError(f"found the host {_host_of(parts)!r}, expected one of `fetch`: {', '.join(sorted(hosts))}")
 
 
-def _opened(address: str, seconds: float) -> Any:
+def _open_reply(address: str, seconds: float) -> Any:
     """Open the reply of a medium's address, of any status; nothing but the address is sent."""
     from urllib.error import HTTPError
     from urllib.request import HTTPRedirectHandler, Request, build_opener

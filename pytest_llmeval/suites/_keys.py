@@ -347,7 +347,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     ] = None
 
 
-def _declared() -> dict[str, Key]:
+def _declared_keys() -> dict[str, Key]:
     """The keys of a suite file by name, with the types and defaults that they have in the file."""
     defaults = dict(zip(SuiteKeys.__struct_fields__, SuiteKeys.__struct_defaults__, strict=True))
     keys = {}
@@ -366,7 +366,7 @@ def _declared() -> dict[str, Key]:
     return keys
 
 
-KEYS: Final[Mapping[str, Key]] = _declared()
+KEYS: Final[Mapping[str, Key]] = _declared_keys()
 """The keys by name, in their order."""
 
 

@@ -203,7 +203,7 @@ def _load(reading: SuiteReading, declared: Source | None, share: RowShare | None
     _check_systems(reading)
     share = share if _is_divisible(entry, bare) else None
     rows, row_faults = _rows(reading, bare, share)
-    recorded = _recorded(reading, bare, {spec.name: spec.source for spec in specs if spec.source}, row_faults)
+    recorded = _load_recorded(reading, bare, {spec.name: spec.source for spec in specs if spec.source}, row_faults)
     rows += without_gold(rows, recorded.values())
     shared = reading.document.data["checks"] if entry.checks else ()  # with the objects that validation makes texts of
     reading.shared_checks = reading.read_checks(shared, ("checks",))
@@ -281,13 +281,15 @@ def _read_extra(reading: SuiteReading) -> dict[str, ExtraKey]:
     return extra
 
 
-def _recorded(
+def _load_recorded(
     reading: SuiteReading, bare: Source | None, sources: Mapping[str, Source], row_faults: Sequence[Fault]
 ) -> dict[str, Loaded]:
     """The source's rows with the predictions of each system, and the faults that are not of the rows."""
     if bare is None or not sources:
         return {}
-    loaded, failures = _loaded(reading, bare, lambda: bare.load_systems(reading.path.parent, list(sources.values())))
+    loaded, failures = _load_cases(
+        reading, bare, lambda: bare.load_systems(reading.path.parent, list(sources.values()))
+    )
     known = frozenset(row_faults)
     results = loaded or [([], failures)] * len(sources)
     return {
@@ -350,7 +352,7 @@ def _rows(reading: SuiteReading, source: Source | None, share: RowShare | None) 
         load = partial(source.load_share, folder, faults, share)
     else:
         load = partial(source.load, folder, faults)
-    rows, failures = _loaded(reading, source, load)
+    rows, failures = _load_cases(reading, source, load)
     return (rows, _without_notes(reading, faults)) if rows is not None else ([], failures)
 
 
@@ -360,7 +362,7 @@ def _without_notes(reading: SuiteReading, faults: Sequence[Fault]) -> list[Fault
     return [fault for fault in faults if not fault.is_note]
 
 
-def _loaded(reading: SuiteReading, source: Source, load: Callable[[], T]) -> tuple[T | None, list[Fault]]:
+def _load_cases(reading: SuiteReading, source: Source, load: Callable[[], T]) -> tuple[T | None, list[Fault]]:
     """Load the cases of a suite's source; if it fails, none and the fault."""
     try:
         with searching_within(reading.root):

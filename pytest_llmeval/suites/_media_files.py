@@ -80,7 +80,9 @@ class MediaFiles:
         try:
             if is_address:
                 hosts = self._reading.entry.fetch
-                return media_form(self._fetched(name, kind) if is_fetched(name, hosts) else Media(url=name, type=kind))
+                return media_form(
+                    self._fetch_once(name, kind) if is_fetched(name, hosts) else Media(url=name, type=kind)
+                )
             target = self._inside(name)
             check_regular(target, name)
             return media_form(Media.from_path(target, kind))
@@ -90,7 +92,7 @@ class MediaFiles:
             self._reading.fault((*path, _FILE), f"{where}: {error}")
         return entry
 
-    def _fetched(self, address: str, kind: str | None) -> Media:
+    def _fetch_once(self, address: str, kind: str | None) -> Media:
         """The content of a medium's address, which is asked for once.
 
         Raises:

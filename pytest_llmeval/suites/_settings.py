@@ -111,7 +111,7 @@ def draw(cases: Sequence[Case], settings: SampleSettings) -> tuple[frozenset[str
             name = case.labels.get(settings.by, UNLABELLED) if settings.by else ""
             strata.setdefault(name, []).append(case)
     sizes = {name: len(members) for name, members in sorted(strata.items())}
-    counts = _allotted(sizes, max(0, settings.cases - len(always)))
+    counts = _allot_cases(sizes, max(0, settings.cases - len(always)))
     stands = {case.id: 1.0 for case in always}
     for name, members in strata.items():
         own = sorted(members, key=lambda case: _sample_rank(case, settings.seed))[: counts[name]]
@@ -126,10 +126,10 @@ def _sample_rank(case: Case, seed: int) -> tuple[str, str]:
     return sha256(f"{seed}\n{case.id}".encode("utf-8", "surrogatepass")).hexdigest(), case.id
 
 
-def _allotted(sizes: Mapping[str, int], count: int) -> dict[str, int]:
+def _allot_cases(sizes: Mapping[str, int], count: int) -> dict[str, int]:
     """The number of a sample's cases from each stratum, by largest remainders of the sizes, one at least.
 
-    >>> _allotted({"a": 50, "b": 30, "c": 1}, 8)
+    >>> _allot_cases({"a": 50, "b": 30, "c": 1}, 8)
     {'a': 4, 'b': 3, 'c': 1}
     """
     whole = sum(sizes.values())

@@ -128,7 +128,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         """The suite as one of its systems, or a variant of its target, answers it: with its cases and gates."""
         if variant not in self._by_variant:
             suite, system = self.gated(variant), self.systems.get(variant)
-            self._by_variant[variant] = suite if system is None else _answered_by(suite, variant, system)
+            self._by_variant[variant] = suite if system is None else _choose_system(suite, variant, system)
         return self._by_variant[variant]
 
     def gated(self, variant: str) -> "LoadedSuite":
@@ -467,7 +467,7 @@ def _typed_part(kind: Any, value: Any) -> Any:
         return value
 
 
-def _answered_by(suite: LoadedSuite, name: str, system: System) -> LoadedSuite:
+def _choose_system(suite: LoadedSuite, name: str, system: System) -> LoadedSuite:
     """A suite with one of its systems chosen: its cases, and its target or model."""
     return replace(
         suite,

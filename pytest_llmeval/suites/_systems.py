@@ -165,7 +165,7 @@ class SystemReader(Struct, frozen=True):
             self.reading.fault(place, f"found {description}, expected exactly one of {', '.join(_KINDS)}")
             return None
         if kinds == ["predictions"]:
-            return self._recorded(name, entry, place)
+            return self._recorded_system(name, entry, place)
         if kinds == ["model"]:
             return self._model(name, entry, place)
         target: TargetSpec | None = self.reading.check(TargetSpec, entry, place)
@@ -202,7 +202,7 @@ class SystemReader(Struct, frozen=True):
             self.reading.faults.append(Fault(shown_path(self.reading.path.parent / file), line, 1, "", message))
         return Prompt(file, text)
 
-    def _recorded(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
+    def _recorded_system(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
         """The system of recorded predictions; ``None`` after adding its faults."""
         spec: PredictionsSpec | None = self.reading.check(PredictionsSpec, entry, place)
         if spec is None:

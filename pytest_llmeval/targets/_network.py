@@ -151,7 +151,7 @@ class HttpTarget(BatchTarget):
         Raises:
             PredictionError: There was none.
         """
-        exchange = self._connected()
+        exchange = self._connect_exchange()
         # If the service is not running, do not retry for every batch.
         retries = 0 if self._unreachable else self._spec.retries
         # JSON in ASCII: half of a surrogate pair has no other spelling.
@@ -197,10 +197,10 @@ class HttpTarget(BatchTarget):
                     f"found {kind(value)} for the parameter {name!r} of a GET request, "
                     "expected text, a number or a list of them"
                 )
-            parameters += [(name, _spelt(part)) for part in parts]
+            parameters += [(name, _spell_value(part)) for part in parts]
         return parameters
 
-    def _connected(self) -> Exchange:
+    def _connect_exchange(self) -> Exchange:
         """The exchange, made at the first call, when secrets and address must be in the environment.
 
         Raises:
@@ -234,7 +234,7 @@ class HttpTarget(BatchTarget):
         return url or self._spec.url
 
 
-def _spelt(value: Any) -> str:
+def _spell_value(value: Any) -> str:
     """An input's value as text for the query string of a request to a target service."""
     if value is None:
         return ""

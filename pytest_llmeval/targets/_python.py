@@ -391,7 +391,7 @@ def _is_own(value: Any, module: str, depth: int = 0) -> bool:
     if bound_to is not None and not isinstance(bound_to, ModuleType):
         owner = bound_to if isinstance(bound_to, type) else type(bound_to)
         return _is_inside(owner.__module__, module)
-    return any(_is_own(inner, module, depth + 1) for inner in _decorated(value))
+    return any(_is_own(inner, module, depth + 1) for inner in _find_decorated(value))
 
 
 def _is_inside(home: Any, module: str) -> bool:
@@ -399,7 +399,7 @@ def _is_inside(home: Any, module: str) -> bool:
     return isinstance(home, str) and f"{home}.".startswith(f"{module}.")
 
 
-def _decorated(value: Any) -> list[Any]:
+def _find_decorated(value: Any) -> list[Any]:
     """The callables inside a decorated target, also if the decorator does not set ``__wrapped__``."""
     inside = [getattr(value, "__wrapped__", None)]
     for cell in (isinstance(value, FunctionType) and value.__closure__) or ():

@@ -302,7 +302,7 @@ class Recordings:
         """Whether the first line of a file is a recorded prediction, and not a prediction by the case's id alone."""
         try:
             with path.open("rb") as file:
-                return _is_recording(_parsed(file.readline(MAX_LINE_BYTES)))
+                return _is_recording(_parse_line(file.readline(MAX_LINE_BYTES)))
         except OSError:
             return False
 
@@ -431,7 +431,7 @@ class Journal:
             with suppress(FileNotFoundError):  # another run has merged it
                 data = path.read_bytes()
                 self._read[path] = len(data)
-                rows += [row for line in data.split(b"\n") if (row := _parsed(line)) is not None]
+                rows += [row for line in data.split(b"\n") if (row := _parse_line(line)) is not None]
         return rows
 
     def read_new(self) -> list[dict[str, Any]]:
@@ -449,7 +449,7 @@ class Journal:
                     lines = file.read(status.st_size - seen)
                     whole = lines[: lines.rfind(b"\n") + 1]
                     self._seen[path] = seen + len(whole)
-                    rows += [row for line in whole.split(b"\n") if (row := _parsed(line)) is not None]
+                    rows += [row for line in whole.split(b"\n") if (row := _parse_line(line)) is not None]
         return rows
 
     def has_more(self) -> bool:
@@ -475,7 +475,7 @@ class Journal:
         return sorted(regular, key=lambda file: (file[1].st_mtime_ns, file[0]))
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parse_line(line: bytes) -> dict[str, Any] | None:
     """The JSON object in a line of recorded predictions; ``None`` if there is none."""
     try:
         row = json.loads(line)

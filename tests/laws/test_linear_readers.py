@@ -188,7 +188,7 @@ GIVEN: Mapping[str, Callable[[], Any]] = {
 
 REACHED: Mapping[str, str] = {
     "cli._options.Option.value": "the function of each option that reads its value",
-    "core._media.Media._read": "_type_of and _checked_dimensions",
+    "core._media.Media._read": "_type_of and _check_dimensions",
     "data.files._json.JsonParser._float": "JsonParser.parse",
     "data.files._json.JsonParser._integer": "JsonParser.parse",
     "data.files._json._Scanner.__init__": "scan_json",
@@ -206,7 +206,7 @@ REACHED: Mapping[str, str] = {
     "evaluators._text._Family.best": "TextEvaluator.measure",
     "evaluators.checks._kinds._verdict_text": "text of a verdict that has been read",
     "evaluators.measures._tokens._is_end": "sentence_spans",
-    "evaluators.measures._tokens._replaced": "treebank_tokens",
+    "evaluators.measures._tokens._replace_suffix": "treebank_tokens",
     "exchange._patterns._Translation._peek": "python_pattern",
     "exchange._patterns._Translation._take": "python_pattern",
     "exchange.promptfoo._prompts.PromptReader._read": "its parts: _names_file, and the functions that read a prompt",
@@ -272,7 +272,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
 
 NO_TEXT_FROM_OUTSIDE = {
     "add_yaml_fault": "`load_yaml` calls it with the fault that it found",
-    "_flipped": "the bytes of an array of the package's own",
+    "_flip_signs": "the bytes of an array of the package's own",
     "scan_json": "valid JSON only: `read_document` and parsers call it with what they have read",
 }
 """Readers whose text is no text from outside as it comes, and why."""

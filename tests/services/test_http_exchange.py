@@ -151,7 +151,7 @@ def test_each_event_loop_has_connections_of_its_own() -> None:
     loops = [asyncio.new_event_loop() for _ in range(2)]
 
     async def session() -> Any:
-        return exchange._connected()
+        return exchange._connect_session()
 
     first, again, other = (loop.run_until_complete(session()) for loop in (loops[0], loops[0], loops[1]))
     assert first is again

@@ -246,7 +246,7 @@ class _Builder:
 
     def scalar(self, event: Any) -> None:
         place = _yaml_place(event)
-        text = value = _joined(event.value.translate(self.restore) if self.restore else event.value)
+        text = value = _join_surrogates(event.value.translate(self.restore) if self.restore else event.value)
         plain = event.implicit[0] and event.tag is None
         try:
             if plain:
@@ -344,7 +344,7 @@ class _Builder:
         frame.merged = [(mapping, at.children) for mapping, at in zip(values, places, strict=True)]
 
 
-def _joined(text: str) -> str:
+def _join_surrogates(text: str) -> str:
     """A YAML text with one character for each surrogate pair, which JSON escapes in halves."""
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 

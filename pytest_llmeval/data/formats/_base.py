@@ -457,17 +457,17 @@ class FileSource(Source):
 
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """The selected cases, in the order of the file; see `Source.load`."""
-        return self._answered(self._data(folder), folder, faults)
+        return self._add_answers(self._data(folder), folder, faults)
 
     def load_share(self, folder: Path, faults: list[Fault], share: RowShare) -> list[Case]:
         """The selected cases of a shard, of a format that is `divisible`; see `Source.load`."""
         if self.predictions is not None:
             share.expect_answers()
-        return self._answered(self._data(folder, share), folder, faults)
+        return self._add_answers(self._data(folder, share), folder, faults)
 
     def load_recorded(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """The selected cases with the predictions of the file of answers; see `Source.load_recorded`."""
-        return self._answered(_without_predictions(self._data(folder)), folder, faults)
+        return self._add_answers(_without_predictions(self._data(folder)), folder, faults)
 
     def load_systems(self, folder: Path, systems: Sequence[Source]) -> list[tuple[list[Case], list[Fault]]]:
         """Read the data file once for all systems; see `Source.load_systems`."""
@@ -476,7 +476,7 @@ class FileSource(Source):
         for source in systems:
             assert isinstance(source, FileSource)
             faults: list[Fault] = []
-            answers.append((source._answered(data, folder, faults), faults))  # noqa: SLF001 (its own class)
+            answers.append((source._add_answers(data, folder, faults), faults))  # noqa: SLF001 (its own class)
         return answers
 
     def _data(self, folder: Path, share: RowShare | None = None) -> CaseFile:
@@ -490,7 +490,7 @@ class FileSource(Source):
             file.faults.add(0, 0, "", "the options select no case")
         return file
 
-    def _answered(self, file: CaseFile, folder: Path, faults: list[Fault]) -> list[Case]:
+    def _add_answers(self, file: CaseFile, folder: Path, faults: list[Fault]) -> list[Case]:
         """The selected cases of the data file, with recorded answers if there are any."""
         faults.extend(file.faults.listed())
         selected = {name: case for name, case in file.cases.items() if self.selects(case)}

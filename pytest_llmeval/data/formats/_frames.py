@@ -255,7 +255,7 @@ def _rows_of_table(path: Path, split: str | None) -> Iterator[dict[str, Any]]:
     """
     columns = None
     for file in _files_of_table(path, split):
-        with _opened(file) as (schema, batches):
+        with _open_table(file) as (schema, batches):
             columns = columns or schema
             if not schema.equals(columns):
                 raise LlmevalError(f"found other columns in {file.name} than in the first file")
@@ -289,7 +289,7 @@ def _files_of_table(path: Path, split: str | None) -> list[Path]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[Any, Iterable[Any]]]:
+def _open_table(path: Path) -> Iterator[tuple[Any, Iterable[Any]]]:
     """Open a file of Parquet, or of either of Arrow's forms: a stream, which ``datasets`` writes, or with an index.
 
     Yields:
@@ -327,7 +327,7 @@ def columns_of_file(path: Path) -> list[str] | None:
                 first = json.loads(next(islice((line for line in stream if line.strip()), 1), "{}"))
             return list(first) if isinstance(first, dict) else None
         if path.is_dir() or path.suffix in _ARROW_SUFFIXES:
-            with _opened(_files_of_table(path, None)[0]) as (schema, _):
+            with _open_table(_files_of_table(path, None)[0]) as (schema, _):
                 return list(schema.names)
     except (OSError, ValueError, LlmevalError):
         pass  # reading the cases says what is wrong with the file

@@ -234,7 +234,7 @@ class View:
                 subject = self._subjects[on] = Subject(self.case.prediction, self.case)
                 return subject
             try:
-                value = _reading(on, self._parts).view(self.case).prediction
+                value = _read_part(on, self._parts).view(self.case).prediction
                 subject = Subject(value, self.case, is_answer=on is None)
             except PredictionError as error:
                 subject = self._absent_outcome(on, error)
@@ -259,7 +259,7 @@ class View:
     def _part(self, on: str) -> Any:
         """The value of a part of the prediction; ``None`` if it has none."""
         try:
-            return _reading(on, self._parts).view(self.case).prediction
+            return _read_part(on, self._parts).view(self.case).prediction
         except PredictionError:
             return None
 
@@ -286,7 +286,7 @@ _OUTCOME = re.compile(r"""outcome\.(?:files\.(?P<quote>["']?)(?P<file>[^"']+)(?P
 
 
 @lru_cache(maxsize=256)
-def _reading(on: str | None, parts: Parts) -> Reading:
+def _read_part(on: str | None, parts: Parts) -> Reading:
     """The reading by which checks take a part of a prediction; cached, since all cases share a few."""
     return Reading(Reads("answer", objects=True), on, parts)
 
@@ -400,7 +400,7 @@ class Composed:
 
     def find(self, view: View) -> CheckFinding:
         """The finding of the composed check; a part that could not be made matters only if it could change it."""
-        return _counted([part.find(view) for part in self.parts], self.least, self.written, negated=self.negated)
+        return _count_met([part.find(view) for part in self.parts], self.least, self.written, negated=self.negated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,29 +436,29 @@ class InTurns:
             finding._replace(text=f"turn {number}: {finding.text}") if finding.text else finding
             for number, finding in [(number, self.node.find(turn)) for number, turn in turns]
         ]
-        return _counted(findings, len(findings), "")
+        return _count_met(findings, len(findings), "")
 
 
-def _counted(findings: Sequence[CheckFinding], least: int, written: str, *, negated: bool = False) -> CheckFinding:
+def _count_met(findings: Sequence[CheckFinding], least: int, written: str, *, negated: bool = False) -> CheckFinding:
     """The finding on a composed check: so many of its parts are met, in three values."""
-    met = _reached((finding.met for finding in findings), least)
-    opposite = _reached((finding.opposite for finding in findings), len(findings) - least + 1)
+    met = _is_reached((finding.met for finding in findings), least)
+    opposite = _is_reached((finding.opposite for finding in findings), len(findings) - least + 1)
     if negated:
         met, opposite = opposite, met
     if met:
         return MET
     if met is None:
-        return _merged(findings)._replace(opposite=opposite)
+        return _merge_findings(findings)._replace(opposite=opposite)
     why = "; ".join(finding.text for finding in findings if finding.met is False and not (negated and finding.opposite))
     if written:
         number = sum(finding.met is True for finding in findings)
         neither = sum(finding.met is finding.opposite is False for finding in findings)
         counts = f"{number} of {len(findings)} met{f' and {neither} not applicable' if neither else ''}"
         why = f"found {counts}{f' ({why})' if why else ''}, expected {written}"
-    return CheckFinding(False, opposite, why, _merged(findings).cause if opposite is None else "")
+    return CheckFinding(False, opposite, why, _merge_findings(findings).cause if opposite is None else "")
 
 
-def _reached(values: Iterable[bool | None], least: int) -> bool | None:
+def _is_reached(values: Iterable[bool | None], least: int) -> bool | None:
     """Whether enough parts of a composed check are met; ``None`` if it depends on those that are not known."""
     known = list(values)
     if known.count(True) >= least:
@@ -466,7 +466,7 @@ def _reached(values: Iterable[bool | None], least: int) -> bool | None:
     return None if known.count(True) + known.count(None) >= least else False
 
 
-def _merged(findings: Iterable[CheckFinding]) -> CheckFinding:
+def _merge_findings(findings: Iterable[CheckFinding]) -> CheckFinding:
     """The finding on several checks of a composed one, some of which could not be made."""
     causes = not_made(findings)
     return CheckFinding(None, None, ", ".join(causes.values()), "; ".join(causes))

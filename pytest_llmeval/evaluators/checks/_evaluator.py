@@ -68,7 +68,7 @@ class Checks(Evaluator):
 
     def measure(self, case: Case) -> Observation:
         """Make the checks of the suite and the case."""
-        return self._observed(View(case))
+        return self._observe_view(View(case))
 
     @staticmethod
     def metric_of(name: str) -> str:
@@ -100,7 +100,7 @@ class Checks(Evaluator):
         """Leave out what is remembered of the cases of this process."""
         return {name: value for name, value in vars(self).items() if name != "_lists"}
 
-    def _observed(self, view: View) -> Observation:
+    def _observe_view(self, view: View) -> Observation:
         """The observation of a case by its checks."""
         listed = self._list_of(view.case)
         if not listed.checks:
@@ -188,7 +188,7 @@ class JudgedChecks(Checks, JudgedEvaluator):
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Make the checks, with the verdicts in the order of the questions."""
-        return self._observed(View(case, iter(verdicts)))
+        return self._observe_view(View(case, iter(verdicts)))
 
     def measure(self, case: Case) -> Observation:
         """Make the checks of a case about which no judge need be asked.

@@ -64,14 +64,16 @@ def _whole(subject: Subject) -> Any:
     if isinstance(subject.value, Opaque):
         raise UnreadableError(f"{subject.show()}, which is not JSON")
     if "json" not in subject.memory:
-        subject.memory["json"] = _parsed(subject.value) if isinstance(subject.value, str) else (subject.value, None)
+        subject.memory["json"] = (
+            _parse_answer(subject.value) if isinstance(subject.value, str) else (subject.value, None)
+        )
     value, fault = subject.memory["json"]
     if fault is not None:
         raise UnreadableError(f"{subject.show()}, which is not JSON ({fault})")
     return value
 
 
-def _parsed(text: str) -> tuple[Any, str | None]:
+def _parse_answer(text: str) -> tuple[Any, str | None]:
     """The JSON value of an answer's text that a check reads, or the fault in it."""
     stripped = text.strip(" \t\r\n")
     try:

@@ -68,9 +68,9 @@ class Unlocated:
         try:
             return plain(kind, data)
         except NotPlainError:
-            return self._validated(kind, data, path)
+            return self._validate_data(kind, data, path)
 
-    def _validated(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
+    def _validate_data(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """A value of a check's entry, validated by pydantic."""
         from pydantic import ValidationError
 
@@ -155,12 +155,12 @@ class CheckReader:
         """The check of an entry, with its weight and title."""
         weight = entry.get("weight", 1.0) if isinstance(entry, Mapping) else 1.0
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
-            raise self._refused((*path, "weight"), f"found {describe(weight)}, expected a number above 0")
+            raise self._refuse_entry((*path, "weight"), f"found {describe(weight)}, expected a number above 0")
         self._files.clear()
         node, key, judged = self._node(entry, path, None)
         title = entry.get("name", "") if isinstance(entry, Mapping) else ""
         for place, file in self._files:
-            entry = _replaced(entry, place[len(path) :], file)
+            entry = _replace_value(entry, place[len(path) :], file)
         return Check(key, node, float(weight), judged, title, entry)
 
     def _node(self, entry: Any, path: Path, on: str | None) -> tuple[CheckNode, str, bool]:
@@ -169,8 +169,8 @@ class CheckReader:
         if isinstance(entry, Mapping) and "turn" in entry:
             turn = entry["turn"]
             if not is_turn(turn):
-                raise self._refused((*path, "turn"), f"found {describe(turn)}, expected {WANTED_TURN}")
-            node = InTurns(node, turn, _written(key, entry[key]))
+                raise self._refuse_entry((*path, "turn"), f"found {describe(turn)}, expected {WANTED_TURN}")
+            node = InTurns(node, turn, _write_check(key, entry[key]))
         return node, key, judged
 
     def _of_answer(self, entry: Any, path: Path, on: str | None) -> tuple[CheckNode, str, bool]:
@@ -183,7 +183,7 @@ class CheckReader:
             on = self._on(entry, path) or on
         negated, name = key.startswith(_NOT), key.removeprefix(_NOT)
         if name in COMPOSED:
-            node, judged = self._composed(key, argument, place, on)
+            node, judged = self._read_composed(key, argument, place, on)
             return node, key, judged
         kind = self.kinds.get(name)
         if kind is None:
@@ -191,7 +191,7 @@ class CheckReader:
         if kind.each and isinstance(argument, list | tuple):
             leaves = [self._leaf(kind, key, item, (*place, n), on, negated) for n, item in enumerate(argument)]
             if not leaves:
-                raise self._refused(place, "found an empty list, expected at least one")
+                raise self._refuse_entry(place, "found an empty list, expected at least one")
             return Composed(leaves, len(leaves), negated=False, written=""), key, False
         leaf = self._leaf(kind, key, argument, place, on, negated)
         return leaf, key, not callable(leaf.test)
@@ -199,17 +199,17 @@ class CheckReader:
     def _parts(self, entry: Any, path: Path) -> tuple[str, Any]:
         """The key of an entry that is a kind of check, and its argument; modifiers are checked."""
         if not isinstance(entry, Mapping):
-            raise self._refused(path, f"found {describe(entry)}, expected a check such as {{contains: TEXT}}")
+            raise self._refuse_entry(path, f"found {describe(entry)}, expected a check such as {{contains: TEXT}}")
         keys = [key for key in entry if key not in MODIFIERS]
         known = [key for key in keys if key.removeprefix(_NOT) in self.kinds or key.removeprefix(_NOT) in COMPOSED]
         if unknown := [key for key in keys if key not in known]:
             raise self._unknown(unknown[0], (*path, unknown[0]))
         if len(known) != 1:
             message = f"found {' and '.join(map(repr, known[:2]))}" if known else f"found {describe(entry)}"
-            raise self._refused(path, f"{message}, expected one check for each item of the list")
+            raise self._refuse_entry(path, f"{message}, expected one check for each item of the list")
         name = entry.get("name", "x")
         if not isinstance(name, str) or not name.strip() or not name.isprintable() or set("[]") & set(name):
-            raise self._refused((*path, "name"), f"found {describe(name)}, expected a name without brackets")
+            raise self._refuse_entry((*path, "name"), f"found {describe(name)}, expected a name without brackets")
         return known[0], entry[known[0]]
 
     def _on(self, entry: Mapping[str, Any], path: Path) -> str | None:
@@ -219,49 +219,51 @@ class CheckReader:
         if "on" not in entry or on in (WHOLE, *PARTS):
             return on
         if not isinstance(on, str):
-            raise self._refused(place, f"found {describe(on)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
+            raise self._refuse_entry(place, f"found {describe(on)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
         if fault := expression_fault(on):
             self.host.fault_inside(place, on, *fault)
             raise _Refused
         return on
 
-    def _composed(self, key: str, argument: Any, place: Path, on: str | None) -> tuple[CheckNode, bool]:
+    def _read_composed(self, key: str, argument: Any, place: Path, on: str | None) -> tuple[CheckNode, bool]:
         """The check of an entry such as ``all_of``, and whether a judge decides part of it."""
         name = key.removeprefix(_NOT)
         entries: Any = argument
         least: Any = 1
         if name == "at_least":
             if not isinstance(argument, Mapping) or set(argument) != {"n", "of"}:
-                raise self._refused(place, f"found {describe(argument)}, expected {{n: 2, of: [CHECK, ...]}}")
+                raise self._refuse_entry(place, f"found {describe(argument)}, expected {{n: 2, of: [CHECK, ...]}}")
             entries, least = argument["of"], argument["n"]
             place = (*place, "of")
         if not isinstance(entries, list | tuple) or not entries:
-            raise self._refused(place, f"found {describe(entries)}, expected a list of checks")
+            raise self._refuse_entry(place, f"found {describe(entries)}, expected a list of checks")
         if isinstance(least, bool) or not isinstance(least, int) or not 1 <= least <= len(entries):
-            raise self._refused(
+            raise self._refuse_entry(
                 (*place[:-1], "n"), f"found {describe(least)}, expected a number from 1 to {len(entries)}"
             )
         if weighted := [n for n, entry in enumerate(entries) if isinstance(entry, Mapping) and "weight" in entry]:
             expected = "expected it beside the outermost check"
-            raise self._refused((*place, weighted[0], "weight"), f"found a weight inside {key!r}, {expected}", key=True)
+            raise self._refuse_entry(
+                (*place, weighted[0], "weight"), f"found a weight inside {key!r}, {expected}", key=True
+            )
         nodes = [self._node(entry, (*place, number), on) for number, entry in enumerate(entries)]
         least = len(nodes) if name == "all_of" else least
-        written = _written(key, argument)
+        written = _write_check(key, argument)
         composed = Composed(tuple(node for node, _, _ in nodes), least, key.startswith(_NOT), written)
         return composed, any(judged for _, _, judged in nodes)
 
     def _leaf(self, kind: CheckKind, key: str, argument: Any, place: Path, on: str | None, negated: bool) -> CheckLeaf:
         """The check of one kind with its argument."""
         if argument is None and not kind.bare:
-            raise self._refused(place, f"found {key!r} without what to check, expected {key}: {kind.meaning}")
-        written = _written(key, argument)
+            raise self._refuse_entry(place, f"found {key!r} without what to check, expected {key}: {kind.meaning}")
+        written = _write_check(key, argument)
         if kind.bare and isinstance(argument, bool) and (kind.argument is None or kind.schema):
             if not argument:
                 other = key.removeprefix(_NOT) if key.startswith(_NOT) else f"{_NOT}{key}"
-                raise self._refused(place, f"found false, expected nothing or true; the opposite is {other!r}")
+                raise self._refuse_entry(place, f"found false, expected nothing or true; the opposite is {other!r}")
             argument = None
         if kind.argument is None and argument is not None:
-            raise self._refused(place, f"found {describe(argument)}, expected nothing or true")
+            raise self._refuse_entry(place, f"found {describe(argument)}, expected nothing or true")
         if argument is not None:
             argument = self._argument(kind, argument, place)
         try:
@@ -302,7 +304,7 @@ class CheckReader:
         self.host.fault(place, message, key=True, unregistered=unregistered("check", str(key), known))
         return _Refused()
 
-    def _refused(self, path: Path, message: str, *, key: bool = False) -> _Refused:
+    def _refuse_entry(self, path: Path, message: str, *, key: bool = False) -> _Refused:
         """The error for an entry of a check, whose fault is added."""
         self.host.fault(path, message, key=key)
         return _Refused()
@@ -318,17 +320,17 @@ def _digest(schema: Any) -> str:
     return f"sha256:{sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:32]}"
 
 
-def _replaced(entry: Any, path: Path, value: str) -> Any:
+def _replace_value(entry: Any, path: Path, value: str) -> Any:
     """A check entry with another value at a path, such as a file's name with a digest of its content."""
     if not path:
         return value
-    inside = _replaced(entry[path[0]], path[1:], value)
+    inside = _replace_value(entry[path[0]], path[1:], value)
     if isinstance(entry, Mapping):
         return {**entry, path[0]: inside}
     return [inside if number == path[0] else item for number, item in enumerate(entry)]
 
 
-def _written(key: str, argument: Any) -> str:
+def _write_check(key: str, argument: Any) -> str:
     """A check as messages show it: as in the suite file, on one line."""
     if argument is None or argument is True:
         return key

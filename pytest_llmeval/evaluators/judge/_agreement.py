@@ -142,7 +142,7 @@ class JudgeAgreement(Judge):
         if self._positive is not None:
             marked = signature if self.pass_mark is None else f"{signature}|positive:{self.pass_mark:g}"
             metrics += [Metric(name, signature=marked) for name in RATES]
-        return self._learning([*metrics, Metric(_CONFUSION, high=None, signature=signature)])
+        return self._step_metrics([*metrics, Metric(_CONFUSION, high=None, signature=signature)])
 
     def tables(self) -> Sequence[ReportTable]:
         """The confusion matrix of the levels of judge and people."""
@@ -365,7 +365,7 @@ def rates_basis(sums: Sums) -> dict[str, Basis]:
             more.append(note)
         bases[name] = Basis(labels, unseen_error(labels), fault, note, interval=partial(_rate, values[name], labels))
     least = min(worth.values())
-    both = partial(_balanced, tuple(values[name] for name in SIDES), tuple(worth.values()))
+    both = partial(_balanced_interval, tuple(values[name] for name in SIDES), tuple(worth.values()))
     floor = math.hypot(*map(unseen_error, worth.values())) / 2
     fault = "; ".join(bases[name].fault for name in SIDES if bases[name].fault)
     bases["balanced_accuracy"] = Basis(least, floor, fault, "; ".join(more) if not fault else "", interval=both)
@@ -378,7 +378,7 @@ def _rate(rate: float, labels: float, confidence: float, independent: float) -> 
     return wilson_interval(rate * drawn, drawn, confidence)
 
 
-def _balanced(
+def _balanced_interval(
     values: tuple[float, ...], labels: tuple[float, ...], confidence: float, independent: float
 ) -> tuple[float, float]:
     """The interval of a judge's balanced accuracy, the mean of two rates, by one of each (Zou and Donner 2008).

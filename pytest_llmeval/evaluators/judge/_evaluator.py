@@ -216,9 +216,9 @@ class Judge(JudgedEvaluator):
             metrics.append(Metric("judge_field[name]", signature=signature))
         tuned = f"{'lang-reiczigel' if self._balanced else 'power-tuned'}|{signature}"
         metrics += [Metric(name, signature=tuned) for name in self._corrected()]
-        return self._learning(metrics)
+        return self._step_metrics(metrics)
 
-    def _learning(self, metrics: list[Metric]) -> list[Metric]:
+    def _step_metrics(self, metrics: list[Metric]) -> list[Metric]:
         """Metrics that depend on the steps, if the judge writes them."""
         return metrics if not self._asks_for_steps else [structs.replace(metric, learned=_STEPS) for metric in metrics]
 

@@ -64,9 +64,9 @@ def stem(word: str) -> str:
     if word[-2:] in _STEP_2 or word[-2:] == "gi":
         word = _step_2(word)
     if word[-2:] in _STEP_3:
-        word = _replaced(word, _STEP_3, 1)
+        word = _replace_suffix(word, _STEP_3, 1)
     if word[-2:] in _STEP_4:
-        word = _replaced(word, _STEP_4, 2)
+        word = _replace_suffix(word, _STEP_4, 2)
     return _without_e(word) if word[-1:] == "e" or word[-2:] == "ll" else word
 
 
@@ -128,10 +128,10 @@ def _step_2(word: str) -> str:
         return word[:-1] if "vc" in _word_shape(word[:-3]) else word
     if word.endswith("ization"):
         return word[:-5] + "e" if "vc" in _word_shape(word[:-7]) else word
-    return _replaced(word, _STEP_2, 1)
+    return _replace_suffix(word, _STEP_2, 1)
 
 
-def _replaced(word: str, rules: _Rules, least: int) -> str:
+def _replace_suffix(word: str, rules: _Rules, least: int) -> str:
     """A word with the suffix of the first of Porter's rules that fits replaced, if enough stands before it."""
     for suffix, replacement in rules.get(word[-2:], ()):
         if word.endswith(suffix):

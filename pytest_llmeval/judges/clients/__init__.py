@@ -33,7 +33,7 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
     if isinstance(judge, type):
         raise JudgeError(f"found the class {judge.__name__}, expected an instance of it as the judge")
     complete, chat = getattr(judge, "complete", None), getattr(judge, "chat", None)
-    ask = complete if callable(complete) else _chatting(chat) if callable(chat) else judge
+    ask = complete if callable(complete) else _make_chat_call(chat) if callable(chat) else judge
     if not callable(ask):
         several = isinstance(judge, list | tuple | dict) or hasattr(judge, "judges")
         hint = "; a panel is 'judges' of a suite, or Panel in Python" if several else ""
@@ -42,7 +42,7 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
     return _CallableJudge(ask, getattr(judge, "aclose", None), timeout)
 
 
-def _chatting(chat: Callable[[list[dict[str, Any]]], Any]) -> Callable[[JudgeRequest], Any]:
+def _make_chat_call(chat: Callable[[list[dict[str, Any]]], Any]) -> Callable[[JudgeRequest], Any]:
     """Return a function that asks a user's ``chat`` method to complete a judge request."""
     if inspect.iscoroutinefunction(chat):
 

@@ -110,11 +110,13 @@ class HttpJudge:
             )
         if not isinstance(data, dict):
             message = redactor.line(text) or "empty body"
-            raise self._malformed(f"found a body that is not a JSON object with distinct keys ({message})", Usage())
+            raise self._malformed_reply(
+                f"found a body that is not a JSON object with distinct keys ({message})", Usage()
+            )
         reply = self.dialect.read(data)
         if reply is None:
             message = redactor.line(message_in(data) or "") or "no error message"
-            raise self._malformed(f"found a body without a reply ({message})", self.dialect.usage(data))
+            raise self._malformed_reply(f"found a body without a reply ({message})", self.dialect.usage(data))
         probabilities = None
         if request.expected_of is not None:
             probabilities = score_probabilities(self.dialect.tokens(data), request.expected_of)
@@ -131,7 +133,7 @@ class HttpJudge:
             advice = _NO_REPLY_ADVICE.get(error.cause, "check the judge's base_url and the network")
             raise CallError(f"{self._where} {error}", advice, transient=error.transient) from None
 
-    def _malformed(self, what: str, usage: Usage) -> CallError:
+    def _malformed_reply(self, what: str, usage: Usage) -> CallError:
         advice = "check that the judge's base_url supports this API"
         return CallError(f"{self._where}: {what}", advice, transient=True, usage=usage)
 

@@ -62,7 +62,7 @@ def anthropic_media(message: Message) -> Iterator[dict[str, Any]]:
     Raises:
         JudgeError: The interface has no block for one.
     """
-    return _labelled(message, MEDIA_FORMS["anthropic"])
+    return _label_media(message, MEDIA_FORMS["anthropic"])
 
 
 def gemini_parts(message: Message) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ def gemini_parts(message: Message) -> list[dict[str, Any]]:
         JudgeError: The interface has no part for a medium.
     """
     text = [{"text": message.content}] if message.content or not message.media else []
-    return [*text, *_labelled(message, MEDIA_FORMS["gemini"], lambda label: {"text": label})]
+    return [*text, *_label_media(message, MEDIA_FORMS["gemini"], lambda label: {"text": label})]
 
 
 def _content(message: Message, part_of: Callable[[Media], dict[str, Any]]) -> str | list[dict[str, Any]]:
@@ -80,7 +80,7 @@ def _content(message: Message, part_of: Callable[[Media], dict[str, Any]]) -> st
     if not message.media:
         return message.content
     text = [_text_part(message.content)] if message.content else []
-    return [*text, *_labelled(message, part_of)]
+    return [*text, *_label_media(message, part_of)]
 
 
 def _text_part(text: str) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _text_part(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _labelled(
+def _label_media(
     message: Message,
     part_of: Callable[[Media], dict[str, Any]],
     text_part: Callable[[str], dict[str, Any]] = _text_part,

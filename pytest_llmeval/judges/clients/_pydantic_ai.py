@@ -54,7 +54,7 @@ class PydanticAiJudge:
             MissingExtraError: pydantic-ai, or what it needs for this provider, is not installed.
         """
         check_media(self.spec, request)
-        model = self._connected()
+        model = self._connect_model()
         attempt = partial(self._attempt, model, request)
         structured = self.spec.structured == "auto" and bool(model.profile.get("supports_json_schema_output"))
         return await self.patience.complete(request, attempt, self.spec.name, structured=structured)
@@ -66,7 +66,7 @@ class PydanticAiJudge:
             async with model:  # at the end of its context, a model closes what its provider has opened
                 pass
 
-    def _connected(self) -> "Model":
+    def _connect_model(self) -> "Model":
         """Return the model of the running loop; its connections belong to the loop that opened them."""
         loop = asyncio.get_running_loop()
         if self._model is None or self._loop is not loop:
@@ -100,7 +100,7 @@ class PydanticAiJudge:
         except TimeoutError:
             raise CallError(f"took longer than {self.spec.timeout:g} s", TOO_SLOW, transient=True) from None
         except AgentRunError as error:
-            raise _failed(error, structured=structured) from None
+            raise _call_error_of(error, structured=structured) from None
         except UserError as error:
             raise CallError(Redactor().line(format_error(error)), "check the judge's model and parameters") from None
         return _reply(response)
@@ -162,7 +162,7 @@ def _form(request: JudgeRequest) -> "ModelRequestParameters":
     return ModelRequestParameters(output_mode="native", output_object=schema)
 
 
-def _failed(error: Any, *, structured: bool) -> Exception:
+def _call_error_of(error: Any, *, structured: bool) -> Exception:
     """Return the judge client's error for an exception of pydantic-ai."""
     from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, ModelHTTPError, ModelRequestRejectedError
 

@@ -269,7 +269,7 @@ _UNSAFE = re.compile(
 halves of surrogate pairs, which UTF-8 lacks."""
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_character(match: re.Match[str]) -> str:
     """Return a character as a JSON escape, so that no text closes the data block of a judge prompt."""
     return json.dumps(match.group())[1:-1] if match.group() > "\x7f" else f"\\u{ord(match.group()):04x}"
 
@@ -290,7 +290,7 @@ def render(question: Question) -> tuple[Message, ...]:
     language = question.language if question.language in mode.instructions else "en"
     # One line per text, written one by one: with indent, json does not use its fast encoder.
     lines = [
-        _UNSAFE.sub(_escaped, f"{_encode(name)}: {_encode(question.texts[name])}")
+        _UNSAFE.sub(_escape_character, f"{_encode(name)}: {_encode(question.texts[name])}")
         for name in mode.fields
         if name in question.texts
     ]
@@ -331,7 +331,7 @@ def _media_list(media: Sequence[ShownMedium]) -> str:
 def _one_line(form: Mapping[str, Any]) -> str:
     """Return a medium's type with its digest or address, escaped for a line of a judge prompt."""
     identity = f"sha256 {form['sha256']}" if "sha256" in form else str(form["url"])
-    return _UNSAFE.sub(_escaped, f"{form['media']}, {identity}")
+    return _UNSAFE.sub(_escape_character, f"{form['media']}, {identity}")
 
 
 SIMULATED_USER: Final = "simulated_user"

@@ -98,7 +98,7 @@ def closing_object(
         JudgeError: No such object ends the reply, or what stands before it is unclosed or says something else.
     """
     text, was_fenced, after = _without_closing_fence(
-        _spoken(reply, lambda text: begins_with_data(text) or says.match(text))
+        _drop_thoughts(reply, lambda text: begins_with_data(text) or says.match(text))
     )
     if not text.endswith("}"):
         ending = "text after a JSON object" if "{" in text and "}" in text else "no JSON object"
@@ -121,7 +121,7 @@ def closing_object(
     return data
 
 
-def _spoken(reply: str, concludes: Callable[[str], object]) -> str:
+def _drop_thoughts(reply: str, concludes: Callable[[str], object]) -> str:
     """Return a judge's reply without the thoughts of a reasoning model."""
     try:
         return spoken_text(reply, concludes)
@@ -181,7 +181,7 @@ def _shallow(text: str) -> str:
 
 def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, Any], says: re.Pattern[str]) -> None:
     """Refuse a reply whose prose contradicts its JSON object, or has an unclosed brace before it."""
-    unclosed = _unclosed(before)
+    unclosed = _find_unclosed_brace(before)
     if unclosed >= 0:
         both = f"{quotation(before[unclosed:], _QUOTED)} unclosed before {quotation(closing, _QUOTED)}"
         raise unreadable(reply, f"found {both}, expected one complete JSON object")
@@ -192,7 +192,7 @@ def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, An
             raise unreadable(reply, f"found two contradicting verdicts, {both}, expected one")
 
 
-def _unclosed(text: str) -> int:
+def _find_unclosed_brace(text: str) -> int:
     """The position of the first unclosed brace in the prose of a judge's reply, -1 if there is none."""
     first, depth = -1, 0
     for mark in _BRACE.finditer(text):
@@ -396,7 +396,7 @@ def read_yes_no(reply: str) -> Verdict:
         JudgeError: It begins with anything else, or says the opposite, too. A word in quotation marks does not, nor
             does a ``no`` that belongs to another word, as in "no doubt".
     """
-    text = _FENCED_WORD.sub(r"\1\n\2", _spoken(reply, _first_word))
+    text = _FENCED_WORD.sub(r"\1\n\2", _drop_thoughts(reply, _first_word))
     word = _first_word(text)
     if word is None:
         raise unreadable(reply, "the verdict is missing: a reply begins with the word yes or no")
@@ -590,7 +590,7 @@ def expected_mode(mode: Mode, field: str, levels: Sequence[float]) -> Mode:
 
 def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
     """Read a judge's reply with token probabilities; the score is the mean of the levels."""
-    reply, probabilities = _opened(text)
+    reply, probabilities = _open_envelope(text)
     verdict = read_text(mode, reply)
     if not probabilities:
         needed = "score: expected needs a model that gives logprobs for a score of one token"
@@ -605,7 +605,7 @@ def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
     return Verdict(round(mean, _DIGITS), verdict.reasoning, details)
 
 
-def _opened(text: str) -> tuple[str, Mapping[str, float]]:
+def _open_envelope(text: str) -> tuple[str, Mapping[str, float]]:
     """The reply and probabilities that `enveloped` put together; a text that it did not write has none."""
     try:
         data: Any = json.loads(text)

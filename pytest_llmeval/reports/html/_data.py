@@ -237,13 +237,13 @@ def index_of(cases: Sequence[CaseReport], failing: int) -> dict[str, Any]:
     labels = dict.fromkeys(name for case in cases for name in case.labels)
     return {
         "ids": [case.id for case in cases],
-        "outcomes": _coded(case.outcome for case in cases),
-        "reasons": [_beginning(case.reason) for case in cases],
+        "outcomes": _code_column(case.outcome for case in cases),
+        "reasons": [_shorten_reason(case.reason) for case in cases],
         "lines": [case.line for case in cases],
         "seconds": [round(case.duration_s, 3) for case in cases],
-        "statuses": _coded(_status(case) for case in cases),
-        "labels": {name: _coded(case.labels.get(name) for case in cases) for name in labels},
-        "metrics": {name: [_rounded(case.metrics.get(name)) for case in cases] for name in names},
+        "statuses": _code_column(_status(case) for case in cases),
+        "labels": {name: _code_column(case.labels.get(name) for case in cases) for name in labels},
+        "metrics": {name: [_round_score(case.metrics.get(name)) for case in cases] for name in names},
         "alike": _equal_failures(cases, failing),
     }
 
@@ -273,19 +273,19 @@ def _status(case: CaseReport) -> Any:
     return repeats.get("status") if isinstance(repeats, Mapping) else None
 
 
-def _coded(values: Iterable[Any]) -> dict[str, Any]:
+def _code_column(values: Iterable[Any]) -> dict[str, Any]:
     """A column of the HTML report's table of cases: its few distinct texts, and an index for each case."""
     places: dict[str, int] = {}
     codes = [-1 if value is None else places.setdefault(str(value), len(places)) for value in values]
     return {"values": list(places), "codes": codes}
 
 
-def _beginning(reason: Any) -> str:
+def _shorten_reason(reason: Any) -> str:
     """The beginning of a case's reason, for the HTML report's table of cases."""
     return excerpt(str(reason or ""), _LONGEST_REASON, lines=True)
 
 
-def _rounded(score: Any) -> float | None:
+def _round_score(score: Any) -> float | None:
     """A score with the digits of the HTML report's table of cases."""
     return None if score is None else round(float(score), _DIGITS) + 0.0
 

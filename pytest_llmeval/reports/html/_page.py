@@ -84,8 +84,8 @@ def to_page(
         warn_from: Size in bytes from which the page warns about it.
         cut_from: Size in bytes from which texts are dropped: those of passed cases, then all but beginnings, then all.
     """
-    runs = [structs.replace(run, report=_masked(run.report)) for run in runs]
-    head, pieces, lacking = _fitting(runs, cut_from)
+    runs = [structs.replace(run, report=_mask_report(run.report)) for run in runs]
+    head, pieces, lacking = _fit_texts(runs, cut_from)
     size = _size(pieces)
     note = lacking or (f"this page has {size / _MEGABYTE:.0f} MB" if size >= warn_from else "")
     head["note"] = note
@@ -110,7 +110,7 @@ def _title(run: RunReport) -> str:
     return f"{MergeAnswer.of_run(run).words}: {named}" if run.suites else str(MergeAnswer.of_run(run))
 
 
-def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
+def _fit_texts(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
     """Head and data pieces of the HTML report with as many texts as fit, and a note on what was dropped."""
     for lacking, shortened in _LEVELS:
         head, pieces = _data(runs, shortened)
@@ -178,7 +178,7 @@ def _whole(_outcome: str, texts: ViewTexts) -> ViewTexts:
     return texts
 
 
-def _failing_only(outcome: str, texts: ViewTexts) -> ViewTexts:
+def _texts_of_failing(outcome: str, texts: ViewTexts) -> ViewTexts:
     """The texts of a failing case, for an HTML report without room for those of passed cases."""
     return texts if outcome in FAILING else _without_texts("", texts)
 
@@ -190,7 +190,9 @@ def _beginnings(outcome: str, texts: ViewTexts) -> ViewTexts:
         text = value if isinstance(value, str) else as_json(value)
         return value if len(text) <= _SHORT else excerpt(text, _SHORT, lines=True, count=True)
 
-    return {name: begun(value) if name != "lines" else value for name, value in _failing_only(outcome, texts).items()}
+    return {
+        name: begun(value) if name != "lines" else value for name, value in _texts_of_failing(outcome, texts).items()
+    }
 
 
 def _without_texts(_outcome: str, texts: ViewTexts) -> ViewTexts:
@@ -201,12 +203,12 @@ def _without_texts(_outcome: str, texts: ViewTexts) -> ViewTexts:
 _WITHOUT = "texts are left out, because the page would be too large"
 _LEVELS = (
     ("", _whole),
-    ("texts of cases that passed are left out, because the page would be too large", _failing_only),
+    ("texts of cases that passed are left out, because the page would be too large", _texts_of_failing),
     ("texts are cut to their beginnings, because the page would be too large", _beginnings),
 )
 
 
-def _masked(report: RunReport) -> RunReport:
+def _mask_report(report: RunReport) -> RunReport:
     """The report with the values of secrets masked, for the HTML page."""
     secrets = secret_values()
     more = [(suite.changes and changes_json(suite.changes), past_points(suite.past)) for suite in report.suites]
