@@ -6,8 +6,8 @@
 
     core        the nouns: cases and media, the parts and turns of a case that evaluators read, observations and sums,
                 the evaluator contract, results, verdicts, tables as data; typed JSON, errors, wording of messages
-    data        readers and writers of files: text, YAML, JSON, CSV with the position of each value, validation;
-                sources of cases and their rows, data frames, recorded answers by id; label sets
+    data        readers and writers of files: text, YAML, JSON, CSV with the position of each value, validation; sources
+                of cases and their rows, data frames, recorded answers by id; label sets; texts of models
     numbers     arithmetic on counts: sums to metrics, thresholds of cases, intervals, resamples, repeats, usage, cost;
                 pairs of runs: comparisons, significance tests of a drop and their evidence, many runs in a row
     services    event loop in the background, HTTP exchanges, programs, git, retries, secrets in text, media for
@@ -23,7 +23,8 @@
                 entries of a file; the registry of all that can be added
     baselines   approved scores and runs: score files, identity of runs, anchors, tolerances, known failures, history
     run         one case from job to record without pytest: the chain that answers, conversations, early calls,
-                opponents; scoring and suites in Python, streams; shards; the stages of a run's end and its report
+                opponents, measuring; scoring and suites in Python, streams, partial results; calls that a plan counts;
+                shards; the stages of a run's end and its report
     cli         the table of options, and the command ``llmeval``
     plugin      pytest: options, hooks, items, fixtures, progress, the session
 

@@ -207,7 +207,7 @@ def _limits(suite: LoadedSuite, settings: SnapshotSettings) -> dict[str, str]:
 
 
 def _has_errors(record: CaseRecord) -> bool:
-    """Whether a case of a run has an error, wholly or in the observation of one evaluator."""
+    """Whether a case of a run that may be approved has an error, wholly or in one evaluator's observation."""
     return bool(record.errors) or any(observation.errored for observation in record.observations.values())
 
 
@@ -365,7 +365,7 @@ class _Baseline(NamedTuple):
 def examine_regressions(
     run: SuiteRun, keeper: Keeper, snapshot: SnapshotJudgement, incomplete: str, unjudged: str = ""
 ) -> tuple[list[GateEvidence], RunWatch | None]:
-    """Examine the regression gates of a suite.
+    """Examine the regression gates of a suite against the approved run.
 
     Args:
         run: The suite with its metrics.

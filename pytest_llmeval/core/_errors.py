@@ -45,7 +45,7 @@ class Fault(Struct, frozen=True, order=True):
 
 
 def format_error(error: BaseException) -> str:
-    """The type and the message of an error for people, even if the message cannot be computed."""
+    """The type and the message of any error for people, even if the message cannot be computed."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 (a broken __str__ must not hide that there was an error)
@@ -57,7 +57,7 @@ _TURN = " of the conversation"
 
 
 def in_turn(error: Exception, turn: int) -> Exception:
-    """The error of a target or evaluator with the turn of the conversation in which it happened.
+    """An error, such as a target's, with the turn of the conversation in which it happened.
 
     That of a target stays what it is, and gets a note.
     """
@@ -69,7 +69,7 @@ def in_turn(error: Exception, turn: int) -> Exception:
 
 
 def in_its_turn(error: BaseException, reason: str) -> str:
-    """The reason for a target's failure, with the turn of the conversation, if it was in one."""
+    """The reason in an error, such as a target's, with the turn of the conversation, if it was in one."""
     notes = (note for note in getattr(error, "__notes__", ()) if isinstance(note, str) and note.endswith(_TURN))
     turn = next(notes, "").removesuffix(_TURN)
     return f"{turn}: {reason}" if turn else reason
@@ -234,7 +234,7 @@ def _foreign_folders() -> tuple[Path, ...]:
 
 @cache
 def _is_users(file: str) -> bool:
-    """Whether a file in a traceback is the user's code, such as a target or a check."""
+    """Whether a file in an error's traceback is the user's code, such as a target or a check."""
     path = Path(file)
     foreign = file.startswith("<") or any(part in _INSTALLED for part in path.parts)
     return not (foreign or any(path.is_relative_to(folder) for folder in _foreign_folders()))
@@ -254,7 +254,7 @@ def _users_frames(error: BaseException) -> list[TracebackType]:
 
 
 def _is_ours(frame: TracebackType) -> bool:
-    """Whether a frame runs our code, whose file may be called like the user's: a case like its suite file."""
+    """Whether a frame of an error's traceback runs our code, whose file may be called like the user's."""
     return str(frame.tb_frame.f_globals.get("__name__")).partition(".")[0] == __name__.partition(".")[0]
 
 
@@ -265,7 +265,7 @@ def shown_path(path: Path) -> str:
 
 
 def origin(error: BaseException) -> str:
-    """The innermost line of the user's code that an exception passed, such as `` (app.py:3 in answer)``.
+    """The innermost line of the user's code that an error passed, such as `` (app.py:3 in answer)``.
 
     Empty if it passed none.
     """

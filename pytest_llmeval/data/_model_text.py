@@ -25,12 +25,12 @@ class UnfinishedThoughtsError(ValueError):
 
 
 def begins_with_data(text: str) -> bool:
-    """Whether the reply of a model begins with JSON or with a fence."""
+    """Whether the text of a model begins with JSON or with a fence."""
     return text.startswith(_DATA)
 
 
 def spoken_text(text: str, concludes: Callable[[str], object] = begins_with_data) -> str:
-    r"""The reply of a model after its thoughts, without white space and invisible marks around it.
+    r"""The text of a model, such as an answer in a file, after its thoughts and without invisible marks around it.
 
     Thoughts stand between tags such as ``<think>`` and ``</think>``, in any case, at the beginning of a line. Servers
     whose prompt ends with the opening tag leave it out: then all up to the closing tag are thoughts. A tag that may be
@@ -87,7 +87,7 @@ def _closing_tag(name: str) -> re.Pattern[str]:
 
 
 def _after_unopened_thoughts(text: str, concludes: Callable[[str], object]) -> str:
-    """The reply of a model after thoughts whose opening tag is not in the text.
+    """The text of a model after thoughts whose opening tag is not in the text.
 
     The whole text if its closing tag is missing or quoted, or if the text already concludes.
     """

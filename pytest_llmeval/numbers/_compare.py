@@ -411,7 +411,7 @@ _SAME = 1e-12
 
 
 class SystemTable(NamedTuple):
-    """The systems of a suite, compared with one of them metric by metric.
+    """The metrics of a suite's systems, each tested against one of them.
 
     Attributes:
         reference: The system that the others are compared with.

@@ -375,7 +375,7 @@ class Evidence:
         return _fewest(finds, self.estimate.units)
 
     def units_to_decide(self, gate: TestedChange, metric: Metric, *, collapses: bool) -> int | None:
-        """The number of units that decide a gate in 9 of 10 equally good runs; ``None`` if more than 20,000.
+        """The number of units that decide a test in 9 of 10 equally good runs; ``None`` if more than 20,000.
 
         What more units show may also move the score, and with it half of what it can fall.
         """
@@ -392,7 +392,7 @@ class Evidence:
         return _fewest(decides, data.units)
 
     def units_to_gain(self, gain: float, gate: TestedChange, metric: Metric) -> int | None:
-        """The number of units that a gate needs to find a gain, scattering as these do; ``None`` as above."""
+        """The number of units that the test needs to find a gain, scattering as these do; ``None`` as above."""
         level = (1 - gate.confidence) / gate.sides
 
         def finds(units: int) -> bool:

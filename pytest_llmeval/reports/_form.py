@@ -74,7 +74,7 @@ def count_text(count: int, outcome: str) -> str:
 
 
 def gated_metrics(gates: Iterable[str]) -> list[str]:
-    """Names of the metrics that gates are about, read from the gates' texts, each once.
+    """Names of the metrics that a report's gates are about, read from the gates' texts, each once.
 
     >>> gated_metrics(["f1 >= 0.8", "drop(mean(f1)) <= 0.02", "em >= 0.5 by language"])
     ['f1', 'em']
@@ -394,7 +394,7 @@ class SampleReport(Struct, frozen=True):
 
 
 def gate_verdicts(gates: Iterable[GateResult]) -> dict[str, ChangeVerdict]:
-    """Metrics with a gate that failed by a drop (``declined``) or that could not decide (``undecided``)."""
+    """Metrics in a report whose gate failed by a drop (``declined``) or could not decide (``undecided``)."""
     verdicts: dict[str, ChangeVerdict] = {}
     for gate in gates:
         if " by " in gate.gate:
@@ -412,14 +412,14 @@ _SLACK = 1e-9
 
 
 def is_past_limit(gate: GateResult) -> bool:
-    """Whether a gate on a drop passed although the drop exceeds its limit, because it is not significant."""
+    """Whether a report's gate on a drop passed although the drop exceeds its limit, as it is not significant."""
     is_drop = bool(gate.known) and "<=" in gate.gate
     past = is_drop and gate.value is not None and gate.limit is not None and gate.value > gate.limit + _SLACK
     return past and gate.outcome == "passed"
 
 
 def past_limits(gates: Iterable[GateResult]) -> list[str]:
-    """A sentence for each gate that passed beyond its limit because the drop is not significant."""
+    """A sentence of a report for each gate that passed beyond its limit because the drop is not significant."""
     return [f"past its limit, not significant: {gate.known}" for gate in gates if is_past_limit(gate)]
 
 
@@ -765,7 +765,7 @@ class Survival(Struct, frozen=True):
 
 
 def _few_of(names: Sequence[str]) -> str:
-    """The first names of cases or limits in a sentence on surviving mutants, and how many more there are."""
+    """The first names of cases or limits in a report's sentence on surviving mutants, and how many more there are."""
     more = [f"and {len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
     return ", ".join([*names[:_MOST_NAMED], *more])
 

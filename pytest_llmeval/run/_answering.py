@@ -219,7 +219,7 @@ class Answering:
 
 
 def _is_known(asking: Asking, judges: JudgeService) -> bool:
-    """Whether the judges' replies to all questions about an answer are stored, so that none is called."""
+    """Whether a run has the judges' replies to all questions about an answer, so that none is called."""
     try:
         return asking.is_known(judges)
     except LlmevalError:
@@ -257,7 +257,7 @@ class PendingAnswer(NamedTuple):
 
 
 def _display_judging(label: str, question: Question, judgement: JurorVerdict, juror: str) -> JudgingShown:
-    """A judge's question about an answer and its reply, as reports show them."""
+    """A judge's question about an answer and its reply in a case's record, as reports show them."""
     verdict = judgement.verdict
     reply = judgement.entry.reply if judgement.entry else getattr(verdict, "reasoning", "") or str(verdict)
     score, cost = getattr(verdict, "score", None), judgement.call.cost_usd if judgement.call else None
@@ -265,7 +265,7 @@ def _display_judging(label: str, question: Question, judgement: JurorVerdict, ju
 
 
 def _plain_texts(question: Question) -> dict[str, str]:
-    """The texts of a judge's question without the media that they carry."""
+    """The texts of a judge's question in a case's record, without the media that they carry."""
     return {name: str(text) for name, text in question.texts.items()}
 
 
@@ -370,12 +370,12 @@ class Opponents:
 
 
 def with_others(case: Case, others: Mapping[str, Any]) -> Case:
-    """A case with the answers of the suite's other systems, if there are any."""
+    """A case of the run with the answers of the suite's other systems, if there are any."""
     return replace(case, others=others) if others else case
 
 
 def _answer_of(opponent: Job, answer: Case | BaseException) -> PredictionParts | NoAnswer:
-    """An opponent's answer with its parts, or why that system gave none."""
+    """An opponent's answer with its parts for a case of the run, or why that system gave none."""
     if isinstance(answer, BaseException):
         return NoAnswer(str(answer) if isinstance(answer, LlmevalError) else format_error(answer))
     return PredictionParts(opponent.parts, answer.prediction)

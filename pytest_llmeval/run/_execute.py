@@ -213,7 +213,7 @@ def unmet_by_expected(suite: LoadedSuite) -> Iterator[str]:
 
 
 def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
-    """The limits and checks of a case that none of its expected answers meets, by name."""
+    """The limits and checks of a case that none of its expected answers meets when it is executed, by name."""
     expected = case.expected
     common: dict[str, str] | None = None
     for prediction in [expected, *(expected if isinstance(expected, list) else ())]:
@@ -244,7 +244,7 @@ def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
 
 
 def _is_worse(suite: LoadedSuite, unmet: Unmet) -> bool:
-    """Whether a case's score is on the bad side of its limit, rather than beyond the good one."""
+    """Whether an executed case's score is on the bad side of its limit, rather than beyond the good one."""
     if unmet.value is None or unmet.abstained:
         return False
     is_low = unmet.limit.min is not None and unmet.value < unmet.limit.min
@@ -252,7 +252,7 @@ def _is_worse(suite: LoadedSuite, unmet: Unmet) -> bool:
 
 
 def _print_predictions(suite: LoadedSuite, cases: Sequence[Case]) -> str:
-    """The fingerprint of a case's predictions as judges see them, on which a bridge between judges is built."""
+    """The fingerprint of an executed case's predictions as judges see them, for a bridge between judges."""
     if not suite.judged:
         return ""
     predictions = [_stable_part(case.prediction) for case in cases]
@@ -260,14 +260,14 @@ def _print_predictions(suite: LoadedSuite, cases: Sequence[Case]) -> str:
 
 
 def _stable_part(prediction: Any) -> Any:
-    """A prediction without its usage and spans, which differ whenever it is made again."""
+    """The prediction of an executed case without usage and spans, which differ whenever it is made again."""
     if not isinstance(prediction, Mapping):
         return prediction
     return {name: value for name, value in prediction.items() if name not in _VARYING_KEYS}
 
 
 def _agreement(evaluator: RecordedCounts, answer: CaseAnswer) -> Observation:
-    """The agreement of a panel's jurors on a case; undefined where they are not asked."""
+    """The agreement of a panel's jurors on an executed case; undefined where they are not asked."""
     from pytest_llmeval.evaluators import VerdictStatistics
     from pytest_llmeval.judges import UnaskedError
 
@@ -335,7 +335,7 @@ def execute_repeats(
 
 
 def _shown_step(suite: LoadedSuite, text: str) -> str:
-    """A step of an agent as reports show it: on one line, cut, and without the suite's secrets."""
+    """A step of an agent in an executed case: on one line, cut, and without the suite's secrets."""
     return as_line(without(text, secret_values(suite.secret_variables)), _LONGEST_STEP)
 
 
@@ -380,7 +380,7 @@ def _conclude(
 
 
 def _awaited_reason(suite: LoadedSuite, observations: Mapping[str, Observation]) -> str:
-    """The reason why a case cannot be held to its limits yet; empty if no judge's verdict is pending."""
+    """The reason why an executed case cannot be held to its limits yet; empty if no verdict is pending."""
     if not suite.judged:
         return ""
     from pytest_llmeval.judges import PendingVerdictError
@@ -390,7 +390,7 @@ def _awaited_reason(suite: LoadedSuite, observations: Mapping[str, Observation])
 
 
 def _nothing_scored(observations: Mapping[str, Observation]) -> str:
-    """The reason why no evaluator scored a case; empty if one did, or if its answer left nothing to score."""
+    """The reason why no evaluator scored an executed case; empty if one did, or if its answer left nothing to score."""
     measured = {label: observation for label, observation in observations.items() if label != RELIABILITY}
     if any(
         observation.counts or observation.abstained or not observation.undefined for observation in measured.values()
@@ -401,7 +401,7 @@ def _nothing_scored(observations: Mapping[str, Observation]) -> str:
 
 
 def _find_abstained(suite: LoadedSuite, observations: Mapping[str, Observation]) -> Mapping[str, Abstained]:
-    """The metrics to which a case's answer gives nothing to score; none if the suite allows that."""
+    """The metrics to which an executed case's answer gives nothing to score; none if the suite allows that."""
     if suite.abstained == "allowed":
         return {}
     reasons = {
@@ -434,7 +434,7 @@ def _abstained_repeats(
 
 
 def _below_gates(suite: LoadedSuite, scores: Mapping[str, float | None]) -> dict[str, str]:
-    """The metrics by which a case pulls a gate down, each with score and gate; the worst first.
+    """The metrics by which an executed case pulls a gate down, each with score and gate; the worst first.
 
     The score of the case is on the wrong side of the gate's limit or, for a gate on a drop, short of the best value.
     How far is measured in shares of the metric's range; metrics without one come last.
@@ -463,7 +463,7 @@ def _wrong_steps(
     observations: Mapping[str, Observation],
     missed: Sequence[Unmet],
 ) -> Iterator[str]:
-    """Yield what is wrong first with a trajectory, by each evaluator of calls whose limits it does not meet."""
+    """Yield the first wrong step of an executed case by each evaluator of calls whose limits it does not meet."""
     names = {unmet.metric for unmet in missed}
     for label, observation in observations.items():
         evaluator = evaluators[label]
@@ -480,7 +480,7 @@ def _unmet_names(
     observations: Mapping[str, Observation],
     missed: Sequence[Unmet],
 ) -> Iterator[str]:
-    """Yield the names of limits and checks that an answer does not meet, and of evaluators that cannot read it."""
+    """Yield the limits and checks that an executed case does not meet, and evaluators that cannot read it."""
     yield from (unmet.metric for unmet in missed)
     for label, observation in observations.items():
         if observation.malformed is None:
@@ -563,17 +563,17 @@ def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) ->
 
 
 def is_skipped(case: Case) -> bool:
-    """Whether a case has the tag that skips it, for what runs cases without pytest's marks."""
+    """Whether a case has the tag that skips it, for runs of cases without pytest's marks."""
     return _SKIP in case.tags
 
 
 def is_xfail(case: Case) -> bool:
-    """Whether a case has the tag by which it is expected to fail."""
+    """Whether a case has the tag by which a run expects it to fail."""
     return _XFAIL in case.tags
 
 
 def as_approved(record: CaseRecord, approved: Collection[str]) -> CaseRecord:
-    """The record of a case, whose failure is known if the case misses only limits and checks approved as unmet.
+    """The record of an executed case, whose failure is known if it misses only limits and checks approved as unmet.
 
     A case that could not be scored failed in another way.
     """
@@ -583,7 +583,7 @@ def as_approved(record: CaseRecord, approved: Collection[str]) -> CaseRecord:
 
 
 def _without_own_frames(error: BaseException) -> BaseException:
-    """The error of a case that could not be run, with a traceback that begins in the user's code."""
+    """The error of a case that could not be executed, with a traceback that begins in the user's code."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_USERS:
         frames = frames.tb_next
@@ -593,7 +593,7 @@ def _without_own_frames(error: BaseException) -> BaseException:
 def _scores(
     suite: LoadedSuite, evaluators: Mapping[str, Evaluator], observations: Mapping[str, Observation]
 ) -> dict[str, float | None]:
-    """The scores of a case by full metric name, from the observations of its evaluators."""
+    """The scores of an executed case by full metric name, from the observations of its evaluators."""
     scores: dict[str, float | None] = {}
     for label, observation in observations.items():
         own = evaluators[label].scores(observation)
@@ -612,7 +612,7 @@ def _read(value: Any) -> Any:
 
 
 def json_like(prediction: Any) -> Any:
-    """The JSON form of a prediction, so that a recorded one and a fresh one are scored alike.
+    """The JSON form of a prediction in a run, so that a recorded one and a fresh one are scored alike.
 
     Raises:
         PredictionError: It is no value, such as a function, or cannot be read.
@@ -621,7 +621,7 @@ def json_like(prediction: Any) -> Any:
 
 
 def repeated_answers(records: Sequence[CaseRecord]) -> tuple[Mapping[str, Sequence[str]], list[AnswerShown]]:
-    """The different answers of a case's repeats, and the lines on the answer that failed most often.
+    """The different answers of an executed case's repeats, and the lines on the one that failed most often.
 
     Answers that failed come first, the most frequent of them before the others.
     """
@@ -648,7 +648,7 @@ def different_answers(values: Iterable[Any]) -> list[AnswerShown]:
 
 
 def _answer_key(value: Any) -> str:
-    """The text by which equal answers to a case are grouped in a report."""
+    """The text by which a run groups equal answers to a case."""
     return json.dumps(value, sort_keys=True, default=str)
 
 

@@ -245,7 +245,7 @@ def with_parts(case: Case, parts: Parts) -> Case:
 
 
 def usage_of_target(parts: Parts, prediction: Any, cost_usd: float | None = None) -> TargetUsage | None:
-    """The usage that a prediction states; ``None`` where it states none.
+    """The usage that the prediction of an answered case states; ``None`` where it states none.
 
     Args:
         parts: Where the parts are.
@@ -271,7 +271,7 @@ def usage_of_target(parts: Parts, prediction: Any, cost_usd: float | None = None
 
 
 def _reported_latency(parts: Parts, prediction: Any) -> float | None:
-    """The latency in seconds that a prediction itself states, as those of traces do."""
+    """The latency in seconds that the prediction of an answered case itself states, as those of traces do."""
     try:
         usage = parts.find("usage", prediction)
     except PredictionError:
@@ -280,17 +280,17 @@ def _reported_latency(parts: Parts, prediction: Any) -> float | None:
 
 
 def _first(reported: Mapping[str, Any], names: tuple[str, ...]) -> float | None:
-    """The first amount of tokens or money that a target reports under one of several names."""
+    """The first amount of tokens or money that an answered case reports under one of several names."""
     return next((amount for name in names if (amount := _amount(reported.get(name))) is not None), None)
 
 
 def _amount(value: Any) -> float | None:
-    """A target's reported tokens or cost if it is a usable number; services may write anything there."""
+    """The tokens or cost that an answered case reports, if usable as a number; services may write anything there."""
     return value if is_finite_number(value) and 0 <= value <= LARGEST else None
 
 
 def _price_tokens(model: str, read: float | None, written: float | None) -> float | None:
-    """The cost of a target's tokens by the published price of its model; ``None`` if a count is unknown."""
+    """The cost of an answered case's tokens by the published price of its model; ``None`` if a count is unknown."""
     if read is None or written is None:
         return None
     from pytest_llmeval.judges import Price
@@ -315,12 +315,12 @@ def costs_of(answers: "Sequence[CaseAnswer]") -> tuple[list[float], list[TargetU
 
 
 def target_scores(answers: "Sequence[CaseAnswer]") -> dict[str, float | None]:
-    """The latency, tokens and cost of a case as scores of its target; ``None`` where one is unknown."""
+    """The latency, tokens and cost of an answered case as scores of its target; ``None`` where one is unknown."""
     return UsageEvaluator().scores(UsageEvaluator.observation_of((), *costs_of(answers)))
 
 
 def why_figures_unknown(figures: Mapping[str, float | None]) -> dict[str, str]:
-    """The reason why tokens and cost of a target are unknown; a latency, which old recordings lack, needs none."""
+    """The reason why a run does not know tokens and cost of a target; a latency needs none."""
     unknown = [name for name in _UNKNOWN if name in figures and figures[name] is None]
     return {name: f"{_UNKNOWN[name]}{price_hint() if name == 'target_cost_usd' else ''}" for name in unknown}
 
@@ -332,7 +332,7 @@ _NO_TARGET: Final = (
 
 
 def why_unanswered(suite: LoadedSuite) -> str:
-    """The reason why cases of a suite without prediction stay unanswered; empty if something answers them."""
+    """The reason why a run leaves cases of a suite without prediction unanswered; empty if something answers."""
     if suite.system and suite.target is None and suite.model is None:
         return f"the system {suite.system!r} has no prediction for this case"
     return _NO_TARGET if suite.model is None and (suite.target is None or suite.target.is_for_fixture) else ""

@@ -141,7 +141,7 @@ _OFTEN = 0.2
 
 
 def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[str]:
-    """Yield how many gates are one family, or how often equally good runs fail since each suite is one."""
+    """Yield notes on a run: how many gates are one family, or how often good runs fail since each suite is one."""
     gates = [
         (number, claim.key.display_path, finding.gate)
         for number, claim in enumerate(claims)
@@ -166,7 +166,7 @@ def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[
 
 
 def can_fail(suite: JudgedSuite, scope: RunScope) -> bool:
-    """Whether some score would fail a suite: a Python test has assertions of its own, and what failed could."""
+    """Whether some score of a run would fail a suite: a Python test has assertions, and what failed could."""
     if suite.key.test or suite.suite.can_fail or scope.keeper.settings(suite.suite):
         return True
     return any(case.outcome in BAD for case in suite.result.cases)
@@ -362,12 +362,12 @@ def _find_uncalibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Jud
 
 
 def _identity(judge: Mapping[str, str]) -> tuple[str, str]:
-    """The model and prompt that identify a judge, without the levels on which it is compared with people."""
+    """The model and prompt that identify a judge of a finished run, without its levels of comparison with people."""
     return judge["model"], re.sub(r"^levels:[^|]*\|", "", judge["prompt"].partition("; ")[0])
 
 
 def _find_confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
-    """Yield the judges of a suite that enough human labels confirm."""
+    """Yield the judges of a finished suite that enough human labels confirm."""
     for label, judge in judged.collected.judges.items():
         evaluator = judged.suite.asking.get(label)
         name = evaluator.calibrated_by if evaluator is not None else None
@@ -377,7 +377,7 @@ def _find_confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
 
 
 def _is_confirmed(metric: "MetricValue | ApprovedScore") -> bool:
-    """Whether a metric of agreement with human labels rests on enough of them."""
+    """Whether a metric of agreement in a finished suite rests on enough human labels."""
     return metric.value is not None and (not metric.scored or metric.scored >= _LEAST_LABELS)
 
 
@@ -475,7 +475,7 @@ def _find_undefined(collected: CollectedSuite, why: str) -> Mapping[str, int]:
 
 
 def _declared_name(name: str, suite: LoadedSuite) -> str:
-    """The declared name of a suite's metric: its family's, if it has one."""
+    """The declared name of a finished suite's metric: its family's, if it has one."""
     owned = suite.metrics.find(name)
     return name if owned is None else owned.name
 

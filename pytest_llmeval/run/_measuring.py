@@ -233,7 +233,7 @@ def cut_in_blocks(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Cas
 
 
 def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
-    """The record of a case from the observations of its evaluators.
+    """The case record of a run, from the observations of its evaluators.
 
     Args:
         case: The case.
@@ -299,7 +299,7 @@ def _kind(measured: Observation | Exception) -> tuple[Any, ...] | None:
 
 
 def explained(suite: LoadedSuite, case: Case, observations: Mapping[str, Observation]) -> dict[str, list[str]]:
-    """The faults that evaluators find in an answer, by label, of those that find some."""
+    """The lines of evaluators on an answer for its case record, by label."""
     reasons = {
         label: list(_lines(suite.evaluators[label], suite.readings[label], case, observation))
         for label, observation in observations.items()
@@ -311,7 +311,7 @@ def explained(suite: LoadedSuite, case: Case, observations: Mapping[str, Observa
 
 
 def _lines(evaluator: Evaluator, reading: Reading, case: Case, observation: Observation) -> Iterator[str]:
-    """Yield an evaluator's lines on a failed case; an exception is a line, since the case has been scored."""
+    """Yield an evaluator's lines for a failed case's record; an exception is a line, since the case has been scored."""
     try:
         views = reading.views(case)
         if len(views) == 1:
@@ -325,6 +325,6 @@ def _lines(evaluator: Evaluator, reading: Reading, case: Case, observation: Obse
 
 
 def _presentable(lines: Sequence[str], secrets: Iterable[str]) -> list[str]:
-    """The lines of an evaluator on a failed case as reports show them: redacted, and cut after a few."""
+    """The lines of an evaluator for a failed case's record: redacted, and cut after a few."""
     printed = [printable(without(as_line(line), secrets)) for line in lines[:_MOST_LINES]]
     return [*printed, f"... and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else printed

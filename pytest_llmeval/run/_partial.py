@@ -225,7 +225,7 @@ class PartialResult:
 
 
 def _observation_of(record: CaseRecord, label: str) -> Any:
-    """The observation of an evaluator in a case record; the label of outcomes selects the case's outcome."""
+    """The observation of an evaluator for a partial result, from a case record."""
     return OUTCOME_EVALUATOR.observation_of(record) if label == _OUTCOME else record.observations.get(label)
 
 

@@ -64,7 +64,7 @@ def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -
 
 
 def _variant_actions(steps: Mapping[int, _Action], redact: Callable[[str], str]) -> list[dict[str, Any]]:
-    """The different actions of a case's repeats at one step, each with the numbers of its repeats."""
+    """The different actions at one step in which repeats of a case ran, each with the numbers of its repeats."""
     repeats = grouped((step.key, number) for number, step in steps.items())
     what = {step.key: step.what for step in steps.values()}
     return [{"what": redact(what[key]), "repeats": repeat} for key, repeat in repeats.items()]

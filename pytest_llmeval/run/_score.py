@@ -129,7 +129,7 @@ def score(
 
 
 def check_divisible(named: Mapping[str, Evaluator], caller: str) -> None:
-    """Refuse evaluators whose judge writes shared steps anew for every part of a stream or of a partial result.
+    """Refuse evaluators in a stream or partial result whose judge writes shared steps anew for every part.
 
     Raises:
         EvaluatorError: There is one.
@@ -148,7 +148,7 @@ def measured_records(
     max_workers: int,
     store: "RunStore | None" = None,
 ) -> tuple[dict[str, Evaluator], list[CaseRecord]]:
-    """Measure cases for `score`: the evaluators with those of juror agreement, and a record of each case.
+    """The evaluators of `score` with those of juror agreement, and a record of each measured case.
 
     Args:
         named: Label to evaluator.
@@ -200,7 +200,7 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
 
 
 def _is_one_entry(evaluators: Mapping[str, Any]) -> bool:
-    """Whether a mapping is an entry such as ``{"text": {...}}``, and not label to evaluator."""
+    """Whether an argument of `score` is an entry such as ``{"text": {...}}``, and not label to evaluator."""
     return any(name in default_registry() and isinstance(options, Mapping) for name, options in evaluators.items())
 
 

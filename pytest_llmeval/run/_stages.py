@@ -698,7 +698,7 @@ def _find_lacking(judged: Judged) -> dict[Path, set[str]]:
 
 
 def _lacks(record: CaseRecord) -> bool:
-    """Whether a case record lacks a score, because something failed or the case did not run."""
+    """Whether a case record of a run lacks a score, because something failed or the case did not run."""
     return (
         bool(record.errors)
         or not record.observations

@@ -129,7 +129,7 @@ class SuiteQuestions:
 
 
 def _known(panel: PanelQuestion, stored: StoredReplies) -> Judgement | None:
-    """The verdict of a panel from stored judge replies; ``None`` where a juror's reply is missing."""
+    """The verdict of a panel from stored judge replies, without a run; ``None`` where a juror's reply is missing."""
     verdicts: dict[str, JurorVerdict] = {}
     while names := panel.unanswered(verdicts):
         for name in names:
@@ -142,12 +142,12 @@ def _known(panel: PanelQuestion, stored: StoredReplies) -> Judgement | None:
 
 
 def _askable(panel: PanelQuestion) -> Collection[JurorQuestion]:
-    """A panel's question to each juror that may get it; the large judge of a cascade may."""
+    """The question of a suite to each juror that may get it; the large judge of a cascade may."""
     return panel.expected if panel.cascade is None else panel.jurors.values()
 
 
 def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
-    """The verdict in a stored judge reply, or the error of a reply that cannot be read."""
+    """The verdict in a stored judge reply to a suite's question, or the error of a reply that cannot be read."""
     try:
         return read_text(mode, reply)
     except JudgeError as error:
@@ -155,5 +155,5 @@ def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
 
 
 def _juror(spec: JudgeSpec, recordings: Judgements) -> Juror:
-    """The juror of a suite's judge, with the suite's recorded judgements."""
+    """The juror of a suite's judge, with the suite's recorded judgements, for questions without a run."""
     return Juror(spec.model or OWN_JUDGE, spec.request_parameters(), recordings)

@@ -211,7 +211,7 @@ def secret_values(variables: Iterable[str] = (), environment: Mapping[str, str] 
 
 
 def presentable(text: str, variables: Iterable[str] = ()) -> str:
-    """Foreign text for people: without `secret_values`, and nothing invisible in its lines."""
+    """Foreign text for people, redacted: without `secret_values`, and nothing invisible in its lines."""
     return printable(without(text, secret_values(variables)), lines=True)
 
 
@@ -333,7 +333,7 @@ _OPEN = re.compile(r"\s*-|.*[:|>][-+\d]*\s*$")
 
 
 def with_sources(faults: Iterable[object], folder: Path, texts: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Yield messages; below the first faults, their lines in their files, with a caret under the column.
+    """Yield messages; below the first faults, lines of files without secrets, with a caret under the column.
 
     A line that has a secret, the name of one, or an address with a query is not shown.
 
@@ -372,7 +372,7 @@ def _names_secret(text: str) -> bool:
 
 
 def _lines_of(path: Path) -> list[str]:
-    """The lines of a user's file to show below faults in it; none if it is unreadable or too large."""
+    """The lines of a user's file to show, without secrets, below its faults; none if it is unreadable or too large."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_SOURCE:
             return []

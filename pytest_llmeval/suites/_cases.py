@@ -229,14 +229,14 @@ def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
 
 
 def _names_file(content: Any) -> bool:
-    """Whether the content of a scripted message names a media file."""
+    """Whether the content of a scripted message in a suite's case names a media file."""
     from pytest_llmeval.suites._media_files import names_file
 
     return names_file(content)
 
 
 def _may_hold_media(case: Case) -> bool:
-    """Whether a part of a case is data, in which ``{file: PATH}`` can name a medium."""
+    """Whether a part of a suite's case is data, in which ``{file: PATH}`` can name a medium."""
     return any(isinstance(part, Mapping | list) for part in (case.input, case.expected, case.prediction))
 
 
@@ -277,7 +277,7 @@ def _read_script(reading: SuiteReading, messages: Any) -> list[dict[str, Any]]:
 
 
 def _script_of(messages: Sequence[str | MessageEntry]) -> list[dict[str, Any]]:
-    """The messages of a scripted conversation; a bare text is a message of the user."""
+    """The messages of a scripted conversation in a case of a suite; a bare text is a message of the user."""
     return [
         {"role": "user", "content": message} if isinstance(message, str) else dict(vars(message))
         for message in messages

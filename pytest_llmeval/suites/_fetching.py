@@ -22,7 +22,7 @@ _OK: Final = 200
 
 
 class FetchedContent(Struct, frozen=True):
-    """The content that was fetched from a medium's address, with its media type.
+    """The content that a suite fetched from a medium's address, with its media type.
 
     Attributes:
         data: The content.
@@ -34,7 +34,7 @@ class FetchedContent(Struct, frozen=True):
 
 
 def is_fetched(address: str, hosts: Collection[str]) -> bool:
-    """Whether a medium's address is at one of the hosts under ``fetch``, with its port if that is unusual.
+    """Whether a suite fetches a medium's address: it is at one of the hosts under ``fetch``.
 
     >>> is_fetched("https://Example.org/a.png", ["example.org"]), is_fetched("https://example.org:81/", ["example.org"])
     (True, False)
@@ -47,14 +47,14 @@ def is_fetched(address: str, hosts: Collection[str]) -> bool:
 
 
 def _host_of(parts: SplitResult) -> str:
-    """The host of a medium's address, with its port if that is unusual."""
+    """The host of a medium's address, as a suite names it under ``fetch``, with its port if that is unusual."""
     host = parts.hostname or ""
     name = f"[{host}]" if ":" in host else host
     return name if parts.port in (None, _PORTS.get(parts.scheme)) else f"{name}:{parts.port}"
 
 
 def fetch_content(address: str, hosts: Collection[str], largest: int) -> FetchedContent:
-    """Fetch the content at a medium's address; redirects are followed to the same hosts only.
+    """Fetch the content at a medium's address for a suite; redirects are followed to the same hosts only.
 
     Args:
         address: It begins with ``https:``; on this machine, also with ``http:``.
@@ -118,7 +118,7 @@ def _open_reply(address: str, seconds: float) -> Any:
 
 
 def _content(response: Any, where: str, largest: int, deadline: float) -> FetchedContent:
-    """Read the content of a medium from the reply of its address, within limits of size and time.
+    """Read the content of a medium that a suite fetches, within limits of size and time.
 
     Raises:
         MediaError: It has none, is cut, is too large, or takes too long.
