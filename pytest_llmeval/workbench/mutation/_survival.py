@@ -89,6 +89,7 @@ class GateWatch:
         )
 
     def _unjudged(self, gate: ScoreGate, unknown: Container[str]) -> str:
+        """The reason why no share of broken answers is sought for a gate; empty if one is."""
         owned = self.suite.metrics.find(gate.metric)
         if gate.metric != PASS_RATE and owned is None:
             return "its metric is not computed without judges or targets"
@@ -154,7 +155,7 @@ def fails(gate: ScoreGate, table: Table, rows: Sequence[int], cluster_by: str | 
 
 
 def _reached(shares: Sequence[float], power: float) -> float | None:
-    """The smallest share of mutants from which so many of the sorted mixtures fail; ``None`` if none do."""
+    """The share of broken answers from which a gate fails in so many of the sorted mixtures; ``None`` in too few."""
     share = shares[math.ceil(power * len(shares)) - 1]
     return share if math.isfinite(share) else None
 

@@ -108,6 +108,7 @@ class Plan:
         return ChangedShares(changed, room, round(self.share * cases), self._tail, self.mid_p)
 
     def _possible(self, cases: int, deviation: float) -> float | None:
+        """The smallest drop that is found with this deviation; ``None`` if it is larger than any possible one."""
         drop = self.allowed + self._needed(cases) * deviation
         if self.safe and math.isfinite(self.room):
             # What none of the cases is like is not ruled out by them, even if they are alike.
@@ -160,6 +161,7 @@ class Plan:
         return many
 
     def _finds(self, drop: float, cases: int, repeats: int) -> bool:
+        """Whether so many cases and repeats find a true drop in 80 of 100 runs."""
         detectable = self.detectable(cases, repeats)
         return detectable is not None and detectable <= drop + _ROUNDING
 
@@ -171,7 +173,7 @@ class Plan:
         return None
 
     def _needed(self, cases: int) -> float:
-        """The deviations beyond the tolerated drop of one that is found in 80 of 100 runs."""
+        """The number of deviations beyond the tolerated drop at which a drop is found in 80 of 100 runs."""
         import numpy as np
 
         if self.runs:
@@ -513,7 +515,7 @@ def _approved(path: Path, suite: LoadedSuite) -> tuple[str, CaseStatistics | Non
 
 
 def _approved_scores(statistics: CaseStatistics, table: Table, metric: str, *, pooled: bool) -> dict[str, float]:
-    """The scores of the cases of an approved run on one metric, by case id."""
+    """The scores of an approved run's cases on one metric by case id, or what they add to a pooled one."""
     import numpy as np
 
     rows = np.flatnonzero(columns_of(table, "value", [metric]).judged[metric])
