@@ -380,14 +380,14 @@ class UseRecord:
     def take_module(self, name: str, frame: FrameType) -> None:
         """Record the import of a module that may have been loaded before."""
         module = sys.modules[name]
-        file = getattr(module, "__file__", None)
+        file, spec = getattr(module, "__file__", None), getattr(module, "__spec__", None)
         own = self.name(file) if isinstance(file, str) else None
         if own is None:
             self.foreign.add((name, frame.f_globals.get("__file__")))
-            if getattr(module, "__spec__", None) is None:
-                self.note(f"unknown module {name} is imported, which other code has made", frame, near=True)
-        else:  # also under a name that other code has given it
-            self.note(f"file {own}", frame)
+        else:
+            self.note(f"file {own}", frame)  # such as an archive
+        if spec is None or (own is not None and getattr(spec, "name", name) != name):
+            self.note(f"unknown module {name} is imported, which other code has named", frame, near=own is None)
         self.note(f"module {name}", frame, near=own is None)
 
     def take_variable(self, name: str, frame: FrameType) -> None:
