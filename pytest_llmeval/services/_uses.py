@@ -276,7 +276,7 @@ class UseRecord:
         for reader in self._users(frame, near=near):
             if writers and not code and reader not in writers:
                 self.uses.add((reader, "unknown what another suite has made is used"))
-            self.uses |= {(reader, writer) for writer in code - {reader}}
+            self.uses |= {(reader, writer) for writer in (writers if reader not in writers else code) - {reader}}
 
     def take(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Record the use that an audit event of Python tells."""

@@ -194,7 +194,12 @@ class ProjectInputs:
             by_suite[key] = mine
         if stateful := {user for user, uses in by_user.items() if STATEFUL in uses}:
             self._share_states(suites, by_suite, folders, stateful)
-        return {key: mine - {STATEFUL} for key, mine in by_suite.items()}
+        # What a suite leaves to another one depends on its file; its own rows and keys are compared one by one.
+        files = {key.user: self._file_use(file_of_suite(suite.path).resolve()) for key, suite in suites.items()}
+        return {
+            key: {*mine, *(files[user] for user in {*mine} & {*files} - {key.user})} - {STATEFUL, key.user}
+            for key, mine in by_suite.items()
+        }
 
     def _share_states(
         self,

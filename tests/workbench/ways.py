@@ -47,6 +47,9 @@ VARIABLES = {"WAY_OF_NOBODY": "two", "LC_NUMERIC": "C"}
 """What the environment has after each change."""
 
 
+FIRST = "0_{own}.eval.json"
+
+
 def made_first(code: str, before: str = "") -> dict[str, str]:
     """Return the files of a suite that runs before the one of the way, and what its target does with a text."""
     suite = {
@@ -56,7 +59,7 @@ def made_first(code: str, before: str = "") -> dict[str, str]:
         "cases": [{"id": "first", "input": "x", "expected": "x"}],
     }
     target = f"def answer(value):\n    text = (HERE / NAME / 'a.txt').read_text()\n{code}    return 'x'\n"
-    return {**KB, "{own}_maker.py": f"{before}{HERE}{target}", "0_{own}.eval.json": json.dumps(suite)}
+    return {**KB, "{own}_maker.py": f"{before}{HERE}{target}", FIRST: json.dumps(suite)}
 
 
 def set_first(code: str, kept: str, answer: str, module: str = "{own}_kept") -> Way:
@@ -393,6 +396,21 @@ WAYS: Mapping[str, Way] = {
         },
         {"{own}_beside/conftest.py": "import {own}_kept\n{own}_kept.X.append('two')\n"},
     ),
+    **{
+        f"suite_of_{name}": way._replace(change={FIRST: way.files[FIRST].replace(":answer", ":other")})
+        for name, way in {
+            "made_files": Way(
+                answering("(HERE / '{own}_made.txt').exists()"),
+                made_first("    (HERE / '{own}_made.txt').write_text(text)\n"),
+                {},
+            ),
+            "set_variables": Way(
+                answering("os.environ.get('{own}_SET')", "import os\n"),
+                made_first("    os.environ['{own}_SET'] = text\n", "import os\n"),
+                {},
+            ),
+        }.items()
+    },
     "history": Way(answering("(HERE / '.git' / 'HEAD').read_text()"), {}, {}, followed=False),
     "certificates": Way(
         f"import ssl\n{HERE}def answer(value):\n    try:\n"
