@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.numbers._mergeable import Statistics
     from pytest_llmeval.numbers._pairing import (
-        CONFIDENCE,
         CaseMatching,
         PairedRows,
         RunPairing,
@@ -118,7 +117,6 @@ _HOMES = {
     ),
     "_mergeable": ("Statistics",),
     "_pairing": (
-        "CONFIDENCE",
         "CaseMatching",
         "PairedRows",
         "RunPairing",

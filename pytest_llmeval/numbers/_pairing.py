@@ -29,9 +29,6 @@ from pytest_llmeval.numbers._repeats import FALLEN
 from pytest_llmeval.numbers._resample import SEED, BoolArray, IntArray
 from pytest_llmeval.numbers._table import Table, unit_numbers
 
-CONFIDENCE = 0.95
-"""Of the intervals of shifts."""
-
 _DRAWS = 4_000
 _MOST_OUTSIDE = 0.05
 _ROUNDING = 1e-9
@@ -58,6 +55,9 @@ class Shift:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
+    CONFIDENCE: ClassVar = 0.95
+    """Of the interval."""
+
     value: float
     low: float
     high: float
@@ -73,7 +73,7 @@ class Shift:
 
         if not self.rates:
             return self.high - self.low
-        tail = (1 - CONFIDENCE) / 2
+        tail = (1 - self.CONFIDENCE) / 2
         low, high = np.quantile(self.former(np.full(_DRAWS, value)), (tail, 1 - tail))
         return float(high - low)
 
@@ -110,7 +110,7 @@ class Shift:
     @property
     def deviation(self) -> float:
         """The standard deviation of the shift, by the wider side of the interval."""
-        return max(self.high - self.value, self.value - self.low, 0.0) / normal_quantile((1 + CONFIDENCE) / 2)
+        return max(self.high - self.value, self.value - self.low, 0.0) / normal_quantile((1 + self.CONFIDENCE) / 2)
 
     def draws(self, count: int) -> FloatArray:
         """The possible values of the true shift, as many as are asked for; the same in every process."""
@@ -135,7 +135,7 @@ class Shift:
 
     def __str__(self) -> str:
         sign = "+" if self.value >= 0 else ""
-        return f"{sign}{number(self.value)} ({CONFIDENCE:.0%} interval {interval(self.low, self.high)})"
+        return f"{sign}{number(self.value)} ({self.CONFIDENCE:.0%} interval {interval(self.low, self.high)})"
 
     @staticmethod
     def subject_of(metric: str, statistic: Statistic) -> str:

@@ -38,7 +38,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import rewrite
 from pytest_llmeval.evaluators import VerdictStatistics, agreement_alpha
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, PanelSpec
-from pytest_llmeval.numbers import CONFIDENCE, USAGE, CaseStatistics, RunPairing, Shift, differences, summarize
+from pytest_llmeval.numbers import USAGE, CaseStatistics, RunPairing, Shift, differences, summarize
 from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, judges_of
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.targets import Recordings
@@ -297,7 +297,7 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dic
             pairing,
             pairing.everything(),
             names,
-            confidence=CONFIDENCE,
+            confidence=Shift.CONFIDENCE,
             statistic=statistic,
             cluster_by=suite.cluster_by,
         )
