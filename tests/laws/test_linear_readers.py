@@ -157,6 +157,7 @@ GIVEN: Mapping[str, Callable[[], Any]] = {
     "passages": lambda: (1,),
     "place": lambda: 0,
     "places": lambda: [(1,), (2,)],
+    "quantities": tuple,
     "rank": lambda: _rank,
     "reference": lambda: "b",
     "references": lambda: ["b"],

@@ -256,15 +256,15 @@ def _addresses_of(
     return is_address, frozenset(_canonical([*source.urls, *within]))
 
 
-def _word_sequence(prose: str, numbers: Iterable[Quantity], tokenizer: Tokenizer) -> list[str]:
-    """The words of a source's text in order, each of its numbers being one."""
+def _word_sequence(text: str, quantities: Iterable[Quantity], tokenizer: Tokenizer) -> list[str]:
+    """The words of a source's text in order, each of its quantities being one."""
     words: list[str] = []
     behind = 0
-    for number in numbers:
-        words += split_words(prose[behind : number.start].lower(), tokenizer)
-        words.append(number.key)
-        behind = number.end
-    return words + split_words(prose[behind:].lower(), tokenizer)
+    for quantity in quantities:
+        words += split_words(text[behind : quantity.start].lower(), tokenizer)
+        words.append(quantity.key)
+        behind = quantity.end
+    return words + split_words(text[behind:].lower(), tokenizer)
 
 
 def _inside(text: str) -> tuple[int, int]:
