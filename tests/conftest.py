@@ -37,7 +37,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 FIRST = (
-    "test_public_api.py",
     *("test_page_in_chromium.py", "test_projects.py"),
     *("test_cache_kills.py", "test_same_report_everywhere.py", "test_published_tables.py"),
 )
