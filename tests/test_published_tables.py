@@ -295,20 +295,23 @@ def test_statisticians_find_a_table_of_contents() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "task"),
+    ("page", "rows"),
     [
-        ("emotion-cause.md", "emotion_cause"),
-        ("fact-checking.md", "fact_check"),
-        ("memory-qa.md", "memory_qa"),
-        ("narrative.md", "narrative"),
-        ("case-retrieval.md", "retrieval"),
+        ("emotion-cause.md", ("| emotion-cause pairs", "| emotion-cause spans")),
+        ("fact-checking.md", ("| fact checks",)),
+        ("memory-qa.md", ("| questions",)),
+        ("narrative.md", ("| stories",)),
+        ("case-retrieval.md", ("| ranking", "| attributes of legal cases")),
     ],
 )
-def test_each_page_of_a_task_has_its_speed_as_it_was_measured(page: str, task: str) -> None:
+def test_each_page_of_a_task_has_its_speed_as_it_was_measured(page: str, rows: tuple[str, ...]) -> None:
     readme = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    measured = re.search(rf"^\| {task} (\|.*\|)$", readme, re.MULTILINE)
-    assert measured
-    assert f"\n{measured[1]}\n" in PAGES[page].partition("\n## Speed\n")[2]
+    against_originals = readme.partition("\n## `originals.py`")[2].partition("\n## ")[0]
+    lines = [line for line in against_originals.splitlines() if line.startswith(rows)]
+    ratios = {f"{float(ratio):.1f}" for line in lines for ratio in re.findall(r"(\d+\.\d+)(?!\d| s)", line)}
+    shown = re.findall(r"\d+\.\d+", PAGES[page].partition("\n## Speed\n")[2].partition("\n## ")[0])
+    assert shown
+    assert {*shown} <= ratios
 
 
 def test_the_page_on_regressions_stays_short() -> None:
