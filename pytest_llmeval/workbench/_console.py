@@ -57,14 +57,14 @@ def suite_files(folder: Path) -> Iterator[Path]:
     yield from (path for path in named_files(folder) if not is_foreign(path))
 
 
-def named_files(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder that are named like suite files, sorted."""
+def named_files(folder: Path, patterns: Iterable[str] = SUITE_FILES) -> Iterator[Path]:
+    """Yield the files below a folder that are named like suite files, or by other patterns, sorted."""
     for parent, below, names in os.walk(folder):
         below[:] = sorted(
             subfolder for subfolder in below if subfolder not in _PASSED_OVER and not subfolder.startswith(".")
         )
         for name in sorted(names):
-            if any(fnmatch(name, pattern) for pattern in SUITE_FILES):
+            if any(fnmatch(name, pattern) for pattern in patterns):
                 yield Path(parent, name)
 
 

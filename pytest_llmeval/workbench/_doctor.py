@@ -49,7 +49,7 @@ from pytest_llmeval.plugin import planned_cases
 from pytest_llmeval.services import proxy_for
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.targets import load_target
-from pytest_llmeval.workbench._console import notes, suite_files
+from pytest_llmeval.workbench._console import named_files, notes, suite_files
 from pytest_llmeval.workbench._project import SOURCE, Project, run_pytest
 
 
@@ -501,6 +501,11 @@ def _doctor(options: Namespace) -> CommandResult:
     return CommandResult(1 if failing else 0, {"findings": [finding._asdict() for finding in findings]}, lines)
 
 
+def _declares_suites(file: Path) -> bool:
+    """Whether a test file names this package; what its suites are is known only once it is imported."""
+    return "pytest_llmeval" in file.read_text(encoding="utf-8", errors="replace")
+
+
 def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
     """Yield the findings of ``llmeval doctor`` about environment, plugins, suites, models, stores and CI."""
     yield from environment_findings()
@@ -513,7 +518,10 @@ def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
     if not files:
         where = " or ".join(map(str, paths))
         yield from plugin_findings()
-        yield Finding("warning", f"{where} has no suite", ["llmeval init"])
+        if any(_declares_suites(file) for path in paths for file in named_files(path, ("test_*.py", "*_test.py"))):
+            yield Finding("ok", f"{where} has suites in Python, which pytest checks: pytest --llmeval")
+        else:
+            yield Finding("warning", f"{where} has no suite", ["llmeval init"])
         yield from stored_findings([])
         return
     plan = plan_run(files)

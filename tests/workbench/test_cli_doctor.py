@@ -117,6 +117,14 @@ def test_outside_a_project_the_installation_is_looked_at(doctor: Doctor) -> None
     assert text.endswith("\n0 failing, 1 warning\n")
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_folder_of_suites_in_python_lacks_none(doctor: Doctor, tmp_path: Path, named: bool) -> None:
+    (tmp_path / "test_support.py").write_text(f"import {'pytest_llmeval as ev' if named else 'os'}\n", encoding="utf-8")
+    _, text = doctor()
+    assert ("ok        . has suites in Python, which pytest checks: pytest --llmeval\n" in text) == named
+    assert ("has no suite" in text) != named
+
+
 def test_a_faulty_suite_fails_with_its_place(doctor: Doctor, tmp_path: Path) -> None:
     write(tmp_path, PLAIN | {"gates": ["f2 >= 0.5"]})
     code, text = doctor("s.eval.json")
