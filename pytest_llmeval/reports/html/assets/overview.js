@@ -52,7 +52,7 @@ function drawReason({ answer: { why, headline } }) {
   return [": ", h("small", {}, cause, shared ? `; ${shared}` : null, id ? ["; ", t("start with"), " ", h("code", {}, caseLink(place, id, suite))] : null)];
 }
 
-/** @param {any} run That failed. @returns {string} What its headline leaves out: whether failures are new, and how much else failed. */
+/** @param {any} run That failed. @returns {any[]} What its headline leaves out: whether failures are new, and how much else failed. */
 function failures({ answer: { headline }, new_failures: fresh, compared, faults }) {
   const own = head.entries.filter((each) => each.run === 0);
   const all = (pick) => own.reduce((sum, each) => sum + pick(each), 0);
@@ -69,7 +69,7 @@ function failures({ answer: { headline }, new_failures: fresh, compared, faults 
   if (own.some((each) => each.gates.some((gate) => gate.look === "failed" && each.uncalibrated?.includes(gate.metric)))) said.push(t("no human labels confirm the judge"));
   if (scores > 1) said.push(t("{n} approved scores not kept", { n: scores }));
   if (Object.keys(faults).length > 1) said.push(t("{n} files with faults", { n: Object.keys(faults).length }));
-  return said.join("; ");
+  return [said.join("; ")];
 }
 
 /** @param {any} run That did not fail. @returns {any[]} What else is known about it, if anything; with a link to each suite that is past a limit. */
@@ -116,14 +116,14 @@ async function drawOverview() {
   ].flat();
 }
 
-/** @param {{entry: number, place: number}[]} listed @returns {Element} */
+/** @param {{entry: number}[]} listed @returns {Element} */
 function suiteTable(listed) {
-  const rows = listed.map(({ entry, place }) => {
+  const rows = listed.map(({ entry }) => {
     const { suite, counts, gates, verdict } = head.entries[entry];
     const passed = gates.filter((gate) => gate.outcome === "passed").length;
     const others = Object.entries(counts).filter(([name, count]) => count && !["total", "passed", "scored"].includes(name)).map(([name, count]) => `${count} ${outcomeName(name)}`);
     return [
-      [sign(verdict), " ", h("a", { href: linkTo({ ...NO_FILTERS, view: "numbers", suite: place, sort: "" }) }, suite)],
+      [sign(verdict), " ", suiteLink(entry, suite)],
       [`${(counts.passed ?? 0) + (counts.scored ?? 0)}/${counts.total}`, others.length ? h("small", {}, ` (${others.join(t(", "))})`) : null],
       `${passed}/${gates.length}`,
     ];
