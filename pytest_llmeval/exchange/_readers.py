@@ -349,7 +349,13 @@ def _map_hint(data: Any) -> str:
         if name not in {case, *_UNSCORED}
         and all(_is_score(value) for row in rows if (value := row.get(name)) not in (None, ""))
     ]
-    objects = [name for name in columns if name not in FIELDS and all(_has_scores(row.get(name, {})) for row in rows)]
+    objects = [
+        name
+        for name in columns
+        if name not in FIELDS
+        and any(row.get(name) for row in rows)
+        and all(_has_scores(row.get(name, {})) for row in rows)
+    ]
     if not scores:
         return f"{objects[0]!r} holds scores: rename it to 'scores'" if objects else ""
     pairs = [*([] if case == "case" else [f"{case}=case"]), *(f"{name}=score" for name in scores[:_MOST_MAPPED])]

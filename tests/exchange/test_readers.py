@@ -340,6 +340,7 @@ def promptfoo_with(**fields: Any) -> Any:
         ("a.json", {"cases": 1}, "found a mapping with 'cases', expected results of one of promptfoo, pydantic-evals"),
         ("a.json", [{"id": 1}], "found a list of 1 whose first is a mapping with 'id', expected results of one of"),
         ("a.json", [{"id": 1, "marks": {"f1": 0.5}}, {"id": 2}], "'marks' holds scores: rename it to 'scores'"),
+        ("a.json", [{"id": 1, "meta": {}}], "whose first is a mapping with 'id', 'meta'"),
         ("a.json", [{"id": 1, "marks": {"f1": "good"}}], "whose first is a mapping with 'id', 'marks'"),
         ("a.xml", "<testsuites><testsuite>", "a.xml:1:24  found invalid XML"),
         ("a.xml", "<html/>", "found the element 'html', expected testsuites or testsuite"),
