@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         without,
         without_key,
     )
-    from pytest_llmeval.services._uses import LOST, STATEFUL, USER, WATCHED, Use, is_own, watch, watched
+    from pytest_llmeval.services._uses import LOST, USER, WATCHED, Use, is_own, watch, watched
 
 _HOMES = {
     "_background": (
@@ -122,7 +122,6 @@ _HOMES = {
         "LOST",
         "USER",
         "Use",
-        "STATEFUL",
         "WATCHED",
         "is_own",
         "watch",

@@ -5,6 +5,7 @@ import gc
 import marshal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import CodeType, FrameType, FunctionType, GeneratorType, ModuleType
 from typing import Any, Final, TypeAlias
 
@@ -39,7 +40,7 @@ def state_of(module: ModuleType, is_own: IsOwn) -> object:
             parts.append(id(value))
         if id(value) not in seen and _holds_state(value, is_own):
             seen |= {id(value), id(value.__globals__) if type(value) is FunctionType else 0}
-            waiting += gc.get_referents(value)
+            waiting += _referents(value)
             if len(seen) > _MOST:
                 return object()
     return hash(tuple(parts))
@@ -49,6 +50,14 @@ def patches_of(module: ModuleType, is_own: IsOwn) -> object:
     """The functions and objects of the project that were set in a module of a library, as mocks are."""
     makers = [(name, id(value), _maker(value)) for name, value in sorted(vars(module).items())]
     return [patch for patch in makers if patch[2] == _MOCK or is_own(patch[2])]
+
+
+def _referents(value: Any) -> list[Any]:
+    """What a value refers to, with the dictionaries that Python makes only when somebody looks at them."""
+    for name in ("__dict__", "__annotations__"):
+        with suppress(Exception):  # an annotation may name what is not there
+            object.__getattribute__(value, name)
+    return gc.get_referents(value)
 
 
 def _holds_state(value: Any, is_own: IsOwn) -> bool:

@@ -65,9 +65,6 @@ _OF_TESTS: Final = "PYTEST_CURRENT_TEST"
 _STEADY: Final = frozenset({"runxfail", "setuponly", "setupplan", "setupshow", "usepdb"})
 """Options that pytest reads for each test, so that all suites use them: a look at who reads them would take longer."""
 
-STATEFUL: Final = "state that changes"
-"""A use of a module whose state a suite has changed: its users may depend on each other."""
-
 _READLINK: Final = os.readlink
 _RUNNER, _PACKAGE, _LIBRARY, _PYTHON, _KEEPER = (object() for _ in range(5))
 _CONFIG: Final = "_pytest.config"
@@ -157,10 +154,9 @@ class UseRecord:
         before = self._states
         self._states = self._module_states()
         changed = {user for user, state in self._states.items() if before.get(user, _UNPATCHED) != state}
-        unknown = changed - {*before} if not self._running else set()  # conftests and test modules, which pytest loads
-        self.uses |= {(user, setter) for user in changed - unknown for setter in unknown}
-        if self._running:
-            self.uses |= {(user, STATEFUL) for user in changed}
+        unknown = {user for user in changed if user not in before}  # conftests and test modules, which pytest loads
+        setters, changed = (self._running, changed) if self._running else (unknown, changed - unknown)
+        self.uses |= {(user, setter) for user in changed for setter in setters}
 
     def begin_ahead(self, runner: str) -> None:
         """Note that code of a suite runs beside that of others."""

@@ -20,7 +20,7 @@ from pytest_llmeval.baselines import digests_of, evaluator_prints, fingerprint, 
 from pytest_llmeval.core import MISSING, is_of_users
 from pytest_llmeval.data import IN_MODULE, input_files, searching_within
 from pytest_llmeval.run import file_of_suite
-from pytest_llmeval.services import STATEFUL, WATCHED, Use, is_own, is_secret_variable
+from pytest_llmeval.services import WATCHED, Use, is_own, is_secret_variable
 from pytest_llmeval.suites import KEYS, LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._sources import Closure, SourceTree
 
@@ -192,44 +192,12 @@ class ProjectInputs:
                 for user in code | {use for use in mine if use.startswith(("module ", "suite "))}:
                     mine |= by_user.get(user, set())
             by_suite[key] = mine
-        if stateful := {user for user, uses in by_user.items() if STATEFUL in uses}:
-            self._share_states(suites, by_suite, folders, stateful)
         # What a suite leaves to another one depends on its file; its own rows and keys are compared one by one.
         files = {key.user: self._file_use(file_of_suite(suite.path).resolve()) for key, suite in suites.items()}
         return {
-            key: {*mine, *(files[user] for user in {*mine} & {*files} - {key.user})} - {STATEFUL, key.user}
+            key: {*mine, *(files[user] for user in {*mine} & {*files} - {key.user})} - {key.user}
             for key, mine in by_suite.items()
         }
-
-    def _share_states(
-        self,
-        suites: Mapping[SuiteKey, LoadedSuite],
-        by_suite: Mapping[SuiteKey, set[str]],
-        folders: Mapping[SuiteKey, Sequence[Path]],
-        stateful: Collection[str],
-    ) -> None:
-        """Give suites the uses of all that share a module whose state changes: which of them ran before varies.
-
-        Args:
-            suites: The suites.
-            by_suite: The uses of each suite, which grow.
-            folders: The folders from which the code of each suite may import.
-            stateful: Modules whose state a suite has changed.
-        """
-        users: dict[SuiteKey, set[str]] = {}
-        for key, suite in suites.items():  # not by files that were used: one that is read names the code that wrote it
-            modules = {use for use in by_suite[key] if use.startswith("module ")}
-            users[key] = modules | {self._file_use(file) for file in self._closure(suite, modules, folders[key]).files}
-        grows = True
-        while grows:
-            grows = False
-            for module in stateful:
-                sharing = [key for key in by_suite if module in users[key]]
-                joint = {use for key in sharing for use in by_suite[key]}
-                for key in sharing:
-                    grows = grows or not joint <= by_suite[key]
-                    by_suite[key].update(joint)
-                    users[key].update(use for use in joint if use.startswith("module "))
 
     def _file_use(self, path: Path) -> str:
         return f"file {self.tree.display(path)}"

@@ -1,12 +1,14 @@
-"""The record of what code uses: options of pytest, and names of databases."""
+"""The record of what code uses: options of pytest, names of databases, and states of modules."""
 
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from pytest_llmeval.services import watch
+from pytest_llmeval.services._module_states import state_of
 from pytest_llmeval.services._uses import UseRecord, _file_of_database
 
 APP = """\
@@ -41,3 +43,36 @@ def test_options_that_code_of_the_project_reads_are_recorded(
 )
 def test_database_is_named_by_a_path_or_a_uri(uri: str) -> None:
     assert _file_of_database(uri) == "/a b.db"
+
+
+KEEPING = """\
+def answer(value: str) -> "Nowhere":
+    return value
+
+class Keeper:
+    pass
+
+KEPT = Keeper()
+KEPT.said = []
+"""
+
+
+@pytest.mark.parametrize(
+    "look",
+    ["vars(answer)", "answer.__annotations__", "vars(KEPT)", "Keeper.__annotations__", "answer(1)", "Keeper()"],
+)
+def test_looking_at_what_a_module_has_is_no_change_of_its_state(look: str) -> None:
+    module = ModuleType("keeping")
+    exec(KEEPING, vars(module))
+    before = state_of(module, "keeping".__eq__)
+    eval(look, vars(module))
+    assert state_of(module, "keeping".__eq__) == before
+
+
+@pytest.mark.parametrize("change", ["answer.said = 1", "KEPT.said.append(1)", "KEPT.more = 1", "Keeper.more = 1"])
+def test_setting_something_in_a_module_changes_its_state(change: str) -> None:
+    module = ModuleType("keeping")
+    exec(KEEPING, vars(module))
+    before = state_of(module, "keeping".__eq__)
+    exec(change, vars(module))
+    assert state_of(module, "keeping".__eq__) != before

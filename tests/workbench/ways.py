@@ -409,6 +409,10 @@ WAYS: Mapping[str, Way] = {
                 made_first("    os.environ['{own}_SET'] = text\n", "import os\n"),
                 {},
             ),
+            "set_state": set_first("kept.X = text", "X = 'none'\n", "kept.X"),
+            "patched_library": set_first(
+                "kept.rgb_to_yiq = lambda *_: text", "", "kept.rgb_to_yiq(1, 1, 1)", "colorsys"
+            ),
         }.items()
     },
     "history": Way(answering("(HERE / '.git' / 'HEAD').read_text()"), {}, {}, followed=False),
