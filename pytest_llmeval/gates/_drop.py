@@ -180,7 +180,8 @@ class DropGate(ClaimGate):
         clusters = " clusters" if data.units < data.cases else ""
         steps = []
         if needed is not None and needed > data.units:
-            steps.append(f"{needed - data.units} more{clusters} would find a drop of {target} in 9 of 10 equal runs")
+            more = f"{needed - data.units} more{clusters}"
+            steps.append(f"{more} would be enough to find a drop of {target} in 9 of 10 runs")
         if detectable is not None and (wider := self._wider(detectable, evidence, metric)):
             steps.append(f"set max_drop to {wider}")
         if self.undecided != "pass":

@@ -156,7 +156,7 @@ def test_what_was_not_measured_is_not_accepted_as_undecided() -> None:
 def test_too_few_cases_are_undecided_and_say_how_many_more(capsys: pytest.CaptureFixture[str]) -> None:
     few = written("few.jsonl", GOOD[:4])
     assert gate(few, "--baseline", few) == 2
-    assert "cannot tell: drop(accuracy) <= 0: 4 cases. 31 more would find" in capsys.readouterr().out
+    assert "cannot tell: drop(accuracy) <= 0: 4 cases. 31 more would be enough" in capsys.readouterr().out
     assert gate(few, "--baseline", few, "--undecided", "pass") == 0
     assert gate(few, "--baseline", few, "--undecided", "fail") == 1
 
@@ -445,7 +445,7 @@ def test_runs_of_one_agent_never_differ(capsys: pytest.CaptureFixture[str]) -> N
             data = verdict(capsys, run("new.jsonl", first), "--baseline", run("old.jsonl", second))
             assert data["verdict"] == "cannot tell"
             assert "drop(reward) <= 0: 50 cases. " in data["why"][0]
-            assert "more would find a drop of" in data["why"][0]
+            assert "more would be enough to find a drop of" in data["why"][0]
     data = verdict(capsys, run("new.jsonl", 0, 1), "--baseline", run("old.jsonl", 2, 3), "--power", "0.1")
     assert data["verdict"] != "failed"
     assert "50 paired cases" in data["suites"][0]["gates"][0]["reason"]  # repeats are no cases

@@ -101,26 +101,26 @@ def test_what_counts_without_proof_is_an_option(undecided: str, outcome: str) ->
             (1, 0, 5),
             {},
             (
-                "cannot tell: 6 cases. 33 more would find a drop of 0.5 in 9 of 10 equal runs; or set max_drop to 0.3; "
-                "or `undecided: pass`"
+                "cannot tell: 6 cases. 33 more would be enough to find a drop of 0.5 in 9 of 10 runs; "
+                "or set max_drop to 0.3; or `undecided: pass`"
             ),
         ),
         (
             (0, 0, 1),
             {},
-            "cannot tell: 1 case. 51 more would find a drop of 0.5 in 9 of 10 equal runs; or `undecided: pass`",
+            "cannot tell: 1 case. 51 more would be enough to find a drop of 0.5 in 9 of 10 runs; or `undecided: pass`",
         ),
         (
             (1, 0, 5),
             {"undecided": "pass"},
-            "cannot tell: 6 cases. 33 more would find a drop of 0.5 in 9 of 10 equal runs",
+            "cannot tell: 6 cases. 33 more would be enough to find a drop of 0.5 in 9 of 10 runs",
         ),
         (
             (1, 0, 5),
             {"undecided": "fail"},
             (
-                "failed without proof: cannot tell: 6 cases. 33 more would find a drop of 0.5 in 9 of 10 equal runs; "
-                "or set max_drop to 0.3; or"
+                "failed without proof: cannot tell: 6 cases. 33 more would be enough to find a drop of 0.5 in 9 of 10 "
+                "runs; or set max_drop to 0.3; or"
             ),
         ),
         ((3, 0, 2), {}, "failed without proof: 3 of 5 cases got worse"),
@@ -142,7 +142,7 @@ def test_the_next_steps_do_what_they_promise(cases: int) -> None:
         runs = [int(each) for each in rng.random(50) < 0.67], [int(each) for each in rng.random(50) < 0.67]
     found = judge(gate(0.02), *map(run, runs))
     assert found.outcome == "undecided"
-    more = re.search(r"\. (\d+) more would find", found.reason)
+    more = re.search(r"\. (\d+) more would be enough", found.reason)
     wider = re.search(r"set max_drop to ([\d.]+);", found.reason)
     assert more is not None
     assert wider is not None

@@ -337,11 +337,17 @@ class Connection:
     async def tools(self) -> list[dict[str, Any]]:
         """Return all definitions of tools, sorted by name; raises `PredictionError`."""
         tools: list[dict[str, Any]] = []
-        page: dict[str, Any] = {"nextCursor": None}
+        cursor: str | None = None
+        before: set[str] = set()
         async with self.deadline():
-            while "nextCursor" in page:
-                page = await self._answered(methodcaller("list_tools", cursor=page["nextCursor"]))
+            while True:
+                page = await self._answered(methodcaller("list_tools", cursor=cursor))
                 tools += page["tools"]
+                if not (cursor := page.get("nextCursor")):  # some servers end the list with an empty one
+                    break
+                if cursor in before:
+                    raise self._error(PredictionError(f"the list of tools returns to its page {cursor!r}"))
+                before.add(cursor)
         return sorted(
             ({name: tool[name] for name in sorted(tool) if name not in _VOLATILE} for tool in tools),
             key=lambda each: str(each["name"]),

@@ -320,9 +320,10 @@ def test_lint_of_a_file_fails_unless_its_kinds_are_ignored(tmp_path: Path, capsy
     assert "did you mean type?" in capsys.readouterr().err
 
 
-ENDLESS = """\
-import json, sys
+PAGES = """\
+import itertools, json, sys
 
+pages = itertools.count()
 for line in sys.stdin:
     request = json.loads(line)
     if "id" not in request:
@@ -330,14 +331,23 @@ for line in sys.stdin:
     result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
     result["serverInfo"] = {"name": "endless", "version": "1"}
     if request["method"] == "tools/list":
-        result = {"tools": [], "nextCursor": "next"}
+        result = {"tools": [], "nextCursor": NEXT}
     print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
 """
-"""A server with one more page of tools, always."""
+"""A server whose pages of tools lead to a page that the tests fill in."""
 
 
-def test_a_list_of_tools_without_end_ends_at_the_deadline(here: Path) -> None:
-    (here / "endless.py").write_text(ENDLESS, encoding="utf-8")
-    server = McpServer([sys.executable, str(here / "endless.py")], timeout=1.5)
-    with pytest.raises(PredictionError, match=r"did not answer within 1\.5 s"):
+@pytest.mark.parametrize(
+    ("following", "why"),
+    [("str(next(pages))", r"did not answer within 1\.5 s"), ("'next'", "the list of tools returns to its page 'next'")],
+)
+def test_a_list_of_tools_without_end_is_an_error(here: Path, following: str, why: str) -> None:
+    (here / "pages.py").write_text(PAGES.replace("NEXT", following), encoding="utf-8")
+    server = McpServer([sys.executable, str(here / "pages.py")], timeout=1.5)
+    with pytest.raises(PredictionError, match=why):
         asyncio.run(server.definitions())
+
+
+def test_an_empty_cursor_ends_the_list_of_tools(here: Path) -> None:
+    (here / "pages.py").write_text(PAGES.replace("NEXT", "''"), encoding="utf-8")
+    assert asyncio.run(McpServer([sys.executable, str(here / "pages.py")], timeout=60).definitions())["tools"] == []
