@@ -38,7 +38,7 @@ def opened(browser: Browser, page: Path) -> Iterator[Browser]:
 def test_the_first_screen_has_the_verdict_the_gates_and_the_counts(opened: Browser) -> None:
     header = opened.find("header").text
     assert "Do not merge: f1 is 0.58, expected >= 0.6 for the suite; start with japan" in header
-    assert "2 of 4 cases fail; no approved run to compare with\n" in header
+    assert "2 of 4 cases fail; no approved run to compare with (--snapshot-update approves one)\n" in header
     assert "f1 is 0.58, expected >= 0.6" in opened.find(".gate.failed").text
     assert opened.find(".gate.failed .numberline").get_attribute("aria-label") == "0.5800, limit >= 0.6, interval n/a"
     counts = opened.find(".counts").text

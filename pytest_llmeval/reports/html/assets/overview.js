@@ -63,7 +63,7 @@ function failures({ answer: { headline }, new_failures: fresh, compared, faults 
   const total = { n: failing, of: all((each) => each.counts.total) };
   const said = [];
   if (failing && !headline?.cause.includes(`${failing} of `)) said.push(t(failing === 1 ? "{n} of {of} cases fails" : "{n} of {of} cases fail", total));
-  if (failing && !compared) said.push(t("no approved run to compare with"));
+  if (failing && !compared) said.push(t("no approved run to compare with (--snapshot-update approves one)"));
   else if (failing) said.push(before ? t("{n} of the failures are new", { n: fresh }) : failing === 1 ? t("the failure is new") : t("all failures are new"));
   if (gates > 1) said.push(t("{n} gates failed", { n: gates }));
   if (own.some((each) => each.gates.some((gate) => gate.look === "failed" && each.uncalibrated?.includes(gate.metric)))) said.push(t("no human labels confirm the judge"));

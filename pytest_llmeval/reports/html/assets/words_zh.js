@@ -304,7 +304,7 @@ const inChinese = {
   "than {reference}; without colour: not significant": "与 {reference} 相比；未着色：不显著",
   "p by Holm's method, {level}": "p 按 Holm 方法，{level}",
   "statistics": "统计量",
-  "no approved run to compare with": "没有可比较的已批准运行",
+  "no approved run to compare with (--snapshot-update approves one)": "没有可比较的已批准运行（用 --snapshot-update 批准一个）",
   "all failures are new": "全部失败都是新的",
   "the failure is new": "该失败是新的",
   "{n} of the failures are new": "其中 {n} 个失败是新的",
