@@ -361,6 +361,10 @@ def walk(value: Any, parts: Sequence[str], steps: SourcePath = ()) -> Iterator[F
     for place, part in enumerate(filter(None, parts), 1):
         if part == "*":
             inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+            if place == len(parts):
+                for key, child in inner:
+                    yield FileValue((*steps, key), child)
+                return
             for key, child in inner:
                 yield from walk(child, parts[place:], (*steps, key))
             return

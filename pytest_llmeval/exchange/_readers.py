@@ -5,8 +5,9 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -54,7 +55,34 @@ def _alternatives(spec: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(path.strip().split(".")) for path in spec.split("|")) if spec else ()
 
 
-@dataclass
+_NO_KEYS: Final = ("", "=", "@", "$", "*")
+"""What parts of paths begin with that are no keys of a result."""
+
+
+class _KnownPaths(dict[str, tuple[tuple[str, ...], ...]]):
+    """The paths of a format's table to those of their alternatives that a result with some keys can have.
+
+    Results of one file have few sets of keys, and most fields of most results are absent.
+    """
+
+    def __init__(self, keys: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.keys_of_result = frozenset(keys)
+
+    def __missing__(self, spec: str) -> tuple[tuple[str, ...], ...]:
+        known = self[spec] = tuple(
+            parts for parts in _alternatives(spec) if parts[0] in self.keys_of_result or parts[0][:1] in _NO_KEYS
+        )
+        return known
+
+
+@lru_cache(maxsize=1024)
+def _paths_of(keys: tuple[Any, ...]) -> _KnownPaths:
+    """The paths that results with these keys can have."""
+    return _KnownPaths(keys)
+
+
+@dataclass(slots=True)
 class _Result:
     """A result in a file of another runner, before it becomes rows.
 
@@ -62,22 +90,26 @@ class _Result:
         data: The whole file.
         stars: The keys at the ``*`` of its path.
         at: The result, as `adapt` returns it, and its place.
-        case: Id of its case, and the place of that.
+        paths: Those that it can have.
+        case: Id of its case.
         input: What identifies its case by content.
         content: The name of its case by that; empty if there is none.
+        is_named: Whether the id is in the file, rather than the name by content.
     """
 
     data: Any
     stars: SourcePath
     at: FileValue
-    case: FileValue
+    paths: _KnownPaths
+    case: str = ""
     input: Any = None
     content: str = ""
+    is_named: bool = True
 
     def find(self, spec: str, below: FileValue | None = None) -> FileValue:
-        """Return the first value of some paths that is present; ``None`` if there is none."""
+        """Return the first value of some paths that is present, and its place; ``None`` if there is none."""
         base = below or self.at
-        for parts in _alternatives(spec):
+        for parts in _alternatives(spec) if below else self.paths[spec]:
             first = parts[0]
             if first.startswith("="):
                 return FileValue(base.steps, ".".join(parts)[1:])
@@ -93,6 +125,16 @@ class _Result:
             if match is not None and match.value is not None and match.value != "":
                 return match
         return FileValue(base.steps, None)
+
+    def value(self, spec: str) -> Any:
+        """Return the value that `find` returns; its place is asked for only where there is a fault."""
+        known = self.paths[spec]
+        if not known:
+            return None
+        if len(known) == 1 and len(known[0]) == 1 and known[0][0] in self.paths.keys_of_result:
+            value = self.at.value[known[0][0]]
+            return None if value == "" else value
+        return self.find(spec).value
 
 
 class _Source(NamedTuple):
@@ -127,6 +169,9 @@ class _TableReader:
         self.table = table
         self.name = name
         self.rows = source.reader(display_path)
+        self._contents = table.content.split("|")
+        self._plain = [(name, getattr(table, name)) for name in _PLAIN]
+        self._codes: Mapping[Any, float | str] = {None: "error", math.inf: "error", **table.codes}
         self._repeats: dict[tuple[str, ...], list[Any]] = defaultdict(list)
 
     def read(self, items: Sequence[str]) -> ResultRows:
@@ -141,126 +186,169 @@ class _TableReader:
                 if value != expected or type(value) is not type(expected):
                     self.rows.fault(steps, f"found {describe(value)}, expected {json.dumps(expected)}")
         results = [result for path in items for result in self._results(path.split("."))]
-        contents = defaultdict(set)
+        contents: dict[str, str] = {}
+        ambiguous = {
+            result.case for result in results if contents.setdefault(result.case, result.content) != result.content
+        }
+        more = [spec for spec in table.system[1:] if len({json_text(result.value(spec)) for result in results}) > 1]
+        system = (*table.system[:1], *more)
         for result in results:
-            contents[result.case.value].add(result.content)
-        more = [
-            spec for spec in table.system[1:] if len({json_text(result.find(spec).value) for result in results}) > 1
-        ]
-        for result in results:
-            case = result.case.value
-            ambiguous = len(contents[case]) > 1 and result.content
-            self._result(result, f"{case} {result.content}" if ambiguous else case, (*table.system[:1], *more))
+            if result.content and result.case in ambiguous:
+                self._result(result, f"{result.case} {result.content}", system)
+            else:
+                self._result(result, result.case, system)
         return self.rows.checked()
 
     def _results(self, parts: Sequence[str]) -> Iterator[_Result]:
         """Yield the results at a path whose case has a name."""
-        places = [number for number, part in enumerate(parts) if part == "*"]
+        table, places = self.table, [number for number, part in enumerate(parts) if part == "*"]
         for at in walk(self.data, parts):
             if not isinstance(at.value, Mapping):
                 self.rows.fault(at.steps, f"found {describe(at.value)}, expected an object: a result")
                 continue
-            result = _Result(self.data, tuple(at.steps[place] for place in places), at, at)
-            if not fits(at.value, self.table.only):
+            stars = tuple([at.steps[place] for place in places])
+            if not fits(at.value, table.only):
                 continue
-            beside = {name: result.find(spec).value for name, spec in self.table.beside.items()}
-            adapted = self.table.adapt({**at.value, **beside})
-            if adapted is None:
-                continue
-            result.at = at._replace(value=adapted)
-            inputs = (result.find(path).value for path in self.table.content.split("|"))
-            named = ((value, content_name(value)) for value in inputs)
-            result.input, result.content = next((pair for pair in named if pair[1]), (None, ""))
-            if case := self._case(result):
-                result.case = case
+            if table.adapts:
+                result = _Result(self.data, stars, at, _paths_of(tuple(at.value)))
+                beside = {name: result.value(spec) for name, spec in table.beside.items()}
+                adapted = table.adapt({**at.value, **beside})
+                if adapted is None:
+                    continue
+                result = _Result(self.data, stars, FileValue(at.steps, adapted), _paths_of(tuple(adapted)))
+            else:
+                result = _Result(self.data, stars, at, _paths_of(tuple(at.value)))
+            for spec in self._contents:
+                result.input = result.value(spec)
+                result.content = content_name(result.input)
+                if result.content:
+                    break
+            else:
+                result.input = None
+            if self._has_case(result):
                 yield result
 
-    def _case(self, result: _Result) -> FileValue | None:
-        """Return the id of a case: what the file calls it, unless that is its position; else its content."""
-        steps, value = result.find(self.table.case)
+    def _has_case(self, result: _Result) -> bool:
+        """Set the id of a case: what the file calls it, unless that is its position; else its content.
+
+        Returns:
+            Whether it has one; if not, that is a fault.
+        """
+        value = result.value(self.table.case)
         text, position = case_id(value), self.table.position
         if value is not None and (text is None or not text.strip()):
-            self.rows.fault(steps, f"found {describe(value)}, expected an id: a text or a whole number")
-            return None
+            message = f"found {describe(value)}, expected an id: a text or a whole number"
+            self.rows.fault(result.find(self.table.case).steps, message)
+            return False
         if text is not None and not (result.content and position and re.fullmatch(position, text)):
-            return FileValue(steps, printable(text))
+            result.case = printable(text)
+            return True
         if result.content:
-            return FileValue(result.at.steps, result.content)
+            result.case, result.is_named = result.content, False
+            return True
         listed = " or ".join(path for path in (self.table.case, self.table.content) if path).replace(" | ", " or ")
         self.rows.fault(result.at.steps, f"the id of the case is missing: the format has it at {listed}")
-        return None
+        return False
+
+    def _place(self, result: _Result, scores: Scores | None, at: FileValue | None, field: str) -> SourcePath | None:
+        """The path of the value of a row's field, for a fault; ``None`` if it is a key of the result."""
+        if field == "case":
+            return result.find(self.table.case).steps if result.is_named else result.at.steps
+        if field in _PLAIN:
+            return result.find(getattr(self.table, field)).steps
+        if scores is None or at is None or field not in ("metric", "signature", "score"):
+            return None
+        spec = {"metric": scores.metric, "signature": scores.signature, "score": scores.value}[field]
+        return result.find(spec, at).steps if spec or field != "score" else at.steps
 
     def _result(self, result: _Result, case: str, system_parts: Sequence[str]) -> None:
         """Add the rows of a result."""
         table = self.table
-        places = {name: result.find(getattr(table, name)) for name in _PLAIN}
-        row: dict[str, Any] = {"case": case, **{name: at.value for name, at in places.items()}}
-        paths = {"case": result.case.steps, **{name: at.steps for name, at in places.items()}}
-        if is_finite_number(row["latency"]):
+        row: dict[str, Any] = {"case": case}
+        for name, spec in self._plain:
+            if result.paths[spec] and (value := result.value(spec)) is not None:
+                row[name] = value
+        if is_finite_number(row.get("latency")):
             row["latency"] *= table.unit
-        systems = [result.find(spec) for spec in system_parts]
-        if wrong := next((part for part in systems if isinstance(part.value, Mapping | list | float)), None):
-            self.rows.fault(wrong.steps, f"found {describe(wrong.value)}, expected the name of a system")
+        system = self._system(result, system_parts)
+        if system is None:
             return
-        system = " / ".join(printable(str(part.value)) for part in systems if part.value is not None)
         row["system"] = system or None
-        row["suite"] = printable(row["suite"]) if isinstance(row["suite"], str) else row["suite"]
-        labels = row["labels"].items() if isinstance(row["labels"], Mapping) else ()
+        if isinstance(row.get("suite"), str):
+            row["suite"] = printable(row["suite"])
+        if "labels" in row:
+            labels = row["labels"].items() if isinstance(row["labels"], Mapping) else ()
+            row["labels"] = {
+                key: label for key, label in labels if isinstance(label, str | bool) or is_finite_number(label)
+            }
         row["input"] = result.input
-        row["labels"] = {
-            key: label for key, label in labels if isinstance(label, str | bool) or is_finite_number(label)
-        }
-        earlier = self._repeats[str(row["suite"]), system, case, str(result.find(table.apart).value)]
-        if row["repeat"] is None:
+        earlier = self._repeats[str(row.get("suite")), system, case, str(result.value(table.apart))]
+        if "repeat" not in row:
             row["repeat"] = len(earlier) + 1
         elif is_finite_number(row["repeat"]):
             row["repeat"] += 1 - table.first
             if row["repeat"] in earlier:
                 message = f"found repeat {row['repeat']} of case {case!r} twice, expected it once"
-                self.rows.fault(paths["repeat"], message)
+                self.rows.fault(result.find(table.repeat).steps, message)
                 return
         earlier.append(row["repeat"])
         scores = [(score, at) for score in table.scores for at in _scores(result, score)]
-        error = reason_text(result.find(table.error).value) or ("" if scores else "the result has no score")
+        error = reason_text(result.value(table.error)) or ("" if scores else "the result has no score")
         if error:
-            self.rows.add({**row, "error": error}, result.at.steps, paths, result.content, self.name)
+            row["error"] = error
+            place = partial(self._place, result, None, None)
+            self.rows.add(row, result.at.steps, place, result.content, self.name)
             return
         for score, at in scores:
-            self._score(row, paths, result, score, at)
+            self._score(row, result, score, at)
 
-    def _score(
-        self, row: Mapping[str, Any], paths: Mapping[str, SourcePath], result: _Result, scores: Scores, at: FileValue
-    ) -> None:
+    def _system(self, result: _Result, parts: Sequence[str]) -> str | None:
+        """Return the name of the system, empty without one; ``None`` if a part of it is a fault."""
+        names = []
+        for spec in parts:
+            value = result.value(spec)
+            if isinstance(value, Mapping | list | float):
+                self.rows.fault(result.find(spec).steps, f"found {describe(value)}, expected the name of a system")
+                return None
+            if value is not None:
+                names.append(printable(str(value)))
+        return " / ".join(names)
+
+    def _score(self, row: Mapping[str, Any], result: _Result, scores: Scores, at: FileValue) -> None:
         """Add the row of a score."""
-        metric, signature = result.find(scores.metric, at), result.find(scores.signature, at)
-        if metric.value is None:
-            self.rows.fault(metric.steps, f"the name of the metric is missing: the format has it at {scores.metric}")
+        metric = at.steps[-1] if scores.metric == "@" else result.find(scores.metric, at).value
+        if metric is None:
+            message = f"the name of the metric is missing: the format has it at {scores.metric}"
+            self.rows.fault(result.find(scores.metric, at).steps, message)
             return
-        place, value = result.find(scores.value, at) if scores.value else at
-        codes: Mapping[Any, float | str] = {None: "error", math.inf: "error", **self.table.codes}
+        value = result.find(scores.value, at).value if scores.value else at.value
         word = math.inf if isinstance(value, float) and not math.isfinite(value) else value
         kinds, expected = _KINDS[scores.kind]
-        if error := reason_text(result.find(scores.error, at).value):
-            outcome: dict[str, Any] = {"error": error}
-        elif (word is None or isinstance(word, str | float)) and word in codes:
+        outcome: dict[str, Any]
+        if error := reason_text(result.find(scores.error, at).value) if scores.error else "":
+            outcome = {"error": error}
+        elif (word is None or isinstance(word, str | float)) and word in self._codes:
             why = value if isinstance(value, str) else f"the score is {json.dumps(value)}"
-            code, reason = codes[word], result.find(scores.reason, at).value
+            code, reason = self._codes[word], result.find(scores.reason, at).value
             outcome = {code: reason_text(reason or why)} if isinstance(code, str) else {"score": code}
         elif type(value) not in kinds:
+            place = result.find(scores.value, at).steps if scores.value else at.steps
             self.rows.fault(place, f"found {describe(value)}, expected {expected}")
             return
         else:
             outcome = {"score": value}
-        name = metric.value
-        if isinstance(name, str):
-            name = printable(re.sub(scores.without, "", name) if scores.without else name)
-        more = {"metric": metric.steps, "signature": signature.steps, "score": place}
-        data = {**row, "metric": name, "signature": signature.value, **outcome}
-        self.rows.add(data, result.at.steps, {**paths, **more}, result.content, self.name)
+        if isinstance(metric, str):
+            metric = printable(re.sub(scores.without, "", metric) if scores.without else metric)
+        signature = result.find(scores.signature, at).value if scores.signature else None
+        place_of = partial(self._place, result, scores, at)
+        data = {**row, "metric": metric, "signature": signature, **outcome}
+        self.rows.add(data, result.at.steps, place_of, result.content, self.name)
 
 
 def _scores(result: _Result, scores: Scores) -> Iterator[FileValue]:
     """Yield the scores of one kind in a runner's result; the result itself only where it has a value."""
+    if not result.paths[scores.at or scores.value]:
+        return
     for at in walk(result.at.value, scores.at.split("."), result.at.steps):
         if scores.at or any(True for parts in _alternatives(scores.value) for _ in walk(at.value, parts)):
             yield at
@@ -508,12 +596,21 @@ def _known(data: Any) -> str | None:
     """The format of results that data has, by its content."""
     if isinstance(data, Mapping) and data.keys() >= {"schema_version", "suites"}:
         return REPORT
-    if any(map(is_own, data if isinstance(data, list) else [data])):
+    rows = data if isinstance(data, list) else [data]
+    keys = {key for row in rows if isinstance(row, Mapping) for key in row}
+    if "case" in keys and any(map(is_own, rows)):
         return SUITE
-    fitting = (
-        name for name, table in _tables().items() if any(fits(data, marks) for marks in (*table.shapes, *table.refuses))
-    )
-    return next(fitting, None)
+    for name, table in _tables().items():
+        for marks in (*table.shapes, *table.refuses):
+            # Else every row is asked for what none has.
+            if (data is not rows or _are_known(marks, keys)) and fits(data, marks):
+                return name
+    return None
+
+
+def _are_known(marks: str, keys: AbstractSet[str]) -> bool:
+    """Whether rows of results that have these keys can have the paths by which a format is known."""
+    return all(mark.removeprefix("*.").partition("=")[0].partition(".")[0] in keys for mark in marks.split())
 
 
 def _rows_of_report(path: Path, display_path: str) -> ResultRows:

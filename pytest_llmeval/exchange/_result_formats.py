@@ -111,6 +111,11 @@ class ResultFormat(NamedTuple):
     expects: Mapping[str, Any] = {}
     refuses: Mapping[str, str] = {}
 
+    @property
+    def adapts(self) -> bool:
+        """Whether results are not yet as the table says."""
+        return bool(self.beside) or self.adapt is not _unchanged
+
 
 _LONGEST_REASON: Final = 300
 

@@ -12,6 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -95,6 +96,8 @@ class _FieldKind(NamedTuple):
 
 def _name(value: Any) -> str | None:
     """A name in a result row; ``None`` if it is empty or has control characters."""
+    if type(value) is str and value.isascii() and value.isprintable() and value.strip():
+        return value  # as nearly all are
     text = case_id(value)
     return text if text and text.strip() and not _CONTROL.search(text) else None
 
@@ -172,6 +175,7 @@ FIELDS: Final[Mapping[str, tuple[_FieldKind, str]]] = {
     "output": (_ANY, "The answer, which is shown."),
 }
 """The fields of a row with their meaning, from which the reader, the schema and the documentation are made."""
+_READERS: Final = {name: kind.read for name, (kind, _) in FIELDS.items()}
 
 OUTCOMES: Final = ("score", "error", "abstained", "skipped")
 """Of these fields a row has exactly one."""
@@ -299,7 +303,7 @@ class ResultReader:
         self,
         data: Mapping[str, Any],
         steps: SourcePath = (),
-        paths: Mapping[str, SourcePath] = {},
+        place: Callable[[str], SourcePath | None] = lambda _: None,
         content: str = "",
         tool: str = "",
     ) -> None:
@@ -308,43 +312,45 @@ class ResultReader:
         Args:
             data: Field to value; a value that is ``None`` is absent, and other fields are ignored.
             steps: Its path in the file.
-            paths: Field to the path of its value, where that is not the field of the row.
+            place: From a field to the path of its value; ``None`` if that is the field of the row.
             content: The input as a name of the case, if that is known.
             tool: The format of the file.
         """
         before = self.log.count
-        fields = {name: value for name, value in data.items() if value is not None and not name.startswith(LABEL)}
-        columns = {name.removeprefix(LABEL): value for name, value in data.items() if name.startswith(LABEL)}
-        if columns and isinstance(labels := fields.get("labels", {}), Mapping):
-            fields["labels"] = {**labels, **columns}
+        if _has_labels(tuple(data)):
+            data = _with_labels(data)
         values: dict[str, Any] = {}
-        for name, value in fields.items():
-            at = paths.get(name, (*steps, name))
-            if name not in FIELDS:
+        for name, value in data.items():
+            if value is None:
+                continue
+            if name not in _READERS:
                 self._ignored.setdefault(name)
                 continue
-            kind, _ = FIELDS[name]
-            values[name] = kind.read(value)
-            if values[name] is None:
-                self.fault(at, f"found {describe(value)}, expected {kind.expected}")
-        if self.log.count == before and (message := _form_fault(values)):
+            values[name] = read = _READERS[name](value)
+            if read is None:
+                self._fault_of(name, f"found {describe(value)}, expected {FIELDS[name][0].expected}", steps, place)
+        if self.log.count == before and (message := _form_fault(tuple(values))):
             self.fault(steps, message)
         if self.log.count == before:
             content = content or content_name(values.get("input"))
-            self._keep(ResultRow(**values, content=content, tool=tool), steps, paths)
+            self._keep(ResultRow(**values, content=content, tool=tool), steps, place)
 
-    def _keep(self, row: ResultRow, steps: SourcePath, paths: Mapping[str, SourcePath]) -> None:
-        if row.key in self._first:
-            line, _ = self._locate(self._first[row.key])
+    def _fault_of(self, field: str, message: str, steps: SourcePath, place: Callable[[str], SourcePath | None]) -> None:
+        path = place(field)
+        self.fault((*steps, field) if path is None else path, message)
+
+    def _keep(self, row: ResultRow, steps: SourcePath, place: Callable[[str], SourcePath | None]) -> None:
+        key = row.key
+        if key in self._first:
+            line, _ = self._locate(self._first[key])
             first = f" (first in line {line})" if line else ""
-            message = f"found {row} twice, expected it once{first}: number the repeats"
-            self.fault(paths.get("case", (*steps, "case")), message)
+            self._fault_of("case", f"found {row} twice, expected it once{first}: number the repeats", steps, place)
             return
-        self._first[row.key] = steps
+        self._first[key] = steps
         known = self._signatures.setdefault((row.suite, row.metric), row.signature)
         if row.score is not None and known != row.signature:
             message = f"found {row.signature!r}, expected {known!r}, as of other scores of {row.metric!r}"
-            self.fault(paths.get("signature", (*steps, "signature")), message)
+            self._fault_of("signature", message, steps, place)
             return
         self.rows.append(row)
 
@@ -391,12 +397,28 @@ class ResultRows(list[ResultRow]):
         self.notes = list(notes)
 
 
-def _form_fault(values: Mapping[str, Any]) -> str:
+@lru_cache(maxsize=1024)
+def _has_labels(columns: tuple[Any, ...]) -> bool:
+    """Whether a result row has columns of labels."""
+    return any(isinstance(name, str) and name.startswith(LABEL) for name in columns)
+
+
+def _with_labels(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A result row whose columns of labels are in its field ``labels``."""
+    fields = {name: value for name, value in data.items() if value is not None and not name.startswith(LABEL)}
+    columns = {name.removeprefix(LABEL): value for name, value in data.items() if name.startswith(LABEL)}
+    if isinstance(labels := fields.get("labels", {}), Mapping):
+        fields["labels"] = {**labels, **columns}
+    return fields
+
+
+@lru_cache(maxsize=1024)
+def _form_fault(fields: tuple[str, ...]) -> str:
     """The fault of a result row's fields as a whole, such as a missing one; empty without one."""
-    present = [name for name in OUTCOMES if name in values]
-    if "case" not in values:
+    present = [name for name in OUTCOMES if name in fields]
+    if "case" not in fields:
         return "case is missing: the id of the case"
     if len(present) != 1:
         listed = " and ".join(present) or "none"
         return f"found {listed} of {', '.join(OUTCOMES[:-1])} and {OUTCOMES[-1]}, expected exactly one of them"
-    return "metric is missing" if "metric" not in values and present[0] not in _OF_ALL_METRICS else ""
+    return "metric is missing" if "metric" not in fields and present[0] not in _OF_ALL_METRICS else ""
