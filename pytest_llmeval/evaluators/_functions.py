@@ -305,6 +305,28 @@ class RecordedScores(Evaluator):
                 abstained += [name] if ABSTAINED in reasons else []
         return Observation(counts, undefined=undefined, errored=errored, abstained=tuple(abstained))
 
+    def measure_scored(self, cases: Iterable[Case]) -> list[Observation | None]:
+        """The observations of cases that ran once and have a number for each metric, and nothing else.
+
+        Args:
+            cases: With predictions as of `prediction_of`, or none; for other cases, `None` is returned.
+        """
+        names = [(name, f"{_SUM}{name}", f"cases {name}") for name in self.metrics]
+        observations: list[Observation | None] = []
+        for case in cases:
+            observation = None
+            if case.prediction is not MISSING and len(case.prediction) == 1 and len(case.prediction[RUNS]) == 1:
+                (run,), counts = case.prediction[RUNS], {}
+                for name, total, count in names:
+                    score = run.get(name)
+                    if type(score) is not float and type(score) is not int:
+                        break
+                    counts[total], counts[count] = math.fsum((score,)), 1
+                else:
+                    observation = Observation(counts)
+            observations.append(observation)
+        return observations
+
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """The means of the recorded scores."""
         return {name: sums[f"{_SUM}{name}"] / sums[f"cases {name}"] for name in self.metrics}

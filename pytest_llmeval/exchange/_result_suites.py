@@ -12,7 +12,18 @@ from typing import Any, ClassVar, Final
 from msgspec import UNSET, structs
 
 from pytest_llmeval.baselines import RESULTS, ApprovedCases
-from pytest_llmeval.core import MISSING, PASS_RATE, Case, CaseRecord, Fault, SuiteError, grouped, listed, unknown_name
+from pytest_llmeval.core import (
+    MISSING,
+    PASS_RATE,
+    Case,
+    CaseRecord,
+    Fault,
+    Parts,
+    SuiteError,
+    grouped,
+    listed,
+    unknown_name,
+)
 from pytest_llmeval.data import CaseFile, Document, FileSource, Source
 from pytest_llmeval.evaluators import RecordedScores
 from pytest_llmeval.exchange._readers import read_results
@@ -276,15 +287,44 @@ def records_of(
         least.setdefault((row.system if suite.systems else "", row.case), set()).add(row.repeat)
     for name in suite.systems or [""]:
         of_system = suite.for_variant(name)
-        cases = {case.id: case for case in of_system.cases}
+        scored = _score_cases(of_system, key_of(rows[0].suite, name, root))
         records[name] = [
-            _settled(
-                record, cases[record.id], len(least.get((name, record.id), ())), skipped=(name, record.id) in skipped
-            )
-            for part in run_predicted(of_system, key_of(rows[0].suite, name, root), None)
-            for record in part.records
+            _settled(record, case, len(least.get((name, case.id), ())), skipped=(name, case.id) in skipped)
+            for case, record in zip(of_system.cases, scored, strict=True)
         ]
     return records
+
+
+def _score_cases(suite: LoadedSuite, key: SuiteKey) -> Iterator[CaseRecord]:
+    """Yield the records of the cases of a suite of results.
+
+    Cases that ran once and have a number for each metric have equal records but for their numbers, unless there are
+    limits. So the first of them is scored as in any run, and the others get its record with their own numbers.
+    """
+    label, evaluator = next(iter(suite.evaluators.items()))
+    assert isinstance(evaluator, RecordedScores)  # as `suite_of_results` has made it
+    uniform = not suite.thresholds and suite.repeats.times == 1 and suite.parts == Parts()
+    plain = evaluator.measure_scored(suite.cases) if uniform else [None] * len(suite.cases)
+    first = next((place for place, observation in enumerate(plain) if observation is not None), None)
+    cases = [
+        case
+        for place, (case, observation) in enumerate(zip(suite.cases, plain, strict=True))
+        if observation is None or place == first
+    ]
+    scored = (
+        record
+        for part in run_predicted(structs.replace(suite, cases=tuple(cases)), key, None)
+        for record in part.records
+    )
+    alike: CaseRecord | None = None
+    for case, observation in zip(suite.cases, plain, strict=True):
+        if observation is None:
+            yield next(scored)
+        elif alike is None:
+            alike = next(scored)
+            yield alike
+        else:
+            yield structs.replace(alike, id=case.id, labels=case.labels, observations={label: observation})
 
 
 def _settled(record: CaseRecord, case: Case, least: int, *, skipped: bool) -> CaseRecord:
