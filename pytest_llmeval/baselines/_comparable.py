@@ -181,14 +181,15 @@ def digests_of(suite: LoadedSuite) -> "dict[str, CaseDigest]":
     """A digest of each case of a suite by its id, by which a later run knows the cases that were edited."""
     from pytest_llmeval.numbers import CaseDigest
 
-    limits, shared = {case.id: _case_limits(suite, case) for case in suite.cases}, SharedTexts()
-    return {
-        case.id: CaseDigest(
-            fingerprint(_content(case), shared),
-            fingerprint(limits[case.id]) if limits[case.id] else "",
-        )
-        for case in suite.cases
-    }
+    shared, bare, digests = SharedTexts(), "", {}
+    for case in suite.cases:
+        if case.input is None and case.expected is None and not case.labels and not case.checks:  # as of other runners
+            bare = content = bare or fingerprint(_content(case), shared)
+        else:
+            content = fingerprint(_content(case), shared)
+        limits = _case_limits(suite, case)
+        digests[case.id] = CaseDigest(content, fingerprint(limits) if limits else "")
+    return digests
 
 
 def _content(case: Case) -> list[Any]:

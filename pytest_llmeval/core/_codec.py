@@ -47,6 +47,8 @@ class WrittenField(Enum):
 
 def is_finite_number(value: object) -> TypeGuard[JsonNumber]:
     """Whether a value of JSON is a number that can be compared as a float: not true, and not too large."""
+    if type(value) is float:  # as most are
+        return math.isfinite(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:

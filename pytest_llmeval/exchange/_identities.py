@@ -14,11 +14,15 @@ _DENSITY: Final = 0.5
 """Of the numbers between the first and the last, at least so many occur: some cases may be missing."""
 _NUMBER: Final = re.compile(r"\d++")
 _TAIL: Final = re.compile(r"(?<!\d)\d++\]?$")
+_ONLY: Final = re.compile(r"(\D*+)(\d++)(\]?)", re.DOTALL)
+"""An id with one number, at its end."""
 _OF_PYTEST: Final = re.compile(r"\[[^\W\d]\w*#(?:-[^\W\d]\w*#)*\]$")
 
 
 def _template(case: str) -> tuple[str, int] | None:
     """The template of a case id with its last number left open, and the number; ``None`` without one at the end."""
+    if match := _ONLY.fullmatch(case):
+        return f"{match[1]}#{match[3]}", int(match[2])
     if not _TAIL.search(case):
         return None
     digits = _NUMBER.findall(case)[-1]

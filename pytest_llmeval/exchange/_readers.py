@@ -63,23 +63,25 @@ class _KnownPaths(dict[str, tuple[tuple[str, ...], ...]]):
     """The paths of a format's table to those of their alternatives that a result with some keys can have.
 
     Results of one file have few sets of keys, and most fields of most results are absent.
+
+    Attributes:
+        keys_of_result: The keys.
+        plain: Fields of rows that it can have with their paths.
+        scores: Where it can have scores, with the parts of their paths.
     """
 
-    def __init__(self, keys: tuple[Any, ...]) -> None:
+    def __init__(self, table: ResultFormat, keys: tuple[Any, ...]) -> None:
         super().__init__()
         self.keys_of_result = frozenset(keys)
+        paths = [(name, getattr(table, name)) for name in _PLAIN]
+        self.plain = [(name, spec) for name, spec in paths if self[spec]]
+        self.scores = [(scores, scores.at.split(".")) for scores in table.scores if self[scores.at or scores.value]]
 
     def __missing__(self, spec: str) -> tuple[tuple[str, ...], ...]:
         known = self[spec] = tuple(
             parts for parts in _alternatives(spec) if parts[0] in self.keys_of_result or parts[0][:1] in _NO_KEYS
         )
         return known
-
-
-@lru_cache(maxsize=1024)
-def _paths_of(keys: tuple[Any, ...]) -> _KnownPaths:
-    """The paths that results with these keys can have."""
-    return _KnownPaths(keys)
 
 
 @dataclass(slots=True)
@@ -170,7 +172,7 @@ class _TableReader:
         self.name = name
         self.rows = source.reader(display_path)
         self._contents = table.content.split("|")
-        self._plain = [(name, getattr(table, name)) for name in _PLAIN]
+        self._paths_of = lru_cache(maxsize=1024)(partial(_KnownPaths, table))
         self._codes: Mapping[Any, float | str] = {None: "error", math.inf: "error", **table.codes}
         self._repeats: dict[tuple[str, ...], list[Any]] = defaultdict(list)
 
@@ -210,14 +212,14 @@ class _TableReader:
             if not fits(at.value, table.only):
                 continue
             if table.adapts:
-                result = _Result(self.data, stars, at, _paths_of(tuple(at.value)))
+                result = _Result(self.data, stars, at, self._paths_of(tuple(at.value)))
                 beside = {name: result.value(spec) for name, spec in table.beside.items()}
                 adapted = table.adapt({**at.value, **beside})
                 if adapted is None:
                     continue
-                result = _Result(self.data, stars, FileValue(at.steps, adapted), _paths_of(tuple(adapted)))
+                result = _Result(self.data, stars, FileValue(at.steps, adapted), self._paths_of(tuple(adapted)))
             else:
-                result = _Result(self.data, stars, at, _paths_of(tuple(at.value)))
+                result = _Result(self.data, stars, at, self._paths_of(tuple(at.value)))
             for spec in self._contents:
                 result.input = result.value(spec)
                 result.content = content_name(result.input)
@@ -265,10 +267,10 @@ class _TableReader:
         """Add the rows of a result."""
         table = self.table
         row: dict[str, Any] = {"case": case}
-        for name, spec in self._plain:
-            if result.paths[spec] and (value := result.value(spec)) is not None:
+        for name, spec in result.paths.plain:
+            if (value := result.value(spec)) is not None:
                 row[name] = value
-        if is_finite_number(row.get("latency")):
+        if "latency" in row and is_finite_number(row["latency"]):
             row["latency"] *= table.unit
         system = self._system(result, system_parts)
         if system is None:
@@ -292,7 +294,7 @@ class _TableReader:
                 self.rows.fault(result.find(table.repeat).steps, message)
                 return
         earlier.append(row["repeat"])
-        scores = [(score, at) for score in table.scores for at in _scores(result, score)]
+        scores = [(score, at) for score, parts in result.paths.scores for at in _scores(result, score, parts)]
         error = reason_text(result.value(table.error)) or ("" if scores else "the result has no score")
         if error:
             row["error"] = error
@@ -345,13 +347,12 @@ class _TableReader:
         self.rows.add(data, result.at.steps, place_of, result.content, self.name)
 
 
-def _scores(result: _Result, scores: Scores) -> Iterator[FileValue]:
+def _scores(result: _Result, scores: Scores, parts: Sequence[str]) -> Iterator[FileValue]:
     """Yield the scores of one kind in a runner's result; the result itself only where it has a value."""
-    if not result.paths[scores.at or scores.value]:
-        return
-    for at in walk(result.at.value, scores.at.split("."), result.at.steps):
-        if scores.at or any(True for parts in _alternatives(scores.value) for _ in walk(at.value, parts)):
-            yield at
+    found = walk(result.at.value, parts, result.at.steps)
+    if scores.at:
+        return found
+    return (at for at in found if any(True for path in _alternatives(scores.value) for _ in walk(at.value, path)))
 
 
 def read_results(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -52,6 +53,9 @@ def cases_of(rows: Iterable[ResultRow]) -> dict[str, Case]:
 
 def _case(name: str, rows: Sequence[ResultRow]) -> Case:
     """The case of a suite of results: the scores of all its runs, and their mean cost and latency."""
+    if len(rows) == 1 and rows[0].score is not None and rows[0].cost is None and rows[0].latency is None:
+        row = rows[0]  # as most are
+        return Case(name, prediction=RecordedScores.prediction_of([{row.metric: row.score}]), labels=dict(row.labels))
     labels = {key: value for row in reversed(rows) for key, value in row.labels.items()}
     rows = [row for row in rows if not row.skipped]
     if not rows:
@@ -71,17 +75,20 @@ def _case(name: str, rows: Sequence[ResultRow]) -> Case:
 
 def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
     """Result rows in which a metric named like one of every suite, or like a statistic, is a reported one."""
-    return [
-        structs.replace(row, metric=f"reported.{row.metric}")
-        if row.metric in (PASS_RATE, *SUITE_METRICS) or split_statistic(row.metric)[0] != "value"
-        else row
-        for row in rows
-    ]
+    rows = list(rows)
+    taken = {
+        metric
+        for metric in names_of(rows, "metric")
+        if metric in (PASS_RATE, *SUITE_METRICS) or split_statistic(metric)[0] != "value"
+    }
+    if not taken:
+        return rows
+    return [structs.replace(row, metric=f"reported.{row.metric}") if row.metric in taken else row for row in rows]
 
 
 def names_of(rows: Iterable[ResultRow], field: str) -> list[str]:
     """The distinct values of a field in result rows, in their order."""
-    return list(dict.fromkeys(getattr(row, field) for row in rows))
+    return list(dict.fromkeys(map(attrgetter(field), rows)))
 
 
 def metrics_of(rows: Iterable[ResultRow]) -> list[str]:
@@ -91,6 +98,9 @@ def metrics_of(rows: Iterable[ResultRow]) -> list[str]:
 
 def by_metric(rows: Iterable[ResultRow], metrics: Sequence[str]) -> list[ResultRow]:
     """Result rows with an error of each metric in place of one of all of them."""
+    rows = list(rows)
+    if all(row.metric for row in rows):
+        return rows
     return [
         metric_row
         for row in rows
@@ -128,7 +138,8 @@ class ResultsSource(FileSource):
                 file.faults.add(0, 0, name, f"found the suites {names}, expected one: choose it with the key suite")
             elif chosen is not None and chosen not in known:
                 file.faults.add(0, 0, name, unknown_name(name, chosen, known))
-            rows = [row for row in rows if chosen in (None, getattr(row, name))]
+            if chosen is not None:
+                rows = [row for row in rows if getattr(row, name) == chosen]
         several = len(names_of(rows, "system")) > 1
         for case in self.with_missing(cases_of(by_metric(rows, metrics_of(rows)))).values():
             file.add(replace(case, prediction=MISSING) if several else case)
@@ -248,13 +259,19 @@ def with_missing_metrics(rows: Sequence[ResultRow], expected: Iterable[ResultRow
 
     A case without any row is not among them: it did not run. Nor are repeats without any row, which are counted.
     """
+    there = {(row.system, row.case, row.metric, row.repeat) for row in rows}
+    wanted = [row for row in expected if row.score is not None]
+    absent = {
+        (row.system, row.case, row.metric)
+        for row in wanted
+        if (row.system, row.case, row.metric, row.repeat) not in there
+    }
+    if not absent:
+        return [*rows]
     known: dict[tuple[str, str], dict[int, set[str]]] = {}
     for row in rows:
         known.setdefault((row.system, row.case), {}).setdefault(row.repeat, set()).add(row.metric)
-    planned: dict[tuple[str, str, str], list[ResultRow]] = {}
-    for row in expected:
-        if row.score is not None:
-            planned.setdefault((row.system, row.case, row.metric), []).append(row)
+    planned = grouped((key, row) for row in wanted if (key := (row.system, row.case, row.metric)) in absent)
     why, lacking = "no result of this metric, expected one", []
     for (system, case, metric), of_metric in planned.items():
         runs = known.get((system, case), {})

@@ -125,6 +125,8 @@ def _amount(value: Any) -> JsonNumber | None:
 
 def _count(value: Any) -> int | None:
     """The number of the repeat in a result row; ``None`` if it is no whole number of at least 0."""
+    if type(value) is int and 0 <= value < _EXACT:
+        return value
     amount = _amount(value)
     return int(amount) if amount is not None and amount == int(amount) else None
 
@@ -141,6 +143,7 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
+_EXACT: Final = 1 << 53
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _NAME: Final = _FieldKind(
     _name, "a text without control characters, or a whole number", {"type": ["string", "integer"], "minLength": 1}

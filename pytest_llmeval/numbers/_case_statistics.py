@@ -223,21 +223,31 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
 def _bare_record(record: CaseRecord, evaluators: frozenset[str] | None) -> CaseRecord:
     """Reduce a case to what its line of case statistics stores: sorted counts without reasons or details."""
     observations = {
-        label: Observation(
-            {name: _round_count(count) for name, count in sorted(observation.counts.items())},
-            undefined=dict.fromkeys(sorted(observation.undefined), ""),
-            errored=dict.fromkeys(sorted(observation.errored), ""),
-            abstained=tuple(sorted(observation.abstained)),
-        )
-        for label, observation in sorted(record.observations.items())
+        label: _bare_observation(record.observations[label])
+        for label in sorted(record.observations)
         if evaluators is None or label in evaluators
     }
-    errors = dict.fromkeys(
-        sorted(label for label in record.errors if evaluators is None or label in evaluators or not label), ""
-    )
-    labels = dict(sorted(record.labels.items()))
+    errors: dict[str, str] = {}
+    if record.errors:
+        errors = dict.fromkeys(
+            sorted(label for label in record.errors if evaluators is None or label in evaluators or not label), ""
+        )
+    labels = dict(sorted(record.labels.items())) if record.labels else {}
     weight = 1.0 if record.weight == 1 else _round_count(record.weight)
     return CaseRecord(record.id, labels, record.outcome, observations, errors, answered=record.answered, weight=weight)
+
+
+def _bare_observation(observation: Observation) -> Observation:
+    """Reduce an observation to what a line of case statistics stores of it."""
+    counts = {name: _round_count(observation.counts[name]) for name in sorted(observation.counts)}
+    if not (observation.undefined or observation.errored or observation.abstained):  # as of most
+        return Observation(counts)
+    return Observation(
+        counts,
+        undefined=dict.fromkeys(sorted(observation.undefined), ""),
+        errored=dict.fromkeys(sorted(observation.errored), ""),
+        abstained=tuple(sorted(observation.abstained)),
+    )
 
 
 def _round_count(count: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core import (
     PASS_RATE,
@@ -101,11 +101,13 @@ class Table:
         self.evaluators = dict(self.index.evaluators)
         self.names: dict[str, list[str]] = {}
         blocks = []
-        seen = {label: [_observation_of(record, label) for record in records] for label in self.evaluators}
-        for label, observations in seen.items():
-            names, block = stack(observations, compact=True)
+        seen = {label: _Seen.of(records, label) for label in self.evaluators}
+        for label, of_label in seen.items():
+            names, block = stack(of_label.observations, compact=True)
+            block = of_label.by_case(block)
             if any(name.startswith(FALLEN) for name in names):
                 counts = dict(zip(names, block.T.astype(float), strict=True))
+                observations = [_observation_of(record, label) for record in records]
                 self.evaluators[label], numbers = self._with_falls(label, observations, counts, former)
                 names, block = [*(counts | numbers)], np.column_stack([*(counts | numbers).values()])
             self.names[label] = names
@@ -117,8 +119,9 @@ class Table:
         ran = np.array([record.ran for record in records], dtype=bool)
         self.missing = ~ran
         self.errored = {
-            label: ran & np.array([observation is None for observation in observations], dtype=bool)
-            for label, observations in seen.items()
+            label: ran
+            & of_label.by_case(np.array([observation is None for observation in of_label.observations], dtype=bool))
+            for label, of_label in seen.items()
         }
         self.scores = PackedColumns(len(records))
         for start, columns in self._summarize_rows(self._counts):
@@ -131,8 +134,10 @@ class Table:
         self.owned = {name: owned for name in self.scores if (owned := self.index.find(name)) is not None}
         self.owner = {name: owned.label for name, owned in self.owned.items()}
         self.absent = {
-            label: np.array([_is_absent(observation) for observation in observations], dtype=bool)
-            for label, observations in seen.items()
+            label: of_label.by_case(
+                np.array([_is_absent(observation) for observation in of_label.observations], dtype=bool)
+            )
+            for label, of_label in seen.items()
         }
         self.failed = {name: self.errored[label] for name, label in self.owner.items()}
         self.abstained: dict[str, npt.NDArray[np.bool_]] = {}
@@ -285,6 +290,8 @@ class Table:
                 self.scores.erase(name, self.absent[label])
         for row, record in enumerate(records):
             for label, observation in record.observations.items():
+                if not observation.undefined and not observation.errored:
+                    continue  # as of most
                 # The approved run may have had an evaluator that the suite has no more.
                 for name in (*observation.undefined, *observation.errored) if label in self.evaluators else ():
                     full = self.index.full_name(label, name)
@@ -470,6 +477,49 @@ def _observation_of(record: CaseRecord, label: str) -> Observation | None:
     if label == OUTCOME and label not in record.observations:
         return OUTCOME_EVALUATOR.observation_of(record)
     return record.observations.get(label)
+
+
+class _Seen(NamedTuple):
+    """The observations of cases by one evaluator of a table.
+
+    Attributes:
+        observations: One per case; or, of what is derived from records and equal for most cases, each once.
+        places: The place of each case's observation; ``None`` if each case has its own.
+    """
+
+    observations: Sequence[Observation | None]
+    places: "npt.NDArray[np.intp] | None"
+
+    @classmethod
+    def of(cls, records: Sequence[CaseRecord], label: str) -> "_Seen":
+        """The observations of recorded cases."""
+        import numpy as np
+
+        if label not in (OUTCOME, USAGE):
+            return cls([record.observations.get(label) for record in records], None)
+        places: dict[Any, int] = {}
+        observations: list[Observation | None] = []
+        rows = np.empty(len(records), dtype=np.intp)
+        for row, record in enumerate(records):
+            key = _alike_by(record, label)
+            place = len(observations) if key is None else places.setdefault(key, len(observations))
+            if place == len(observations):
+                observations.append(_observation_of(record, label))
+            rows[row] = place
+        return cls(observations, rows)
+
+    def by_case(self, values: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
+        """The values of observations as those of the cases."""
+        return values if self.places is None else values[self.places]
+
+
+def _alike_by(record: CaseRecord, label: str) -> object:
+    """What cases have in common whose usage or outcome is the same; ``None`` for a case of its own."""
+    if label == OUTCOME:
+        return None if label in record.observations else (record.ran, record.outcome)
+    if record.calls or record.target_seconds:
+        return None
+    return (successes_of(record), *record.target_usage)
 
 
 def _is_absent(observation: Observation | None, name: str = "") -> bool:
