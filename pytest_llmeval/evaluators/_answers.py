@@ -242,13 +242,20 @@ def word_lines(prediction: str, references: Iterable[str], split: Callable[[str]
     if not prediction.strip():
         return ["the answer is empty"]
     answered = Counter(split(prediction))
-    expected = max(map(Counter, map(split, texts)), key=lambda words: _likeness(words, answered))
+    expected, *others = (Counter(split(text)) for text in texts)
+    if others:
+        expected = max((expected, *others), key=lambda words: _likeness(words, answered))
     lines = [
-        f"{name} words: {listed(words.elements(), _MOST)}"
-        for name, words in (("missing", expected - answered), ("extra", answered - expected))
+        f"{name} words: {listed(words, _MOST)}"
+        for name, words in (("missing", _surplus(expected, answered)), ("extra", _surplus(answered, expected)))
         if words
     ]
     return lines or ["the same words, in another order, case or punctuation"]
+
+
+def _surplus(words: "Counter[str]", other: "Counter[str]") -> list[str]:
+    """The words that an answer or a reference has more often than the other, as often as that."""
+    return [word for word, times in words.items() for _ in range(times - other.get(word, 0))]
 
 
 def _likeness(left: "Counter[str]", right: "Counter[str]") -> float:

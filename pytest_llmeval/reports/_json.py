@@ -53,12 +53,6 @@ class FormField(NamedTuple):
     default: Any
     written: WrittenField
 
-    def lacks(self, value: Any) -> bool:
-        """Whether a value is the default; an empty list is any empty sequence."""
-        if isinstance(self.default, tuple | list | dict):
-            return not value
-        return bool(value is self.default or value == self.default)
-
 
 def is_form(kind: Any) -> bool:
     """Whether a type is a class of the report form, which JSON reports write field by field."""
@@ -93,39 +87,72 @@ def form_fields(kind: Any) -> Mapping[str, FormField]:
     return declared
 
 
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+
+
 def published(value: Any) -> Any:
     """A part of the report form as JSON data."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
     if isinstance(value, Mapping):
         return {name: published(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [published(part) for part in value]
-    return {name: published(part) for name, part in _fields_of(value).items()} if is_form(type(value)) else value
+    return published_without(value) if is_form(kind) else value
 
 
-def published_without(form: Any, key: str) -> dict[str, Any]:
-    """A part of the report form as JSON data, without one of its keys."""
-    return {name: published(value) for name, value in _fields_of(form).items() if name != key}
+def published_without(form: Any, *keys: str) -> dict[str, Any]:
+    """A part of the report form as JSON data, without some of its keys."""
+    return {name: published(value) for name, value in _fields_of(form).items() if name not in keys}
+
+
+class _Layout(NamedTuple):
+    """The fields of a class of the report form, as JSON reports write them.
+
+    Attributes:
+        names: JSON key and Python name of each field.
+        defaults: Keys of fields that are left out if they have their default, with that default.
+        containers: Keys of fields that are left out if they are empty.
+        together: Keys of fields that are left out if all of them have their defaults, with these.
+    """
+
+    names: Sequence[tuple[str, str]]
+    defaults: Sequence[tuple[str, Any]]
+    containers: Sequence[str]
+    together: Sequence[tuple[str, Any]]
 
 
 @cache
-def _declared_fields(kind: Any) -> tuple[Sequence[tuple[str, FormField, WrittenField]], Sequence[FormField]]:
-    """Fields of a class of the report form with JSON key and time of writing, and fields written together."""
+def _layout_of(kind: Any) -> _Layout:
+    """The fields of a class of the report form, as JSON reports write them."""
     declared = form_fields(kind)
-    together = [form_field for form_field in declared.values() if form_field.written is WrittenField.TOGETHER]
-    return [(key, form_field, form_field.written) for key, form_field in declared.items()], together
+    marked: dict[WrittenField, list[tuple[str, Any]]] = {mark: [] for mark in WrittenField}
+    containers = []
+    for key, member in declared.items():
+        if member.written is WrittenField.IF_KNOWN and isinstance(member.default, tuple | list | dict):
+            containers.append(key)
+        else:
+            marked[member.written].append((key, member.default))
+    names = [(key, member.name) for key, member in declared.items()]
+    return _Layout(names, marked[WrittenField.IF_KNOWN], containers, marked[WrittenField.TOGETHER])
 
 
 def _fields_of(form: Any) -> dict[str, Any]:
     """The fields of a part of the report form that a JSON report writes, by key."""
     kind: Any = type(form)
-    declared, together = _declared_fields(kind)
-    lacks_all = all(form_field.lacks(getattr(form, form_field.name)) for form_field in together)
-    fields_of: dict[str, Any] = {}
-    for key, form_field, written in declared:
-        value = getattr(form, form_field.name)
-        left_out = lacks_all if written is WrittenField.TOGETHER else written is WrittenField.IF_KNOWN
-        if not left_out or not form_field.lacks(value):
-            fields_of[key] = value
+    layout = _layout_of(kind)
+    fields_of = {key: getattr(form, name) for key, name in layout.names}
+    for key, default in layout.defaults:
+        value = fields_of[key]
+        if value is default or value == default:
+            del fields_of[key]
+    for key in layout.containers:
+        if not fields_of[key]:
+            del fields_of[key]
+    if layout.together and all(fields_of[key] == default for key, default in layout.together):
+        for key, _ in layout.together:
+            del fields_of[key]
     return fields_of
 
 
@@ -142,6 +169,8 @@ def write_data(data: Any, path: Path) -> None:
 
 _WHOLE: Final = 4
 """Levels of a report down to its cases: what is above is written piece by piece, so that it is never in memory."""
+_AT_ONCE: Final = 32
+"""Cases that are encoded in one go: one by one, writing takes twice as long."""
 
 
 def _level(value: Any) -> Any:
@@ -164,6 +193,12 @@ def _indent_slowly(value: Any, level: int = 0) -> Iterator[str]:
         value = _level(value)
     if level == _WHOLE or not value or not isinstance(value, dict | list | tuple):
         yield _indented_text(value).replace("\n", line)
+        return
+    if level == _WHOLE - 1 and not isinstance(value, dict):
+        for first in range(0, len(value), _AT_ONCE):
+            text = _indented_text(value[first : first + _AT_ONCE])
+            yield ("," if first else "[") + text[1:-2].replace("\n", line)
+        yield f"{line}]"
         return
     is_mapping = isinstance(value, dict)
     parts = value.items() if isinstance(value, dict) else (("", item) for item in value)

@@ -213,7 +213,8 @@ def _shown_cases(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> Iterator[Cas
     for case in suite.cases:
         if case.id in answered:
             question, expected = (shown_value(part, secrets) for part in (case.input, case.expected))
-            yield replace(case, input=question, expected=expected)
+            is_whole = question is case.input and expected is case.expected
+            yield case if is_whole else replace(case, input=question, expected=expected)
         else:
             yield case
 

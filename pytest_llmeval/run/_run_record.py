@@ -319,7 +319,10 @@ def as_reported(record: CaseRecord, hidden: Collection[str] | None) -> CaseRecor
     return structs.replace(
         record,
         observations=observations,
-        answers=tuple(answer._replace(value=shown_value(answer.value, hidden)) for answer in record.answers),
+        answers=tuple(
+            answer if (value := shown_value(answer.value, hidden)) is answer.value else answer._replace(value=value)
+            for answer in record.answers
+        ),
         judgings=tuple(
             judging._replace(
                 question={name: shown_value(text, hidden) for name, text in judging.question.items()},

@@ -57,9 +57,12 @@ def environment_secrets(environment: Mapping[str, str]) -> list[str]:
     A value has 6 characters and more; a plain word, such as ``ollama`` for a server without keys, has 8. Values of this
     process that were remembered stay secret when their variables are gone.
     """
-    values = (environment.get(name, "").strip() for name in sorted(filter(_tells, environment)))
+    of_process = environment is os.environ
+    # Iterating over `os.environ` decodes every name: a fifth of the time of a case whose findings are redacted.
+    names = frozenset(getattr(environment, "_data", environment) if of_process else environment)
+    values = (environment.get(name, "").strip() for name in _telling_names(names))
     present = [value for value in values if _is_secret(value)]
-    return [*present, *sorted(_remembered.difference(present))] if environment is os.environ else present
+    return [*present, *sorted(_remembered.difference(present))] if of_process else present
 
 
 _remembered: set[str] = set()
@@ -83,6 +86,12 @@ def forget_secrets() -> None:
 def is_secret_variable(name: str, named: Collection[str] = ()) -> bool:
     """Whether an environment variable holds a secret, by its name or because a suite names it."""
     return name in named or _tells(name)
+
+
+@lru_cache(maxsize=8)
+def _telling_names(names: frozenset[str] | frozenset[bytes]) -> list[str]:
+    """The names of environment variables that say that these hold secrets, in order."""
+    return sorted(filter(_tells, map(os.fsdecode, names)))
 
 
 @cache

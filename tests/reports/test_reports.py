@@ -127,6 +127,7 @@ def test_json_reports_are_indented_as_by_the_standard_library(tmp_path: Path, le
         "empty": [{}, [], "", ()],
         "東京 \u202e\u3164\U000e0001": '\x7f\x1b\n\t"\\ é 你好\u3000',
         "half": ["\ud83d", {"\udc00": 1}],
+        "many": [{"n": number} for number in range(70)],
     }
     for level in range(levels):
         data = {"a": data} if level % 2 else [data, 1]

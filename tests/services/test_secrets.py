@@ -1,6 +1,7 @@
 """What counts as a secret, and how it is kept out of text."""
 
 import base64
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,18 @@ def test_names_that_resemble_secrets_are_none(name: str) -> None:
 def test_secrets_of_the_environment_are_known_by_their_names() -> None:
     environment = {"OPENAI_APIKEY": "abcdefgh", "db_passwd": " 12345678\n", "TOKEN": "short", "HOME": "/home/someone"}
     assert sorted(environment_secrets(environment)) == ["12345678", "abcdefgh"]
+
+
+def test_secrets_of_this_process_are_those_that_its_environment_has_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(environment_secrets(os.environ))
+    monkeypatch.setenv("LATE_TOKEN", "first-value")
+    assert {*environment_secrets(os.environ)} == {*before, "first-value"}
+    monkeypatch.setenv("LATE_TOKEN", "other-value")
+    assert {*environment_secrets(os.environ)} == {*before, "other-value"}
+    monkeypatch.delenv("LATE_TOKEN")
+    monkeypatch.setenv("LATE_TOKËN", "an ordinary text")
+    monkeypatch.setenv("SPÄT_PASSWORD", "third-value")
+    assert {*environment_secrets(os.environ)} == {*before, "third-value"}
 
 
 @pytest.mark.parametrize("written", ["a/b+ c", "a/b%2B%20c", "a%2Fb%2B%20c", 'a/b+\\"c'])

@@ -263,8 +263,8 @@ def overview_texts(case: CaseReport | None) -> ViewTexts:
 
 def case_texts(case: CaseReport) -> ViewTexts:
     """The texts of a case's view in the HTML report, without empty ones and those of its row in the table."""
-    form = published(case)
-    return {name: value for name, value in form.items() if name not in _IN_TABLE and value not in (None, {}, [])}
+    form = published_without(case, *_IN_TABLE)
+    return {name: value for name, value in form.items() if value not in (None, {}, [])}
 
 
 def _status(case: CaseReport) -> Any:

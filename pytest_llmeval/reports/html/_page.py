@@ -211,6 +211,8 @@ _LEVELS = (
 def _mask_report(report: RunReport) -> RunReport:
     """The report with the values of secrets masked, for the HTML page."""
     secrets = secret_values()
+    if not secrets:
+        return report
     more = [(suite.changes and changes_json(suite.changes), past_points(suite.past)) for suite in report.suites]
     text = as_json([published(report), more])
     masked: RunReport = report if without(text, secrets) == text else _without_secrets(report, secrets)
