@@ -106,6 +106,10 @@ class CallLimit:
         """
         if self._is_closed:
             raise LlmevalError("no call is begun any more: the run has been interrupted")
+        if self.shared is None and not self._waiting and self._in_use < self.current:
+            self._in_use += 1
+            self.activity.in_flight += 1
+            return None
         turn: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         arrival, own = next(self._arrivals), _turn.get()
         heappush(self._waiting, (arrival if own is None else own, arrival, turn))

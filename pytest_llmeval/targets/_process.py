@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core import PredictionError
 
@@ -26,6 +26,7 @@ _NEEDED: Final = (
     (builtins, "__import__"),
 )
 """What no thread can start without, and no module be imported."""
+_COLLECTIONS: Final = (list, dict)
 _FEWEST_FILES: Final = 256
 """Open files that a target may limit the process to: the least that an operating system allows by default, macOS."""
 _lock = threading.Lock()
@@ -44,7 +45,7 @@ def kept_process() -> Iterator[None]:
         PredictionError: The call has changed what cannot be refused.
     """
     global _calls  # noqa: PLW0603 (of the process)
-    needed = [_Needed.read(module, name) for module, name in _NEEDED]
+    needed = _read_needed()
     with _lock:
         if _calls == 0:
             _restore.extend(itertools.starmap(_keep_open, itertools.product(_STREAMS, _ENDINGS)))
@@ -53,7 +54,7 @@ def kept_process() -> Iterator[None]:
     try:
         yield
     finally:
-        lost = [fault for value in needed if (fault := value.restore())]
+        lost = _restore_needed(needed)
         with _lock:
             _calls -= 1
             while _calls == 0 and _restore:
@@ -62,30 +63,42 @@ def kept_process() -> Iterator[None]:
         raise PredictionError(f"the target {lost[0]}, which the cases after it need")
 
 
-class _Needed(NamedTuple):
-    """A module's value that later cases need, from before a target's call, and its content if it is a collection."""
+_Needed: TypeAlias = list[tuple[Any, Any]]
+"""Each of the needed values, and its content if it is a collection."""
 
-    module: ModuleType
-    name: str
-    value: Any
-    content: Any
 
-    @classmethod
-    def read(cls, module: ModuleType, name: str) -> "_Needed":
-        value = getattr(module, name) or getattr(module, f"__{name}__", None)
-        return cls(module, name, value, value.copy() if isinstance(value, list | dict) else None)
+def _read_needed() -> _Needed:
+    """What later cases need, before a call of a target."""
+    values = [getattr(module, name) or getattr(module, f"__{name}__", None) for module, name in _NEEDED]
+    return [(value, _content_of(value) if isinstance(value, _COLLECTIONS) else None) for value in values]
 
-    def restore(self) -> str:
-        """Put the value back if it is gone; return what happened to it, or nothing."""
-        place = f"{self.module.__name__}.{self.name}"
-        value = getattr(self.module, self.name, None)
-        if value is None:
-            setattr(self.module, self.name, self.value)
-            return f"set {place} to None"
-        if self.content and not value:
-            (value.update if isinstance(value, dict) else value.extend)(self.content)
-            return f"emptied {place}"
-        return ""
+
+_modules: dict[str, ModuleType] = {}
+"""The content of `sys.modules` at an earlier call: to copy 1,000 modules takes most of the time of a guard."""
+
+
+def _content_of(value: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
+    """The content of a collection that later cases need; `sys.modules` is copied if a module was added."""
+    global _modules  # noqa: PLW0603 (of the process)
+    if not isinstance(value, dict):
+        return value.copy()
+    if len(value) != len(_modules) or next(reversed(value), "") != next(reversed(_modules), ""):  # a new one is last
+        _modules = value.copy()
+    return _modules
+
+
+def _restore_needed(needed: _Needed) -> list[str]:
+    """Put back what later cases need and a target took away; return what happened to it."""
+    faults = []
+    for (module, name), (value, content) in zip(_NEEDED, needed, strict=True):
+        current = getattr(module, name, None)
+        if current is None:
+            setattr(module, name, value)
+            faults.append(f"set {module.__name__}.{name} to None")
+        elif content and not current:
+            (current.update if isinstance(current, dict) else current.extend)(content)
+            faults.append(f"emptied {module.__name__}.{name}")
+    return faults
 
 
 def _keep_open(name: str, ending: str) -> Callable[[], object]:
