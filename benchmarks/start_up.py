@@ -91,7 +91,7 @@ def evals(folder: Path, cases: int) -> None:
 
 
 ROWS = {
-    "off": Row("plugin installed, not used", 1, bare, 1.02, options=()),
+    "off": Row("plugin installed, not used", 1, bare, 1.04, options=()),
     "one": Row("--llmeval, one case", 1, jsonl, 1.6),
     "items": Row("items, 2,000", 2_000, jsonl, 1.1),
     "inline": Row("inline cases in YAML, 5,000", 5_000, inline, 1.25),

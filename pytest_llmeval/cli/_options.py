@@ -1,6 +1,6 @@
 """The table of options.
 
-pytest imports this module at its start, so it imports nothing of ours that is heavy.
+pytest imports this module at its start, so it imports nothing of ours that is heavy, and compiles no pattern.
 """
 
 import math
@@ -472,9 +472,6 @@ def add_options(parser: ArgumentParser, *options: str | Option) -> None:
         parser.add_argument(*option.command_names, dest=option.attribute, default=option.absent, help=text, **keywords)
 
 
-_PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)
-
-
 def parse_budget(texts: Iterable[str]) -> "Budget":
     """Read a budget: ``calls=500``, ``tokens=200000`` or ``usd=2.50``, several separated by commas.
 
@@ -485,7 +482,7 @@ def parse_budget(texts: Iterable[str]) -> "Budget":
 
     limits: dict[str, float] = {}
     for text in (part.strip() for argument in texts for part in argument.split(",")):
-        match = _PART.match(text)
+        match = re.match(r"(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", text, re.ASCII)
         if match is None or not math.isfinite(amount := float(match["amount"])):
             raise ValueError(f"found {text!r}, expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT")
         if match["unit"] in limits:

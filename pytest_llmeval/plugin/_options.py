@@ -257,9 +257,6 @@ AGENT = "agent"
 """Stands for the report for coding agents, which is printed, where the path of a file would."""
 
 
-_EVALUATION = re.compile(r"(?:(?<![\W_])[\W_]++|(?<=[a-z])(?=E))(?i:eval(?:uation)?s?)$")
-
-
 def naming_hint(path: str, patterns: Sequence[str]) -> str:
     """The fault in the name of a file that looks like a suite, and the right name.
 
@@ -271,6 +268,7 @@ def naming_hint(path: str, patterns: Sequence[str]) -> str:
     remedy = ""
     if tuple(patterns) == SUITE_FILES:
         stem, suffix = Path(name).stem, Path(name).suffix.lower()
-        remedy = f". Rename it to {_EVALUATION.sub('', stem) or stem}.eval{suffix}"
+        bare = re.sub(r"(?:(?<![\W_])[\W_]++|(?<=[a-z])(?=E))(?i:eval(?:uation)?s?)$", "", stem)
+        remedy = f". Rename it to {bare or stem}.eval{suffix}"
     names = ", ".join(patterns)
     return f"{path} looks like an eval suite, but is not collected: its name matches none of {names}{remedy}"

@@ -1,6 +1,7 @@
 """Report files, and GitHub's job summary."""
 
-# Options list the formats in their help, so every run of pytest imports this module: nothing else of ours at the top.
+# Options list the formats in their help, so every run of pytest imports this module: nothing else of ours at the top,
+# and no patterns.
 import os
 import re
 from collections import Counter
@@ -56,10 +57,6 @@ FORMATS = {
 
 SUITE = "{suite}"
 """Stands for the name of a suite in the path of a report."""
-
-_NO_FILE_NAME = re.compile(r"[^\w.\[\]-]+")
-_DEVICE = re.compile(r"(aux|com\d|con|lpt\d|nul|prn)(\.|$)", re.IGNORECASE)
-"""Names of devices on Windows, with any suffix."""
 
 
 class WrittenReports(NamedTuple):
@@ -139,8 +136,9 @@ def _files(report: "RunReport", paths: Iterable[Path]) -> Iterator[tuple[Path, "
             continue
         names: Counter[str] = Counter()
         for suite in report.suites:
-            name = _NO_FILE_NAME.sub("-", suite.suite)
-            name = f"_{name}" if _DEVICE.match(name) else name
+            name = re.sub(r"[^\w.\[\]-]+", "-", suite.suite)
+            if re.match(r"(aux|com\d|con|lpt\d|nul|prn)(\.|$)", name, re.IGNORECASE):  # a device on Windows
+                name = f"_{name}"
             names[name.casefold()] += 1  # macOS and Windows have one file for names that differ in capitals
             name += f"-{names[name.casefold()]}" if names[name.casefold()] > 1 else ""
             yield Path(str(path).replace(SUITE, name)), structs.replace(report, suites=[suite], systems=())
