@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from pytest_llmeval.suites import KEYS, default_registry
+from pytest_llmeval.suites import KEYS, Registry
 from pytest_llmeval.suites import _entries as entries
 from pytest_llmeval.suites._entries import EntryFunction
 from pytest_llmeval.suites._schema import described, suite_schema
@@ -101,7 +101,7 @@ _SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 def stub() -> str:
     """Return the text of the stub."""
-    schema = suite_schema(default_registry())
+    schema = suite_schema(Registry.installed())
     lines = [_TOP + _arguments(schema["properties"]) + _HEAD]
     for choice in schema["properties"]["evaluators"]["items"]["anyOf"][1:]:
         (name,) = choice["required"]
@@ -115,7 +115,7 @@ def stub() -> str:
     bare = set(schema["definitions"]["Check"]["anyOf"][0]["enum"])
     lines += [
         _check(name, kinds[name], schema["definitions"], bare=name in bare)
-        for name in default_registry().checks
+        for name in Registry.installed().checks
         if name != "judge"
     ]
     function = re.compile(r"^def (\w+)\(.*?\) -> [^\n]+: \.\.\.$", re.MULTILINE | re.DOTALL)

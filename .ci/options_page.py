@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_llmeval.cli import OPTIONS
 from pytest_llmeval.cli._options import Option
 from pytest_llmeval.reports import FORMATS
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 
 PUBLISHED = Path(__file__).parents[1] / "docs/options.md"
 REPORTS = PUBLISHED.with_name("reports.md")
@@ -30,7 +30,7 @@ takes precedence over pytest's configuration. Options of one command only are in
 def parsers() -> tuple[tuple[str, ArgumentParser], ...]:
     """Return every command, and every action of a command, with its parser."""
     found: list[tuple[str, ArgumentParser]] = []
-    for name, command in default_registry().commands.items():
+    for name, command in Registry.installed().commands.items():
         parser = ArgumentParser(prog=f"llmeval {name}")
         command.configure(parser)
         found += _below(name, parser)

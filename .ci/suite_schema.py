@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.gates._rules import RULES
-from pytest_llmeval.suites import KEYS, default_registry
+from pytest_llmeval.suites import KEYS, Registry
 from pytest_llmeval.suites._schema import SCHEMA_URL, suite_schema
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -26,7 +26,7 @@ MARKERS = "<!-- keys of gates -->\n\n", "\n\n<!-- end of keys -->"
 
 def text() -> str:
     """Return the file."""
-    schema = suite_schema(default_registry())
+    schema = suite_schema(Registry.installed())
     named = {"$schema": schema.pop("$schema"), "$id": SCHEMA_URL, **schema}
     return json.dumps(named, indent=1, ensure_ascii=False) + "\n"
 

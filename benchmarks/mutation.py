@@ -16,12 +16,12 @@ from pytest_llmeval.cli import open_suite
 from pytest_llmeval.core import Case
 from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
-from pytest_llmeval.suites import LoadedSuite, default_registry
+from pytest_llmeval.suites import LoadedSuite, Registry
 from pytest_llmeval.workbench.mutation._mutants import mutation_of
 from pytest_llmeval.workbench.mutation._survival import survival_of
 
 ROUNDS = 3
-MUTATORS = default_registry().mutators
+MUTATORS = Registry.installed().mutators
 
 
 def made(folder: Path, count: int) -> LoadedSuite:

@@ -29,7 +29,7 @@ from pytest_llmeval import (
     Result,
     score,
 )
-from pytest_llmeval.baselines import HISTORY, ApprovedScore, SnapshotMode, SuiteScores, render, score_file
+from pytest_llmeval.baselines import HISTORY, ApprovedScore, ScoreFile, SnapshotMode, SuiteScores
 from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines._scores import Approval, Cases
 from pytest_llmeval.core import CaseRecord, FloatArray, GateResult, LlmevalError, Sums
@@ -475,9 +475,9 @@ def write_approvals(root: Path, approvals: Sequence[Mapping[str, Any]], variant:
     score = ApprovedScore(value, 0.25, 0.75, 4, 0, 0, 0)
     comparable = Comparable("c", "d", "", {"text": EvaluatorPrint("text", "1")})
     scores = SuiteScores("s.eval.yaml", "", variant, Cases(4, "x"), comparable, {"f1": score}, history=history)
-    path = score_file(SuiteKey(str(root / "s.eval.yaml"), "s.eval.yaml", variant=variant))
+    path = ScoreFile.of_suite(SuiteKey(str(root / "s.eval.yaml"), "s.eval.yaml", variant=variant)).path
     path.parent.mkdir(exist_ok=True)
-    path.write_text(render(scores), encoding="utf-8")
+    path.write_text(scores.text, encoding="utf-8")
     return path
 
 

@@ -20,7 +20,7 @@ from pytest_llmeval.evaluators.checks._kinds import Most
 from pytest_llmeval.evaluators.checks._texts import Text
 from pytest_llmeval.judges import JudgeRequest, Verdict
 from pytest_llmeval.numbers import Threshold
-from pytest_llmeval.reports import CasePlace, explain
+from pytest_llmeval.reports import explain
 from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.suites import LoadedSuite
@@ -282,8 +282,7 @@ def failure(name: str, width: int) -> str:
     answer = CaseAnswer(suite.cases[0], verdicts={name: [VERDICTS[name]]} if name in VERDICTS else {})
     execution = execute(suite, answer)
     assert execution.record.outcome == "failed", execution.record
-    place = CasePlace("golden.eval.yaml", case.line)
-    return explain(execution.case, execution.record, place, width)
+    return explain(execution.case, execution.record, "golden.eval.yaml", width=width)
 
 
 def written(width: int) -> str:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import Case, Fault, PredictionError
 from pytest_llmeval.data import Source
-from pytest_llmeval.suites import LoadedSuite, Registry, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, load_suite
 from pytest_llmeval.targets import BatchTarget
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,7 +61,7 @@ def cases_of(source: Source, folder: Path) -> Loaded:
 def load_source(name: str, folder: Path, **options: Any) -> Loaded:
     """Load by the source of a name, with options as a suite file gives them."""
     return cases_of(
-        TypeAdapter(default_registry().source(name)).validate_json(json.dumps(options), strict=True), folder
+        TypeAdapter(Registry.installed().source(name)).validate_json(json.dumps(options), strict=True), folder
     )
 
 
@@ -69,7 +69,7 @@ def load_text(text: str, folder: Path, *, root: Path | None = None, registry: Re
     """Write ``s.eval.yaml`` into a folder and load it."""
     path = folder / "s.eval.yaml"
     path.write_text(text, encoding="utf-8")
-    return load_suite(path, registry or default_registry(), root=root or folder, display_path=path.name)
+    return load_suite(path, registry or Registry.installed(), root=root or folder, display_path=path.name)
 
 
 @dataclass(frozen=True)

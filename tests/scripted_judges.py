@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from servers import PATIENCE, Answer, Call, LlmServer, Sent, reply
 
 from pytest_llmeval import LlmevalError
-from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp, SuiteScores, parse, score_file
+from pytest_llmeval.baselines import Keeper, ScoreFile, SnapshotMode, Stamp, SuiteScores
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.judges import (
@@ -53,7 +53,7 @@ from pytest_llmeval.run import (
 from pytest_llmeval.run._judging import judge
 from pytest_llmeval.run._stages import Judged as JudgedRun
 from pytest_llmeval.run._stages import collect
-from pytest_llmeval.suites import SuiteKey, default_registry, load_suite
+from pytest_llmeval.suites import Registry, SuiteKey, load_suite
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -418,7 +418,7 @@ class Suites:
     def run(self, *, update: bool = False, system: str = "") -> JudgedRun:
         """Run the suite as pytest does, and record its verdicts if it is approved."""
         suite = load_suite(
-            self.path, default_registry(), root=self.path.parent, display_path=self.path.name
+            self.path, Registry.installed(), root=self.path.parent, display_path=self.path.name
         ).for_variant(system)
         key = SuiteKey(str(self.path), self.path.name, variant=system)
         runner = CaseRunner(JudgeOptions())
@@ -449,8 +449,8 @@ class Suites:
         return found | {each.gate: (each.outcome, each.reason) for each in suite.gates}
 
     def scores(self, system: str = "") -> SuiteScores:
-        path = score_file(SuiteKey(str(self.path), self.path.name, variant=system))
-        found: SuiteScores = parse(path, "scores", SuiteScores)
+        path = ScoreFile.of_suite(SuiteKey(str(self.path), self.path.name, variant=system)).path
+        found: SuiteScores = ScoreFile(path, "scores").parse(SuiteScores)
         return found
 
     def llmeval(self, *arguments: str) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from pytest_llmeval.data.formats._base import CELL_CHECKS
 from pytest_llmeval.evaluators import SHIPPED
 from pytest_llmeval.gates import RULES
 from pytest_llmeval.reports import FORMATS
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 
 UNJUDGED = {"fact_check"}
 """Evaluators whose failing case is not put to their judge."""
@@ -31,24 +31,24 @@ def page(name: str) -> str:
 
 
 def test_every_evaluator_has_an_example() -> None:
-    lacking = set(default_registry()) - without_example(default_registry()) - EXAMPLES.keys()
+    lacking = set(Registry.installed()) - without_example(Registry.installed()) - EXAMPLES.keys()
     assert not lacking, f"add an entry for {listed(lacking)} to EXAMPLES in tests/examples.py"
 
 
 def test_every_evaluator_without_an_example_has_generated_cases() -> None:
-    lacking = without_example(default_registry()) - {each.build().name for each in GENERATORS.values()}
+    lacking = without_example(Registry.installed()) - {each.build().name for each in GENERATORS.values()}
     assert not lacking, f"add a generator for {listed(lacking)} to _OWN in tests/examples.py"
 
 
 def test_every_evaluator_without_an_example_has_a_recorded_failure() -> None:
-    lacking = without_example(default_registry()) - CASES.keys() - NOT_RECORDED.keys()
+    lacking = without_example(Registry.installed()) - CASES.keys() - NOT_RECORDED.keys()
     assert not lacking, (
         f"add a case for {listed(lacking)} to _FAILURES in tests/examples.py, or a reason to NOT_RECORDED there"
     )
 
 
 def test_every_judged_evaluator_has_verdicts_on_its_failing_case() -> None:
-    registry = default_registry()
+    registry = Registry.installed()
     judged = {name for name in CASES.keys() & set(registry) if registry.get(name).asks}
     lacking = judged - VERDICTS.keys() - UNJUDGED
     assert not lacking, f"add the verdicts on {listed(lacking)} to VERDICTS in tests/examples.py"
@@ -56,7 +56,7 @@ def test_every_judged_evaluator_has_verdicts_on_its_failing_case() -> None:
 
 def test_every_evaluator_that_reads_a_part_is_in_its_row() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| .* \|(.*)\|$", page("predictions.md"), re.MULTILINE))
-    registry = default_registry()
+    registry = Registry.installed()
     for name in registry:
         part = registry.get(name).reads.part
         assert part == "prediction" or f"`{name}`" in rows[part], (
@@ -67,7 +67,7 @@ def test_every_evaluator_that_reads_a_part_is_in_its_row() -> None:
 def test_every_evaluator_is_described() -> None:
     """Each is in the table of docs/evaluators.md, which links to a section or page that names it."""
     rows = dict(re.findall(r"^\| \[`(.+?)`\]\((.+?)\) \|", page("evaluators.md"), re.MULTILINE))
-    for name in default_registry():
+    for name in Registry.installed():
         row = name if name in rows else name.partition(".")[0]
         assert row in rows, f"add a row for {name} to the table of docs/evaluators.md"
         target = rows[row].partition("#")[0] or "evaluators.md"
@@ -82,7 +82,7 @@ def test_every_check_has_an_argument() -> None:
 
 
 def test_every_check_can_be_a_column_of_a_csv_file() -> None:
-    shipped = set(default_registry().checks)
+    shipped = set(Registry.installed().checks)
     assert not shipped - set(CELL_CHECKS), (
         f"add {listed(shipped - set(CELL_CHECKS))} to CELL_CHECKS in pytest_llmeval/data/formats/_base.py"
     )
@@ -100,19 +100,19 @@ def test_every_check_is_described() -> None:
 
 def test_every_source_is_described() -> None:
     text = page("sources.md")
-    lacking = {name for name in default_registry().sources if not re.search(rf"`{name}`|\b{name}:", text)}
+    lacking = {name for name in Registry.installed().sources if not re.search(rf"`{name}`|\b{name}:", text)}
     assert not lacking, f"describe the source {listed(lacking)} in docs/sources.md"
 
 
 def test_every_format_of_another_tool_is_described() -> None:
     text = page("import.md")
-    lacking = {name for name in default_registry().importers if f"`{name}`" not in text}
+    lacking = {name for name in Registry.installed().importers if f"`{name}`" not in text}
     assert not lacking, f"describe the format {listed(lacking)} in docs/import.md"
 
 
 def test_every_export_is_described() -> None:
     text = page("reports.md")
-    lacking = {name for name in default_registry().exports if f"`llmeval export {name} " not in text}
+    lacking = {name for name in Registry.installed().exports if f"`llmeval export {name} " not in text}
     assert not lacking, f"add a row for llmeval export {listed(lacking)} to the first table of docs/reports.md"
 
 

@@ -30,7 +30,7 @@ from pytest_llmeval.core import LlmevalError
 from pytest_llmeval.data import read_document
 from pytest_llmeval.evaluators.measures import _tokens as tokens
 from pytest_llmeval.reports import Survival
-from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites import Registry, load_suite
 from pytest_llmeval.suites._keys import SuiteEntry
 from pytest_llmeval.workbench.mutation._mutants import mutation_of
 from pytest_llmeval.workbench.mutation._survival import survival_of
@@ -215,7 +215,7 @@ def test_suite_in_the_docs_loads_without_fault(block: Block, tmp_path: Path, mon
     write_files(tmp_path, block.page)
     path = (tmp_path / (block.name or "shown")).with_name("shown.eval.yaml")
     path.write_text(completed(block.text), encoding="utf-8")
-    registry = default_registry()
+    registry = Registry.installed()
     for each in blocks(block.page):
         if each.name is not None and each.name.endswith("conftest.py"):
             register = namespace_of(each.text).get("pytest_llmeval_register")
@@ -538,7 +538,7 @@ def test_what_survives_in_a_suite_of_the_docs_is_explained(
 ) -> None:
     monkeypatch.setattr(tokens, "_TOKENIZERS", dict(tokens._TOKENIZERS))
     write_files(tmp_path, block.page)
-    registry = default_registry()
+    registry = Registry.installed()
     for each in blocks(block.page):
         if each.name is not None and each.name.endswith("conftest.py"):
             register = namespace_of(each.text).get("pytest_llmeval_register")

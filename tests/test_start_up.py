@@ -64,7 +64,7 @@ def test_importing_the_package_loads_no_heavy_library(tmp_path: Path, module: st
 def test_tasks_are_imported_when_a_name_may_be_theirs_and_none_of_their_modules(use: str, depths: set[int]) -> None:
     code = (
         "import sys, pytest_llmeval.suites._registry as module; before = set(sys.modules); "
-        f"module.default_registry().{use}; "
+        f"module.Registry.installed().{use}; "
         "print(*(name for name in set(sys.modules) - before if name.startswith('pytest_llmeval.tasks.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)

@@ -5,12 +5,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.baselines._baselines import (
-        deciding_labels,
-        early_pairings,
-        examine_regressions,
-        judge_snapshot,
-    )
+    from pytest_llmeval.baselines._baselines import deciding_labels, early_pairings, examine_regressions, judge_snapshot
     from pytest_llmeval.baselines._comparable import (
         SharedTexts,
         Stamp,
@@ -18,83 +13,29 @@ if TYPE_CHECKING:
         evaluator_prints,
         fingerprint,
         plain,
-        shown_beside,
     )
-    from pytest_llmeval.baselines._files import (
-        RESULTS,
-        SCORES,
-        ApprovedAnswers,
-        inputs_file,
-        read_if_there,
-        score_file,
-        statistics_file,
-    )
+    from pytest_llmeval.baselines._files import ApprovedAnswers, ScoreFile
     from pytest_llmeval.baselines._history import HISTORY, History
     from pytest_llmeval.baselines._python_scores import AssertedScores
     from pytest_llmeval.baselines._runs import (
-        SELECTING,
         ApprovedCases,
         FailuresFile,
         Keeper,
-        KnownFailures,
         RunWatch,
         SnapshotJudgement,
         SnapshotMode,
         SuiteRun,
-        contents_of,
     )
-    from pytest_llmeval.baselines._scores import ApprovedScore, Bridge, SuiteScores, TestScores, parse, render
+    from pytest_llmeval.baselines._scores import ApprovedScore, Bridge, SuiteScores, TestScores
 
 _HOMES = {
     "_python_scores": ("AssertedScores",),
-    "_baselines": (
-        "deciding_labels",
-        "early_pairings",
-        "examine_regressions",
-        "judge_snapshot",
-    ),
-    "_comparable": (
-        "SharedTexts",
-        "Stamp",
-        "evaluator_prints",
-        "digests_of",
-        "fingerprint",
-        "plain",
-        "shown_beside",
-    ),
-    "_files": (
-        "ApprovedAnswers",
-        "RESULTS",
-        "SCORES",
-        "inputs_file",
-        "read_if_there",
-        "score_file",
-        "statistics_file",
-    ),
-    "_history": (
-        "History",
-        "HISTORY",
-    ),
-    "_runs": (
-        "ApprovedCases",
-        "FailuresFile",
-        "Keeper",
-        "KnownFailures",
-        "RunWatch",
-        "SELECTING",
-        "SnapshotJudgement",
-        "SnapshotMode",
-        "SuiteRun",
-        "contents_of",
-    ),
-    "_scores": (
-        "ApprovedScore",
-        "Bridge",
-        "SuiteScores",
-        "TestScores",
-        "parse",
-        "render",
-    ),
+    "_baselines": ("deciding_labels", "early_pairings", "examine_regressions", "judge_snapshot"),
+    "_comparable": ("SharedTexts", "Stamp", "evaluator_prints", "digests_of", "fingerprint", "plain"),
+    "_files": ("ApprovedAnswers", "ScoreFile"),
+    "_history": ("History", "HISTORY"),
+    "_runs": ("ApprovedCases", "FailuresFile", "Keeper", "RunWatch", "SnapshotJudgement", "SnapshotMode", "SuiteRun"),
+    "_scores": ("ApprovedScore", "Bridge", "SuiteScores", "TestScores"),
 }
 """Module to the names that other packages use of it."""
 

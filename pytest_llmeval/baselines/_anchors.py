@@ -8,14 +8,7 @@ from pathlib import Path
 from msgspec import structs
 
 from pytest_llmeval.baselines._comparable import Comparable
-from pytest_llmeval.baselines._files import (
-    anchor_file,
-    anchor_text,
-    pool_file,
-    pool_text,
-    read_statistics,
-    statistics_file,
-)
+from pytest_llmeval.baselines._files import ScoreFile
 from pytest_llmeval.baselines._runs import SuiteRun
 from pytest_llmeval.baselines._scores import Anchor, SuiteScores
 from pytest_llmeval.baselines._verdicts import alike
@@ -47,7 +40,7 @@ class Anchored:
 
 
 def next_anchors(
-    old: SuiteScores | None, new: SuiteScores, run: SuiteRun, scores: Path, *, keep: bool, anew: bool
+    old: SuiteScores | None, new: SuiteScores, run: SuiteRun, file: ScoreFile, *, keep: bool, anew: bool
 ) -> Anchored:
     """The anchors of a score file after an approval, below which gate metrics must not drift.
 
@@ -59,7 +52,7 @@ def next_anchors(
         old: The approved scores so far.
         new: Those that are being approved.
         run: The suite in the run that is being approved.
-        scores: The score file.
+        file: The score file.
         keep: Whether anchors stay, however good runs are.
         anew: Whether the run is to be the anchor of all metrics.
     """
@@ -81,7 +74,7 @@ def next_anchors(
         if anchor is None or anchor.statistics == new.cases.statistics:
             continue
         try:
-            text = _anchor_statistics(old, anchor, scores)
+            text = _anchor_statistics(old, anchor, file)
             if anchor.statistics not in pairings:
                 approved = CaseStatistics.from_lines(StringIO(text), "anchor")
                 pairings[anchor.statistics] = run.pair(approved)
@@ -97,7 +90,7 @@ def next_anchors(
         if keep or not _is_run_better(pairing, run, metric):
             anchors[metric] = anchor
             chains |= links if not pairing.matching.whole else {}
-            texts[anchor_file(scores, anchor.statistics)] = text
+            texts[file.anchor(anchor.statistics)] = text
     return Anchored(anchors, texts, discarded, chains)
 
 
@@ -159,11 +152,11 @@ def _before(old: SuiteScores, metric: str) -> Anchor | None:
     return Anchor(last.time, last.commit, old.cases.statistics, {metric: last.values[metric]})
 
 
-def _anchor_statistics(old: SuiteScores, anchor: Anchor, scores: Path) -> str:
+def _anchor_statistics(old: SuiteScores, anchor: Anchor, file: ScoreFile) -> str:
     """The case statistics of an anchor, from the last approved run's own file if that run is the anchor."""
     if anchor.statistics == old.cases.statistics:
-        return read_statistics(statistics_file(scores), old)
-    return anchor_text(scores, anchor.statistics)
+        return file.read_statistics(old)
+    return file.read_anchor(anchor.statistics)
 
 
 def _lost_anchor(metric: str, anchor: Anchor, error: Exception) -> str:
@@ -224,7 +217,7 @@ def drift_findings(
     gates: Sequence[ChangeGate],
     run: SuiteRun,
     approved: SuiteScores,
-    scores: Path,
+    file: ScoreFile,
     texts: Mapping[Path, str] | None = None,
 ) -> Iterator[GateEvidence]:
     """Yield the evidence for gates on drift: how far a run fell below the anchors of the approved scores.
@@ -235,10 +228,10 @@ def drift_findings(
         gates: Those of the suite, on drops since the last approval.
         run: The suite in the run.
         approved: The approved scores.
-        scores: Their file.
+        file: Their file.
         texts: Files of anchors that are about to be written.
     """
-    for gate, pairing in anchored_gates(gates, run, approved, scores, texts):
+    for gate, pairing in anchored_gates(gates, run, approved, file, texts):
         anchor = approved.anchor_of(gate.metric)
         if isinstance(pairing, str):
             yield GateEvidence(gate, reason=pairing)
@@ -250,7 +243,7 @@ def anchored_gates(
     gates: Sequence[ChangeGate],
     run: SuiteRun,
     approved: SuiteScores,
-    scores: Path,
+    file: ScoreFile,
     texts: Mapping[Path, str] | None = None,
 ) -> Iterator[tuple[ChangeGate, RunPairing | str]]:
     """Yield the gates on drift with the runs that they compare, or the reason why an anchor cannot be used."""
@@ -261,7 +254,7 @@ def anchored_gates(
             continue
         digest = anchor.statistics
         if digest not in known:
-            known[digest] = _pair_with_anchor(run, approved, scores, digest, texts or {})
+            known[digest] = _pair_with_anchor(run, approved, file, digest, texts or {})
         pairing = known[digest]
         if not isinstance(pairing, str) and not pairing.matching.whole and gate.by is None:
             pairing = _pair_with_last(run, *_gate_subject(gate)) or pairing
@@ -273,12 +266,12 @@ def anchored_gates(
 
 
 def _pair_with_anchor(
-    run: SuiteRun, approved: SuiteScores, scores: Path, digest: str, texts: Mapping[Path, str]
+    run: SuiteRun, approved: SuiteScores, file: ScoreFile, digest: str, texts: Mapping[Path, str]
 ) -> RunPairing | str:
     """The run paired with an anchor for gates on drift, or the reason why the anchor cannot be used."""
-    path = anchor_file(scores, digest)
+    path = file.anchor(digest)
     try:
-        text = texts[path] if path in texts else anchor_text(scores, digest)
+        text = texts[path] if path in texts else file.read_anchor(digest)
         baseline = CaseStatistics.from_lines(StringIO(text), path.name)
     except SuiteError as error:
         return f"the anchor cannot be used: {error.faults[0]}: restore it from version control"
@@ -310,7 +303,7 @@ def _since(gate: ChangeGate, approved: SuiteScores, anchor: Anchor) -> str:
 
 
 def next_pool(
-    old: SuiteScores | None, new: SuiteScores, scores: Path, size: int
+    old: SuiteScores | None, new: SuiteScores, file: ScoreFile, size: int
 ) -> tuple[tuple[str, ...], dict[Path, str]]:
     """The earlier approved runs that stay in the pooled baseline, and their files with their texts.
 
@@ -319,7 +312,7 @@ def next_pool(
     Args:
         old: The approved scores so far.
         new: Those that are being approved.
-        scores: The score file.
+        file: The score file.
         size: How many runs are pooled, that which is being approved included.
     """
     if old is None or size == 1 or old.comparable != new.comparable:
@@ -328,22 +321,22 @@ def next_pool(
     for digest in (*old.pool, old.cases.statistics):
         try:
             last = digest == old.cases.statistics
-            texts[digest] = read_statistics(statistics_file(scores), old) if last else pool_text(scores, digest)
+            texts[digest] = file.read_statistics(old) if last else file.read_pooled(digest)
         except (OSError, UnicodeDecodeError, SuiteError):
             continue
     digests = [digest for digest in texts if digest != new.cases.statistics][1 - size :]
-    return tuple(digests), {pool_file(scores, digest): texts[digest] for digest in digests}
+    return tuple(digests), {file.pooled(digest): texts[digest] for digest in digests}
 
 
 def pooled_baseline(
-    last: CaseStatistics, approved: SuiteScores, scores: Path, size: int, abstained: Abstention
+    last: CaseStatistics, approved: SuiteScores, file: ScoreFile, size: int, abstained: Abstention
 ) -> CaseStatistics:
     """The last approved run and those before it, averaged case by case into one baseline.
 
     Args:
         last: The last approved run.
         approved: Its scores.
-        scores: The score file.
+        file: The score file.
         size: How many runs are pooled, the last one included.
         abstained: Of the suite.
 
@@ -353,6 +346,6 @@ def pooled_baseline(
         SuiteError: A file of the pool is not what was approved.
     """
     earlier = approved.earlier_runs(size)
-    texts = {pool_file(scores, digest).name: pool_text(scores, digest) for digest in earlier}
+    texts = {file.pooled(digest).name: file.read_pooled(digest) for digest in earlier}
     earlier_runs = [CaseStatistics.from_lines(StringIO(text), name) for name, text in texts.items()]
     return CaseStatistics.pooled([last, *earlier_runs], abstained)

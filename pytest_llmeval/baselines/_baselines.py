@@ -7,18 +7,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from pytest_llmeval.baselines._comparable import Stamp, fingerprint, shown_beside
-from pytest_llmeval.baselines._files import (
-    PendingFile,
-    answers_file,
-    answers_text,
-    approve,
-    has_texts,
-    read_if_there,
-    score_file,
-    statistics_file,
-    texts_of,
-)
+from pytest_llmeval.baselines._comparable import Stamp, fingerprint
+from pytest_llmeval.baselines._files import PendingFile, ScoreFile, answers_text, approve, texts_of
 from pytest_llmeval.baselines._history import earlier_looks
 from pytest_llmeval.baselines._runs import Keeper, RunWatch, SnapshotJudgement, SnapshotMode, SuiteRun
 from pytest_llmeval.baselines._scores import Cases, SuiteScores, groups_of, metrics_of
@@ -58,8 +48,7 @@ def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode
     Returns:
         The verdicts, and the score file, to be counted and perhaps written; none if it cannot be read.
     """
-    path = score_file(run.key)
-    display_path = shown_beside(run.key, path)
+    file = ScoreFile.of_suite(run.key)
     try:
         old = run.approved_scores
     except SuiteError as error:
@@ -77,30 +66,28 @@ def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode
         }
     if writes and mode.keep_unused and old is not None:
         new = replace(new, metrics={**old.metrics, **new.metrics})
-    verdicts = _verdicts(mode, old, new, settings, run, display_path, writes=writes)
+    verdicts = _verdicts(mode, old, new, settings, run, file.display_path, writes=writes)
     if writes:
         from pytest_llmeval.baselines._anchors import next_anchors
 
-        anchored = next_anchors(old, new, run, path, keep=settings.anchor == "keep", anew=mode.anchor)
+        anchored = next_anchors(old, new, run, file, keep=settings.anchor == "keep", anew=mode.anchor)
         if anchored.fault:
             return _unreadable_scores(anchored.fault, moved)
         verdicts += [SnapshotVerdict(EVERYTHING, "approved", "passed", reason=reason) for reason in anchored.discarded]
-    pending = _pending_scores(path, old, new, verdicts, writes=writes)
+    pending = _pending_scores(file, old, new, verdicts, writes=writes)
     if writes:
         from pytest_llmeval.baselines._anchors import next_pool
 
-        pool, named = next_pool(old, new, path, settings.pool)
+        pool, named = next_pool(old, new, file, settings.pool)
         remembering = replace(new, pool=pool, anchors=anchored.anchors, chains=anchored.chains)
         pending.named = {**named, **anchored.texts}
         if run.suite.against_approved:
             text = answers_text(run.suite.cases, (row for record in run.records for row in record.recordings))
-            pending.named = {**pending.named, answers_file(path): text}
+            pending.named = {**pending.named, file.answers: text}
         pending.statistics = statistics
-        pending.approved = lambda: approve(
-            read_if_there(path, display_path, SuiteScores), remembering, stamp, settings.history
-        )
+        pending.approved = lambda: approve(file.read(SuiteScores), remembering, stamp, settings.history)
         if old is not None:
-            there = has_text(statistics_file(path), statistics) and has_texts(path, pending.named)
+            there = has_text(file.statistics, statistics) and file.has_companions(pending.named)
             mark_suite(pending, changed=not there or _besides_metrics(old) != _besides_metrics(remembering))
     return SnapshotJudgement(verdicts, remembered=True, moved_limits=moved, pending=pending)
 
@@ -163,7 +150,7 @@ def _verdicts(
 
 
 def _pending_scores(
-    path: Path, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[SnapshotVerdict], *, writes: bool
+    file: ScoreFile, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[SnapshotVerdict], *, writes: bool
 ) -> PendingFile:
     """The score file that a run may write, with the lines by which syrupy counts its snapshots."""
     before, after = texts_of(old), texts_of(new)
@@ -176,7 +163,7 @@ def _pending_scores(
         before, after = ({name: texts[name] for name in texts if name in judged} for texts in (before, after))
         before |= {SUITE_SNAPSHOT: "approved"} if old is not None else {}
         after[SUITE_SNAPSHOT] = "of this run"
-    return PendingFile(path, before, after, frozenset(after.keys() - failed))
+    return PendingFile(file, before, after, frozenset(after.keys() - failed))
 
 
 def _scores(run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
@@ -405,8 +392,8 @@ def examine_regressions(
     sure = [gate for gate in gates if not doubted & {EVERYTHING, gate.metric}]
     from pytest_llmeval.baselines._anchors import drift_findings
 
-    scores = score_file(run.key)
-    return [*findings, *drift_findings(sure, run, baseline.approved, scores)], watch
+    file = ScoreFile.of_suite(run.key)
+    return [*findings, *drift_findings(sure, run, baseline.approved, file)], watch
 
 
 def early_pairings(run: SuiteRun, keeper: Keeper) -> Iterator[tuple[ChangeGate, RunPairing | None]]:
@@ -427,7 +414,7 @@ def early_pairings(run: SuiteRun, keeper: Keeper) -> Iterator[tuple[ChangeGate, 
     if baseline.approved is not None and baseline.approved.anchors:
         from pytest_llmeval.baselines._anchors import anchored_gates
 
-        for gate, pairing in anchored_gates(gates, run, baseline.approved, score_file(run.key)):
+        for gate, pairing in anchored_gates(gates, run, baseline.approved, ScoreFile.of_suite(run.key)):
             yield gate, None if isinstance(pairing, str) else pairing
 
 
@@ -442,7 +429,7 @@ def _approved_drift(gates: Sequence[ChangeGate], run: SuiteRun, pending: Pending
     if isinstance(scores, SuiteScores) and scores.anchors:
         from pytest_llmeval.baselines._anchors import drift_findings
 
-        for finding in drift_findings(gates, run, scores, score_file(run.key), pending.named):
+        for finding in drift_findings(gates, run, scores, ScoreFile.of_suite(run.key), pending.named):
             remedy = "the approval keeps the anchor; --llmeval-new-anchor with --snapshot-update gives it up"
             yield structs.replace(finding, doubt="; ".join(filter(None, [finding.doubt, remedy])))
 
@@ -494,9 +481,9 @@ def _approved_run(run: SuiteRun, keeper: Keeper) -> _Baseline:
     settings = keeper.settings(run.suite)
     if settings is None:
         return _Baseline(absent="there is no baseline: set 'snapshot: true' in the suite, and approve a run")
-    scores = score_file(run.key)
-    path = statistics_file(scores)
-    display_path = shown_beside(run.key, path)
+    file = ScoreFile.of_suite(run.key)
+    path = file.statistics
+    display_path = run.key.display_beside(path)
     missing = _Baseline(absent=f"no baseline {display_path}: create it with {keeper.mode.command(run.key.runs)}")
     try:
         approved, last = run.approved_scores, run.approved
@@ -506,7 +493,7 @@ def _approved_run(run: SuiteRun, keeper: Keeper) -> _Baseline:
         if earlier:
             from pytest_llmeval.baselines._anchors import pooled_baseline
 
-            pool = pooled_baseline(last.statistics, approved, scores, settings.pool, run.suite.abstained)
+            pool = pooled_baseline(last.statistics, approved, file, settings.pool, run.suite.abstained)
     except FileNotFoundError as error:
         gone = Path(error.filename or path)
         return missing if gone == path else _Baseline(absent=f"the baseline cannot be used: {gone.name} is missing")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from pytest_llmeval.core import Case, Evaluator, Reading
-from pytest_llmeval.suites import LoadedSuite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite
 
 if TYPE_CHECKING:
     from pytest_llmeval.numbers import CaseDigest
@@ -310,8 +310,3 @@ class Stamp(NamedTuple):
             return run_git(root, "rev-parse", "HEAD").strip() or None
         except GitError:
             return None
-
-
-def shown_beside(key: SuiteKey, path: Path) -> str:
-    """The name that messages give a score or statistics file next to a suite file."""
-    return (Path(key.display_path).parent / path.parent.name / path.name).as_posix()

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from pytest_llmeval.baselines._comparable import Stamp, fingerprint, shown_beside
-from pytest_llmeval.baselines._scores import Approval, SuiteScores, TestScores, line_of, parse, render
+from pytest_llmeval.baselines._comparable import Stamp, fingerprint
+from pytest_llmeval.baselines._scores import Approval, SuiteScores, TestScores, line_of, parse_scores
 from pytest_llmeval.core import Case, Fault, NoAnswer, SuiteError, format_error, input_digest
 from pytest_llmeval.data import (
     IN_MODULE,
@@ -31,82 +31,208 @@ from pytest_llmeval.data import (
 )
 from pytest_llmeval.suites import SuiteKey
 
-SCORES = "scores.json"
-STATISTICS = "cases.jsonl"
-ANCHOR = "anchor"
-POOL = "pool"
-ANSWERS = "answers.jsonl"
-INPUTS = "inputs.json"
-
-RESULTS = ".results"
-"""What the names end with that stand in the place of a suite file: another runner's results own the approved files."""
-
 _Scores = TypeVar("_Scores", SuiteScores, TestScores)
 
 _READABLE = 40
 _DIGITS = 10
+_ANCHOR = "anchor"
+_POOL = "pool"
 
 
-def score_file(key: SuiteKey) -> Path:
-    """The path of the score file of a suite, or of one variant of it.
+@dataclass(frozen=True)
+class ScoreFile:
+    """A file of approved scores, and the files beside it that belong to the same approval.
 
-    Ids of tests and variants hold any character, so a variant's file name is the readable part of its id and a
-    fingerprint of the whole: no two share one, also where file names know no capitals.
+    Attributes:
+        path: The score file.
+        display_path: The score file as messages name it.
     """
-    suffix = SCORES
-    if key.test or key.variant:
-        module, _, test = key.test.partition("::")
-        declared_there = key.display_path.startswith(f"{module}{IN_MODULE}")  # the file's name says which module it is
-        whole = json.dumps([test if declared_there else key.test, key.variant])
-        name = key.variant or key.test.rpartition("::")[2]
-        readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_READABLE]
-        suffix = f"{readable}-{sha256(whole.encode()).hexdigest()[:_DIGITS]}.{SCORES}".lstrip("-")
-    return own_file(Path(key.path), suffix)
 
+    ENDING: ClassVar = "scores.json"
+    RESULTS: ClassVar = ".results"
+    """The ending of the name in place of a suite file if another runner's results own the scores."""
 
-def statistics_file(scores: Path) -> Path:
-    """The path of the case statistics that belong to a score file."""
-    return file_beside(scores, STATISTICS)
+    path: Path
+    display_path: str
 
+    @classmethod
+    def of_suite(cls, key: SuiteKey) -> "ScoreFile":
+        """The score file of a suite, or of one variant of it.
 
-def file_beside(scores: Path, name: str) -> Path:
-    """The path of a score file's companion, such as its statistics or answers, by the end of its name."""
-    return scores.with_name(scores.name.removesuffix(SCORES) + name)
+        Ids of tests and variants hold any character, so a variant's file name is the readable part of its id and a
+        fingerprint of the whole: no two share one, also where file names know no capitals.
+        """
+        suffix = cls.ENDING
+        if key.test or key.variant:
+            module, _, test = key.test.partition("::")
+            declared_there = key.display_path.startswith(f"{module}{IN_MODULE}")  # the file's name says which module
+            whole = json.dumps([test if declared_there else key.test, key.variant])
+            name = key.variant or key.test.rpartition("::")[2]
+            readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_READABLE]
+            suffix = f"{readable}-{sha256(whole.encode()).hexdigest()[:_DIGITS]}.{suffix}".lstrip("-")
+        path = own_file(Path(key.path), suffix)
+        return cls(path, key.display_beside(path))
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> "list[ScoreFile]":
+        """The score files of a folder, by name."""
+        return [cls(path, path.name) for path in sorted(folder.glob(f"*.{cls.ENDING}"))]
+
+    def beside(self, name: str) -> Path:
+        """The path of a companion of the score file, such as its statistics or answers, by the ending of its name."""
+        return self.path.with_name(self.path.name.removesuffix(self.ENDING) + name)
+
+    @property
+    def statistics(self) -> Path:
+        """The path of the counts of the approved run's cases."""
+        return self.beside("cases.jsonl")
+
+    @property
+    def answers(self) -> Path:
+        """The path of the approved answers, which exist if some evaluator compares with them."""
+        return self.beside("answers.jsonl")
+
+    @property
+    def inputs(self) -> Path:
+        """The path of the fingerprints of all that the approved run depended on."""
+        return self.beside("inputs.json")
+
+    def anchor(self, digest: str) -> Path:
+        """The path of an anchor's case statistics, named by their digest so that it is never overwritten."""
+        return self.beside(f"{_ANCHOR}-{_file_ending(digest)}")
+
+    def pooled(self, digest: str) -> Path:
+        """The path of a pooled run's case statistics, named by their digest so that it is never overwritten."""
+        return self.beside(f"{_POOL}-{_file_ending(digest)}")
+
+    def remembered(self) -> list[Path]:
+        """The case statistics of earlier runs: anchors and the pool."""
+        stem = re.escape(self.path.name.removesuffix(self.ENDING))
+        own = re.compile(rf"{stem}({_POOL}|{_ANCHOR})-[0-9a-f]+\.jsonl")
+        return [path for path in self.path.parent.iterdir() if own.fullmatch(path.name)]
+
+    def remove(self) -> None:
+        """Remove the score file and its companions."""
+        for path in (self.path, self.statistics, self.answers, self.inputs, *self.remembered()):
+            path.unlink(missing_ok=True)
+
+    def parse(self, kind: type[_Scores]) -> _Scores:
+        """The scores in the file.
+
+        Args:
+            kind: What the file must hold.
+
+        Raises:
+            SuiteError: It cannot be read, or is not what an approval wrote; the faults have line and column.
+        """
+        scores: _Scores = parse_scores(self.path, self.display_path, kind)
+        return scores
+
+    def read(self, kind: type[_Scores]) -> _Scores | None:
+        """The scores in the file; ``None`` if there is no file.
+
+        Raises:
+            SuiteError: It cannot be used; the message says how to restore it.
+        """
+        if not self.path.exists():
+            return None
+        try:
+            return self.parse(kind)
+        except SuiteError as error:
+            raise _with_remedy(error, self.display_path) from None
+
+    def read_checked(self) -> SuiteScores | None:
+        """The scores of a suite, checked against its case statistics; ``None`` if there is no file.
+
+        Raises:
+            SuiteError: One of the two files cannot be used.
+        """
+        scores = self.read(SuiteScores)
+        while scores is not None and (fault := self.statistics_fault(scores)):
+            again = self.read(SuiteScores)
+            if again == scores:
+                raise SuiteError([fault])
+            scores = again  # another run has approved its scores meanwhile
+        return scores
+
+    def read_statistics(self, scores: SuiteScores) -> str:
+        """The text of the case statistics that were approved with scores.
+
+        An approval that was killed half-way has written them under another name, which only its scores know.
+
+        Args:
+            scores: What the score file holds.
+
+        Raises:
+            OSError: They are not there, or cannot be read.
+            UnicodeDecodeError: As above.
+            SuiteError: They are not those that were approved.
+        """
+        path, digest = self.statistics, ""
+        for file in (
+            path,
+            _waiting_statistics(path, scores.cases.statistics),
+            path,
+        ):  # once more: an approval may just have ended
+            with suppress(FileNotFoundError):
+                text = file.read_text(encoding="utf-8")  # line ends are read as one character, even if git changed them
+                digest = fingerprint(text)
+                if digest == scores.cases.statistics:
+                    return text
+        if not digest:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        fault = (
+            f"found content with fingerprint {digest}, expected {scores.cases.statistics}, which was approved; nothing "
+            "was changed: restore the file from version control, or delete it and its scores and approve again"
+        )
+        raise SuiteError([Fault(path.name, 0, 0, "", fault)])
+
+    def statistics_fault(self, scores: SuiteScores) -> Fault | None:
+        """The fault of the case statistics; a missing file is no fault: only gates need it."""
+        try:
+            self.read_statistics(scores)
+        except FileNotFoundError:
+            return None
+        except SuiteError as error:
+            return error.faults[0]
+        except (OSError, UnicodeDecodeError) as error:
+            return Fault(self.statistics.name, 0, 0, "", f"cannot be read: {error}; nothing was changed")
+        return None
+
+    def read_anchor(self, digest: str) -> str:
+        """The text of an anchor's case statistics.
+
+        Raises:
+            OSError: They are not there, or cannot be read.
+            UnicodeDecodeError: As above.
+            SuiteError: They are not those that were approved.
+        """
+        return _text_of(self.anchor(digest), digest)
+
+    def read_pooled(self, digest: str) -> str:
+        """The text of the case statistics of an earlier approved run in the pool.
+
+        Raises:
+            OSError: They are not there, or cannot be read.
+            UnicodeDecodeError: As above.
+            SuiteError: They are not those that were approved.
+        """
+        return _text_of(self.pooled(digest), digest, ": restore the file from version control")
+
+    def has_companions(self, named: Mapping[Path, str]) -> bool:
+        """Whether the companions that scores name have their expected texts, and no earlier one is left."""
+        return all(has_text(file, text) for file, text in named.items()) and not any(
+            file.exists() for file in self.unnamed(named)
+        )
+
+    def unnamed(self, named: Mapping[Path, str]) -> list[Path]:
+        """The companions, such as old anchors, that new scores no longer name."""
+        return [file for file in (self.answers, *self.remembered()) if file not in named]
 
 
 def _file_ending(digest: str) -> str:
     """The end of a file name of an anchor or pooled run, from the digest of its case statistics."""
     return f"{digest.rpartition(':')[2]}.jsonl"
-
-
-def anchor_file(scores: Path, digest: str) -> Path:
-    """The path of an anchor's case statistics next to the score file.
-
-    It is named by its fingerprint, so it is never overwritten.
-    """
-    return file_beside(scores, f"{ANCHOR}-{_file_ending(digest)}")
-
-
-def anchor_text(scores: Path, digest: str) -> str:
-    """The text of an anchor's case statistics.
-
-    Raises:
-        OSError: They are not there, or cannot be read.
-        UnicodeDecodeError: As above.
-        SuiteError: They are not those that were approved.
-    """
-    return _text_of(anchor_file(scores, digest), digest)
-
-
-def pool_text(scores: Path, digest: str) -> str:
-    """The text of the case statistics of an earlier approved run in the pool.
-
-    Raises:
-        OSError: They are not there, or cannot be read.
-        UnicodeDecodeError: As above.
-        SuiteError: They are not those that were approved.
-    """
-    return _text_of(pool_file(scores, digest), digest, ": restore the file from version control")
 
 
 def _text_of(path: Path, digest: str, remedy: str = "") -> str:
@@ -118,63 +244,11 @@ def _text_of(path: Path, digest: str, remedy: str = "") -> str:
     return text
 
 
-def answers_file(scores: Path) -> Path:
-    """The file beside a score file that has the approved answers, if some evaluator compares with them."""
-    return file_beside(scores, ANSWERS)
-
-
-def inputs_file(scores: Path) -> Path:
-    """The file beside a score file that has fingerprints of all that the approved run depended on."""
-    return file_beside(scores, INPUTS)
-
-
-def pool_file(scores: Path, digest: str) -> Path:
-    """The path of a pooled run's case statistics next to the score file.
-
-    It is named by its fingerprint, so it is never overwritten.
-    """
-    return file_beside(scores, f"{POOL}-{_file_ending(digest)}")
-
-
-def _remembered_files(scores: Path) -> list[Path]:
-    """The case statistics next to a score file that belong to earlier runs: anchors and the pool."""
-    stem = re.escape(scores.name.removesuffix(SCORES))
-    own = re.compile(rf"{stem}({POOL}|{ANCHOR})-[0-9a-f]+\.jsonl")
-    return [path for path in scores.parent.iterdir() if own.fullmatch(path.name)]
-
-
-def remove_files(scores: Path) -> None:
-    """Remove a score file and its companions, such as statistics and anchors."""
-    for path in (
-        scores,
-        statistics_file(scores),
-        answers_file(scores),
-        inputs_file(scores),
-        *_remembered_files(scores),
-    ):
-        path.unlink(missing_ok=True)
-
-
 def python_score_file(module: Path) -> Path:
     """The score file of a module of Python tests; a suite of the same stem keeps the short name."""
     rivals = (f"{module.stem}.eval{suffix}" for suffix in (".yaml", ".yml", ".json"))
     shared = any((module.parent / name).is_file() for name in rivals)
-    return module.parent / OWN_FOLDER / f"{module.name if shared else module.stem}.{SCORES}"
-
-
-def read_if_there(path: Path, display_path: str, kind: type[_Scores]) -> _Scores | None:
-    """The content of a score file; ``None`` if there is none.
-
-    Raises:
-        SuiteError: It cannot be used; the message says how to restore it.
-    """
-    if not path.exists():
-        return None
-    try:
-        scores: _Scores = parse(path, display_path, kind)
-    except SuiteError as error:
-        raise _with_remedy(error, display_path) from None
-    return scores
+    return module.parent / OWN_FOLDER / f"{module.name if shared else module.stem}.{ScoreFile.ENDING}"
 
 
 def _with_remedy(error: SuiteError, display_path: str) -> SuiteError:
@@ -207,45 +281,11 @@ def is_orphan(path: Path) -> bool:
     except (OSError, ValueError, AttributeError, RecursionError):
         return False
     # The name of a file, nothing else: a forged path must not decide what is deleted.
-    if not isinstance(owner, str) or Path(owner).name != owner or owner == "" or owner.endswith(RESULTS):
+    if not isinstance(owner, str) or Path(owner).name != owner or owner == "" or owner.endswith(ScoreFile.RESULTS):
         return False
     # A renamed file belongs to the suite that it is named after.
     named = path.name.startswith((f"{stem_of(owner)}.", f"{owner}."))
     return named and not (path.parent.parent / owner).exists()
-
-
-def read_statistics(path: Path, scores: SuiteScores) -> str:
-    """The text of the case statistics that were approved with a score file.
-
-    An approval that was killed half-way has written them under another name, which only its scores know.
-
-    Args:
-        path: The file beside the score file.
-        scores: What the score file holds.
-
-    Raises:
-        OSError: They are not there, or cannot be read.
-        UnicodeDecodeError: As above.
-        SuiteError: They are not those that were approved.
-    """
-    digest = ""
-    for file in (
-        path,
-        _waiting_statistics(path, scores.cases.statistics),
-        path,
-    ):  # once more: an approval may just have ended
-        with suppress(FileNotFoundError):
-            text = file.read_text(encoding="utf-8")  # line ends are read as one character, even if git changed them
-            digest = fingerprint(text)
-            if digest == scores.cases.statistics:
-                return text
-    if not digest:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    fault = (
-        f"found content with fingerprint {digest}, expected {scores.cases.statistics}, which was approved; nothing was "
-        "changed: restore the file from version control, or delete it and its scores and approve again"
-    )
-    raise SuiteError([Fault(path.name, 0, 0, "", fault)])
 
 
 def _waiting_statistics(statistics: Path, digest: str) -> Path:
@@ -253,40 +293,12 @@ def _waiting_statistics(statistics: Path, digest: str) -> Path:
     return statistics.with_name(f".{statistics.name}.{digest.rpartition(':')[2]}")
 
 
-def baseline_fault(path: Path, scores: SuiteScores) -> Fault | None:
-    """The fault of the statistics of a score file; a missing file is no fault: only gates need it."""
-    try:
-        read_statistics(path, scores)
-    except FileNotFoundError:
-        return None
-    except SuiteError as error:
-        return error.faults[0]
-    except (OSError, UnicodeDecodeError) as error:
-        return Fault(path.name, 0, 0, "", f"cannot be read: {error}; nothing was changed")
-    return None
-
-
-def approved_scores(path: Path, display_path: str) -> SuiteScores | None:
-    """The score file of a suite, checked against its case statistics; ``None`` without one.
-
-    Raises:
-        SuiteError: One of the two files cannot be used.
-    """
-    scores = read_if_there(path, display_path, SuiteScores)
-    while scores is not None and (fault := baseline_fault(statistics_file(path), scores)):
-        again = read_if_there(path, display_path, SuiteScores)
-        if again == scores:
-            raise SuiteError([fault])
-        scores = again  # another run has approved its scores meanwhile
-    return scores
-
-
 @dataclass
 class PendingFile:
     """A score file that a run has judged, and may be about to write.
 
     Attributes:
-        path: The file.
+        file: The file.
         before: Name of a snapshot to its text in the file.
         after: Name of a snapshot to its text in this run.
         holds: Names whose verdict is not a failure.
@@ -296,7 +308,7 @@ class PendingFile:
         fault: Why they could not be written.
     """
 
-    path: Path
+    file: ScoreFile
     before: Mapping[str, str]
     after: Mapping[str, str]
     holds: frozenset[str]
@@ -304,6 +316,11 @@ class PendingFile:
     statistics: str = ""
     named: Mapping[Path, str] = field(default_factory=dict)
     fault: str = ""
+
+    @property
+    def path(self) -> Path:
+        """The path of the score file."""
+        return self.file.path
 
     def write(self) -> None:
         """Write scores and statistics, if they are not yet as they should be.
@@ -315,7 +332,7 @@ class PendingFile:
         if self.approved is None:
             return
         try:
-            _write(self.path, self.approved, self.statistics, self.named)
+            _write(self.file, self.approved, self.statistics, self.named)
         except OSError as error:
             self.fault = f"{self.path}: not written: {error.strerror}"
             raise
@@ -325,57 +342,45 @@ class PendingFile:
 
 
 def _write(
-    path: Path, approved: Callable[[], SuiteScores | TestScores], statistics: str, named: Mapping[Path, str]
+    file: ScoreFile, approved: Callable[[], SuiteScores | TestScores], statistics: str, named: Mapping[Path, str]
 ) -> None:
     """Write a score file and its statistics so that any reader, also after a kill, finds both old or both new.
 
     The new statistics wait under a name of their own until the scores, which name them, are there. Other files are
     there before scores name them, and go when they do not any more; one anchor never follows another without that.
     """
-    beside = statistics_file(path)
+    path, beside = file.path, file.statistics
 
     def content() -> str:
-        return render(approved())
+        return approved().text
 
     if not statistics:
         rewrite(path, content)
         return
-    if has_text(beside, statistics) and has_texts(path, named) and has_text(path, content()):
+    if has_text(beside, statistics) and file.has_companions(named) and has_text(path, content()):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(beside):
         if beside.is_dir():  # found out only after the scores were written, it would leave them without statistics
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(beside))
         waiting = _waiting_statistics(beside, fingerprint(statistics))
-        missing = {file: text for file, text in named.items() if not has_text(file, text)}
-        new = [waiting, *(file for file in missing if not file.exists())]
+        missing = {companion: text for companion, text in named.items() if not has_text(companion, text)}
+        new = [waiting, *(companion for companion in missing if not companion.exists())]
         try:
             write_text(waiting, [statistics])
-            for file, text in missing.items():
-                write_text(file, [text])
+            for companion, text in missing.items():
+                write_text(companion, [text])
             rewrite(path, content)
         except BaseException:
-            for file in new:
-                file.unlink(missing_ok=True)
+            for written in new:
+                written.unlink(missing_ok=True)
             raise
         put_in_place(waiting, beside)
-        for file in _find_unnamed(path, named):
-            file.unlink(missing_ok=True)
-        for file in path.parent.iterdir():
-            if file.name.startswith(f".{beside.name}."):
-                file.unlink(missing_ok=True)
-
-
-def has_texts(path: Path, named: Mapping[Path, str]) -> bool:
-    """Whether the companions that a score file names have their expected texts, and no earlier one is left."""
-    return all(has_text(file, text) for file, text in named.items()) and not any(
-        file.exists() for file in _find_unnamed(path, named)
-    )
-
-
-def _find_unnamed(path: Path, named: Mapping[Path, str]) -> list[Path]:
-    """The companions of a score file, such as old anchors, that its new content no longer names."""
-    return [file for file in (answers_file(path), *_remembered_files(path)) if file not in named]
+        for companion in file.unnamed(named):
+            companion.unlink(missing_ok=True)
+        for left in path.parent.iterdir():
+            if left.name.startswith(f".{beside.name}."):
+                left.unlink(missing_ok=True)
 
 
 def texts_of(scores: SuiteScores | TestScores | None) -> dict[str, str]:
@@ -438,10 +443,10 @@ class ApprovedAnswers:
         Raises:
             SuiteError: The file cannot be read, or lines are no answers; all of them are listed.
         """
-        path = answers_file(score_file(key))
+        path = ScoreFile.of_suite(key).answers
         if not path.exists():
             return cls(None)
-        display_path = shown_beside(key, path)
+        display_path = key.display_beside(path)
         faults = FaultLog(display_path)
         lines: dict[tuple[str, int], int] = {}
         rows = {}

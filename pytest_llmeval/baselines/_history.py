@@ -12,9 +12,9 @@ from pydantic import Field
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines._comparable import Stamp, basis_of, fingerprint
-from pytest_llmeval.baselines._files import SCORES, python_score_file, read_if_there
+from pytest_llmeval.baselines._files import ScoreFile, python_score_file
 from pytest_llmeval.baselines._runs import RunWatch, SuiteRun
-from pytest_llmeval.baselines._scores import ApprovedScore, SuiteScores, TestScores, parse
+from pytest_llmeval.baselines._scores import ApprovedScore, SuiteScores, TestScores
 from pytest_llmeval.core import Fault, GateResult, SuiteError
 from pytest_llmeval.data import (
     MAX_LISTED,
@@ -222,7 +222,7 @@ def _of_module(module: Path, root: Path) -> "History":
     """The approvals in the score file of a Python test module."""
     path = python_score_file(module)
     try:
-        scores = read_if_there(path, display_path(path.resolve(), root.resolve()), TestScores)
+        scores = ScoreFile(path, display_path(path.resolve(), root.resolve())).read(TestScores)
     except SuiteError as error:
         return History([], list(error.faults))
     points = sorted(_approved_points(scores), key=lambda point: point.time) if scores is not None else []
@@ -278,10 +278,10 @@ def _approvals(
     except OSError:
         return
     for name in names:
-        if name.startswith((f"{stem_of(suite.name)}.", f"{suite.name}.")) and name.endswith(f".{SCORES}"):
+        if name.startswith((f"{stem_of(suite.name)}.", f"{suite.name}.")) and name.endswith(f".{ScoreFile.ENDING}"):
             path = folder / name
             try:
-                scores: SuiteScores = parse(path, display_path(path.resolve(), root.resolve()), SuiteScores)
+                scores = ScoreFile(path, display_path(path.resolve(), root.resolve())).parse(SuiteScores)
             except SuiteError as error:
                 faults += error.faults
                 continue

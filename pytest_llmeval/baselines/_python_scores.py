@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_llmeval.baselines._baselines import mark_suite
 from pytest_llmeval.baselines._comparable import Stamp
-from pytest_llmeval.baselines._files import PendingFile, approve, python_score_file, read_if_there, texts_of
+from pytest_llmeval.baselines._files import PendingFile, ScoreFile, approve, python_score_file, texts_of
 from pytest_llmeval.baselines._runs import SnapshotMode
 from pytest_llmeval.baselines._scores import ApprovedScore, TestScores
 from pytest_llmeval.baselines._verdicts import compare_scores, vanished
@@ -120,7 +120,8 @@ class AssertedScores:
         Raises:
             SuiteError: The file cannot be used.
         """
-        old = read_if_there(path, path.name, TestScores)
+        file = ScoreFile(path, path.name)
+        old = file.read(TestScores)
         known = dict(old.tests) if old is not None else {}
         gone = _find_gone_tests(known, path, tests, mode)
         ran = {test.test for test in tests if test.passed} | gone
@@ -128,12 +129,12 @@ class AssertedScores:
         after = texts_of(TestScores(tests[0].module, {test.test: test.values for test in tests}))
         failed = {f"{test.test}: {name}" for test in tests for name in test.failed}
         pending = PendingFile(
-            path, {**before, **_common_texts(texts_of(old), after)}, after, frozenset(after.keys() - failed)
+            file, {**before, **_common_texts(texts_of(old), after)}, after, frozenset(after.keys() - failed)
         )
         if mode.update or mode.new_only:
 
             def approved() -> TestScores:
-                there = read_if_there(path, path.name, TestScores)
+                there = file.read(TestScores)
                 return approve(there, _add_asserted(there, path, tests, mode), stamp, _REMEMBERED)
 
             pending.approved = approved

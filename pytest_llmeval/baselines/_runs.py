@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines._comparable import Comparable, comparable_of, digests_of, shown_beside
+from pytest_llmeval.baselines._comparable import Comparable, comparable_of, digests_of
 from pytest_llmeval.core import EVERYTHING, CaseRecord, Fault, Result, SnapshotVerdict, SuiteError, decode
 from pytest_llmeval.data import OWN_FOLDER, read_bytes, rewrite
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings, SuiteKey
@@ -103,10 +103,9 @@ class SuiteRun(Struct, frozen=True, dict=True):
         Raises:
             SuiteError: Their file cannot be read.
         """
-        from pytest_llmeval.baselines._files import approved_scores, score_file
+        from pytest_llmeval.baselines._files import ScoreFile
 
-        path = score_file(self.key)
-        return approved_scores(path, shown_beside(self.key, path))
+        return ScoreFile.of_suite(self.key).read_checked()
 
     @cached_property
     def approved(self) -> ApprovedRun | None:
@@ -201,10 +200,9 @@ class ApprovedCases(NamedTuple):
             UnicodeDecodeError: As above.
             SuiteError: Its files are not what was approved.
         """
-        from pytest_llmeval.baselines._files import approved_scores, score_file
+        from pytest_llmeval.baselines._files import ScoreFile
 
-        path = score_file(key)
-        scores = approved_scores(path, shown_beside(key, path))
+        scores = ScoreFile.of_suite(key).read_checked()
         return None if scores is None else cls(scores, approved_statistics(key, scores))
 
 
@@ -216,14 +214,14 @@ def approved_statistics(key: SuiteKey, scores: "SuiteScores") -> "CaseStatistics
         UnicodeDecodeError: As above.
         SuiteError: They are not what was approved.
     """
-    from pytest_llmeval.baselines._files import read_statistics, score_file, statistics_file
+    from pytest_llmeval.baselines._files import ScoreFile
     from pytest_llmeval.numbers import CaseStatistics
 
-    path = statistics_file(score_file(key))
-    return CaseStatistics.from_lines(StringIO(read_statistics(path, scores)), shown_beside(key, path))
+    file = ScoreFile.of_suite(key)
+    return CaseStatistics.from_lines(StringIO(file.read_statistics(scores)), key.display_beside(file.statistics))
 
 
-SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+_SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
 """Options of pytest with which a run may leave out what another one has."""
 
 
@@ -236,7 +234,7 @@ class SnapshotMode(Struct, frozen=True):
         new_only: Whether scores without approved ones are approved.
         warn_unused: Whether scores that vanished are only reported.
         keep_unused: Whether scores that vanished stay approved.
-        selects: Whether options choose among the items.
+        selection: Options that choose among the items, by name.
         refused: Whether nothing may be written, because the run has not ended as it should.
         syrupy: The session of syrupy, which counts and writes; ``None`` without syrupy.
     """
@@ -246,7 +244,7 @@ class SnapshotMode(Struct, frozen=True):
     new_only: bool = False
     warn_unused: bool = False
     keep_unused: bool = False
-    selects: bool = False
+    selection: Mapping[str, Any] = {}
     refused: bool = False
     syrupy: Any = None
 
@@ -263,9 +261,14 @@ class SnapshotMode(Struct, frozen=True):
             new_only=is_set("update_new_snapshots_only"),
             warn_unused=is_set("warn_unused_snapshots", "disable_unused_snapshots"),
             keep_unused=is_set("no_cleanup", "disable_unused_snapshots"),
-            selects=is_set(*SELECTING),
+            selection={name: value for name in _SELECTING if (value := getattr(config.option, name, None))},
             syrupy=getattr(config, "_syrupy", None),  # where syrupy keeps it; it has no public name
         )
+
+    @property
+    def selects(self) -> bool:
+        """Whether options choose among the items."""
+        return bool(self.selection)
 
     def read_only(self) -> "SnapshotMode":
         """A snapshot mode that compares and writes nothing."""
@@ -374,11 +377,6 @@ class _FailuresForm(Struct, forbid_unknown_fields=True):
     content: dict[str, str]
 
 
-def contents_of(suite: LoadedSuite) -> dict[str, str]:
-    """The content digest of each case of a suite, by id, to find known failures whose ids changed."""
-    return {case: digest.data for case, digest in digests_of(suite).items()}
-
-
 def _rename_failures(file: _FailuresForm, contents: Mapping[str, str]) -> KnownFailures:
     """The known failures by the ids that their cases have now.
 
@@ -405,9 +403,9 @@ class FailuresFile(NamedTuple):
     @property
     def path(self) -> Path:
         """The path of the file of known failures."""
-        from pytest_llmeval.baselines._files import file_beside, score_file
+        from pytest_llmeval.baselines._files import ScoreFile
 
-        return file_beside(score_file(self.key), _FAILURES)
+        return ScoreFile.of_suite(self.key).beside(_FAILURES)
 
     def read(self, contents: Callable[[], Mapping[str, str]]) -> KnownFailures:
         """The known failures of a suite; empty where none were approved.
@@ -422,12 +420,20 @@ class FailuresFile(NamedTuple):
             return {}  # which most runs find out without what reads and writes approved scores
         return _rename_failures(self._content(), contents())
 
+    def read_for(self, suite: LoadedSuite) -> KnownFailures:
+        """The known failures of a suite whose cases are loaded; empty where none were approved.
+
+        Raises:
+            SuiteError: The file cannot be read.
+        """
+        return self.read(lambda: {case: digest.data for case, digest in digests_of(suite).items()})
+
     def _content(self) -> _FailuresForm:
         """The content of the file of known failures; empty if there is no file."""
         path = self.path
         if not path.exists():
             return _FailuresForm(1, {}, {})
-        display_path = shown_beside(self.key, path)
+        display_path = self.key.display_beside(path)
         try:
             return decode(read_bytes(path, display_path), _FailuresForm)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -196,6 +196,11 @@ class SuiteScores:
         return {name: score.value for name, score in self.metrics.items()}
 
     @property
+    def text(self) -> str:
+        """The text of the score file."""
+        return _text_of_scores(self)
+
+    @property
     def places(self) -> dict[str, tuple[str, ...]]:
         """The place of each metric's value in the score file."""
         return {name: ("metrics", name, "value") for name in self.metrics}
@@ -223,6 +228,11 @@ class TestScores:
     def values(self) -> dict[str, float | None]:
         """Test and metric name to value."""
         return {f"{test}: {name}": value for test, scores in self.tests.items() for name, value in scores.items()}
+
+    @property
+    def text(self) -> str:
+        """The text of the score file."""
+        return _text_of_scores(self)
 
     @property
     def places(self) -> dict[str, tuple[str, ...]]:
@@ -256,7 +266,7 @@ _CHECKSUM = "checksum"
 _SCORE = {attribute.name for attribute in fields(ApprovedScore)}
 
 
-def render(scores: SuiteScores | TestScores) -> str:
+def _text_of_scores(scores: SuiteScores | TestScores) -> str:
     """The text of a score file: keys sorted, numbers finite, the same bytes everywhere.
 
     Its checksum is that of everything else, so it does not depend on line ends and blanks.
@@ -316,7 +326,7 @@ def _block(value: Any, indent: str) -> Iterator[str]:
         yield _score_line(value)
 
 
-def parse(path: Path, display_path: str, kind: type[SuiteScores] | type[TestScores]) -> Any:
+def parse_scores(path: Path, display_path: str, kind: type[SuiteScores] | type[TestScores]) -> Any:
     """The scores in the text of a score file.
 
     Args:

@@ -13,7 +13,7 @@ from syrupy.data import Snapshot, SnapshotCollection, SnapshotCollections
 from syrupy.extensions.base import AbstractSyrupyExtension
 from syrupy.location import PyTestLocation
 
-from pytest_llmeval.baselines._files import SCORES, PendingFile, is_orphan, remove_files
+from pytest_llmeval.baselines._files import PendingFile, ScoreFile, is_orphan
 from pytest_llmeval.data import OWN_FOLDER
 
 
@@ -58,7 +58,7 @@ class ScoreExtension(AbstractSyrupyExtension):
     """
 
     snapshot_dirname = OWN_FOLDER
-    file_extension = SCORES
+    file_extension = ScoreFile.ENDING
     write_immediately = True
     files: ClassVar[Mapping[str, PendingFile]] = {}
     orphans: ClassVar[bool] = False
@@ -105,9 +105,10 @@ class ScoreExtension(AbstractSyrupyExtension):
             # syrupy deletes files without snapshots, so one of which this run knows none must not be found.
             if file.before and file.path.parent == folder:
                 collections.add(_snapshot_collection(location, list(file.before)))
-        for path in sorted(folder.glob(f"*.{SCORES}")) if self.orphans else ():
-            if str(path) not in self.files and is_orphan(path):
-                collections.add(_snapshot_collection(str(path), [path.name.removesuffix(f".{SCORES}")]))
+        for scores in ScoreFile.in_folder(folder) if self.orphans else ():
+            if str(scores.path) not in self.files and is_orphan(scores.path):
+                stem = scores.path.name.removesuffix(f".{ScoreFile.ENDING}")
+                collections.add(_snapshot_collection(str(scores.path), [stem]))
         return collections
 
     def read_snapshot_collection(self, *, snapshot_location: str) -> SnapshotCollection:
@@ -130,7 +131,7 @@ class ScoreExtension(AbstractSyrupyExtension):
         del snapshot_names
         path = Path(snapshot_location)
         if snapshot_location not in self.files and is_orphan(path):
-            remove_files(path)
+            ScoreFile(path, path.name).remove()
 
 
 def _snapshot_collection(location: str, names: Sequence[str]) -> SnapshotCollection:

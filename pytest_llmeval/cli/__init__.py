@@ -79,7 +79,7 @@ def _run_command(arguments: list[str]) -> int:
     from pytest_llmeval.cli._console import CommandResult, deliver, say
     from pytest_llmeval.core import LlmevalError, OptionError, SuiteError
     from pytest_llmeval.data import collector_paused
-    from pytest_llmeval.suites import default_registry, shipped_registry
+    from pytest_llmeval.suites import Registry
 
     options = Namespace()
     name = arguments[0] if arguments else ""
@@ -87,9 +87,9 @@ def _run_command(arguments: list[str]) -> int:
         if name in COMMANDS:
             commands = {name: _core_command(name)}
         else:
-            registry = shipped_registry()
+            registry = Registry.shipped()
             if name not in registry.commands:
-                registry = default_registry()
+                registry = Registry.installed()
             commands = dict(registry.commands)
             commands = {name: commands[name]} if name in commands else commands
         options = _parser(commands, arguments).parse_args(arguments, options)

@@ -184,8 +184,8 @@ def open_suite(path: Path, display_path: Path | None = None) -> "LoadedSuite":
     Raises:
         SuiteError: It has faults that affect every case.
     """
-    from pytest_llmeval.suites import default_registry, load_suite
+    from pytest_llmeval.suites import Registry, load_suite
 
     here = Path.cwd()
     root = here if path.resolve().is_relative_to(here) else path.resolve().parent
-    return load_suite(path, default_registry(), root=root, display_path=str(display_path or path))
+    return load_suite(path, Registry.installed(), root=root, display_path=str(display_path or path))

@@ -134,10 +134,10 @@ def _registry() -> "Registry":
         ValueError: An installed plugin cannot be loaded.
     """
     from pytest_llmeval.core import EvaluatorError
-    from pytest_llmeval.suites import default_registry
+    from pytest_llmeval.suites import Registry
 
     try:
-        return default_registry()
+        return Registry.installed()
     except EvaluatorError as error:
         raise ValueError(str(error)) from None
 

@@ -146,13 +146,13 @@ def _read_shards(files: Sequence[Path], root: Path) -> "list[ShardFile]":
     Raises:
         LlmevalError: Some cannot be read; all of them are listed.
     """
-    from pytest_llmeval.run import begin_run, read_shard
+    from pytest_llmeval.run import ShardFile, begin_run
 
     begin_run(root)
     shards, faults = [], []
     for file in files:
         try:
-            shards.append(read_shard(file, root))
+            shards.append(ShardFile.read(file, root))
         except LlmevalError as error:
             faults.append(str(error))
     if faults:

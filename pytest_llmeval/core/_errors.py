@@ -1,5 +1,6 @@
 """Exceptions, one small class for each kind of failure."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,9 +8,14 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
+
+from pytest_llmeval.core.wording import excerpt, quotation
+
+_LONGEST_REPLY: Final = 200
+_LONGEST_VALUE: Final = 60
 
 
 class Fault(Struct, frozen=True, order=True):
@@ -154,6 +160,19 @@ class JudgeError(LlmevalError):
         self.reply = reply
         self.rejected = rejected
         super().__init__(message)
+
+    @classmethod
+    def unreadable(cls, reply: str, message: str) -> "JudgeError":
+        """The error for a reply that gives no verdict, with the reply in it."""
+        return cls(f"{message}; the judge replied {quotation(reply, _LONGEST_REPLY)}", reply)
+
+    @classmethod
+    def wrong_value(cls, reply: str, data: Mapping[str, Any], name: str, expected: str) -> "JudgeError":
+        """The error for a reply in whose object a value is missing or unexpected."""
+        if name not in data:
+            return cls.unreadable(reply, f"{name} is missing, expected {expected}")
+        value = excerpt(json.dumps(data[name], ensure_ascii=False), _LONGEST_VALUE)
+        return cls.unreadable(reply, f"found {value} as {name}, expected {expected}")
 
 
 class NoJudgeError(JudgeError):

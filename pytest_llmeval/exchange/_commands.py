@@ -24,7 +24,7 @@ from pytest_llmeval.exchange.results import FIELDS, LABEL, ResultRow
 from pytest_llmeval.reports import text as markdown
 from pytest_llmeval.reports import write_json
 from pytest_llmeval.run import unmet_by_expected, write_run
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 
 REPORT: Final = "IMPORT.md"
 _MOST_INLINE = 20
@@ -223,7 +223,7 @@ def import_source(format_name: str, path: Path, display_path: str, options: Impo
         SuiteError: The file cannot be read, or it is not of the format.
     """
     importer: Callable[[Path, str, ImportOptions], ImportedSource | None]
-    importer = resolve(default_registry().importers[format_name].function)
+    importer = resolve(Registry.installed().importers[format_name].function)
     return importer(path, display_path, options)
 
 
@@ -231,7 +231,7 @@ def add_export_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of ``llmeval export``: a subcommand for each tool that takes reports."""
     parser.description = "Take a JSON report to another tool."
     tools = parser.add_subparsers(required=True, metavar="TOOL")
-    for name, export in default_registry().exports.items():
+    for name, export in Registry.installed().exports.items():
         export.configure(tools.add_parser(name, help=export.help))
 
 
@@ -245,7 +245,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "near, or not imported. Nothing in the files is executed."
     )
     parser.add_argument(
-        "format", type=_format, metavar="FORMAT", help=f"one of {', '.join(default_registry().importers)}"
+        "format", type=_format, metavar="FORMAT", help=f"one of {', '.join(Registry.installed().importers)}"
     )
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help="a file, or a folder with such files")
     parser.add_argument(
@@ -278,7 +278,7 @@ def _format(text: str) -> str:
 
     name = text.lower().replace("_", "-")
     name = _ALIASES.get(name, name)
-    known = default_registry().importers
+    known = Registry.installed().importers
     if name not in known:
         raise ArgumentTypeError(unknown_name("format", text, known))
     return name
@@ -293,7 +293,7 @@ def _import(options: Namespace) -> CommandResult:
     )
     import_options.folder = options.to or Path()
     import_options.arms = options.arms
-    for path in _files(options.sources, default_registry().importers[options.format].patterns, faults):
+    for path in _files(options.sources, Registry.installed().importers[options.format].patterns, faults):
         try:
             source = import_source(options.format, path, path.as_posix(), import_options)
         except SuiteError as error:

@@ -31,7 +31,7 @@ from pytest_llmeval.exchange.results import (
     is_own,
 )
 from pytest_llmeval.reports import read_report
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 
 REPORT: Final = "llmeval"
 """The format of our own JSON reports."""
@@ -590,7 +590,7 @@ def _rows(source: _Source, display_path: str, name: str | None) -> ResultRows:
 
 def _tables() -> Mapping[str, ResultFormat]:
     """The tables of all registered formats of results."""
-    return default_registry().results_formats
+    return Registry.installed().results_formats
 
 
 def _known(data: Any) -> str | None:

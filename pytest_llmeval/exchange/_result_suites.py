@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec import UNSET, structs
 
-from pytest_llmeval.baselines import RESULTS, ApprovedCases
+from pytest_llmeval.baselines import ApprovedCases, ScoreFile
 from pytest_llmeval.core import (
     MISSING,
     PASS_RATE,
@@ -31,9 +31,9 @@ from pytest_llmeval.exchange._readers import read_results
 from pytest_llmeval.exchange.results import ResultRow, results_schema
 from pytest_llmeval.gates import split_statistic
 from pytest_llmeval.numbers import repeat_summary
-from pytest_llmeval.reports import UNKNOWN, CaseReport, SuiteReport
+from pytest_llmeval.reports import CaseReport, SuiteReport
 from pytest_llmeval.run import run_predicted
-from pytest_llmeval.suites import SUITE_METRICS, LoadedSuite, SuiteKey, default_registry, load_suite
+from pytest_llmeval.suites import SUITE_METRICS, LoadedSuite, Registry, SuiteKey, load_suite
 
 _NO_FILE_NAME: Final = re.compile(r"[^\w.-]+")
 _DIGITS: Final = 8
@@ -191,7 +191,8 @@ def key_of(name: str, system: str, root: Path) -> SuiteKey:
     readable = _NO_FILE_NAME.sub("-", name).strip("-.")
     if readable != name:
         readable = f"{readable}-{sha256(name.encode()).hexdigest()[:_DIGITS]}".lstrip("-")
-    return SuiteKey(str(root / f"{readable}{RESULTS}"), f"{readable}{RESULTS}", variant=system)
+    owner = f"{readable}{ScoreFile.RESULTS}"
+    return SuiteKey(str(root / owner), owner, variant=system)
 
 
 def suite_of_results(
@@ -231,7 +232,7 @@ def suite_of_results(
         data["systems"] = {system: {"predictions": system} for system in systems}
     source = GivenResults(name, rows=tuple(rows), expected=tuple(expected))
     path, document = Path(key_of(name, "", root).path), replace(settings, data=data)
-    suite = load_suite(path, default_registry(), root=root, document=document, source=source)
+    suite = load_suite(path, Registry.installed(), root=root, document=document, source=source)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
     return suite
@@ -384,14 +385,6 @@ def _with_texts(case: CaseReport, row: ResultRow | None) -> CaseReport:
         return case
     output = UNSET if row.output is None else row.output
     return structs.replace(case, input=row.input, expected=row.expected, prediction=output, has_texts=True)
-
-
-def as_scored(report: SuiteReport) -> SuiteReport:
-    """The report of a suite of results without limits: its cases are scored, as nothing says that they passed."""
-    cases = [structs.replace(case, outcome="scored") if case.outcome == "passed" else case for case in report.cases]
-    names = {"passed": "scored"}
-    counts = {names.get(name, name): count for name, count in report.counts.items() if count or name != "passed"}
-    return structs.replace(report, cases=cases, counts=counts, pass_rate=UNKNOWN)
 
 
 def missing_of(records: Mapping[str, Sequence[CaseRecord]]) -> Iterator[str]:

@@ -31,7 +31,6 @@ from pytest_llmeval.exchange._identities import Positions, named_by_content
 from pytest_llmeval.exchange._readers import REPORT, read_results, results_of
 from pytest_llmeval.exchange._result_suites import (
     approved_rows,
-    as_scored,
     by_metric,
     key_of,
     metrics_of,
@@ -47,7 +46,7 @@ from pytest_llmeval.exchange.results import ResultRow, ResultRows
 from pytest_llmeval.gates import ChangeGate, Gate
 from pytest_llmeval.reports import Conclusion, SuiteReport, verdicts_of
 from pytest_llmeval.run import Checkout, Reported, RunRecord, RunTerms, SuitePart, finish_run
-from pytest_llmeval.suites import CANNOT_FAIL, LoadedSuite, SuiteKey, default_registry
+from pytest_llmeval.suites import CANNOT_FAIL, LoadedSuite, Registry, SuiteKey
 
 GateDecision: TypeAlias = Literal["passed", "failed", "undecided"]
 """What the gates decide about results, by which the exit code goes."""
@@ -401,7 +400,7 @@ def _all_of(lists: Iterable[Iterable[str]]) -> list[str]:
 def _again(rows: Sequence[ResultRow]) -> str:
     """The command by which the tool that wrote errored results repeats them; empty if it has none."""
     tools = {row.tool for row in rows}
-    table = default_registry().results_formats.get(tools.pop()) if len(tools) == 1 else None
+    table = Registry.installed().results_formats.get(tools.pop()) if len(tools) == 1 else None
     return "" if table is None else table.again
 
 
@@ -530,7 +529,7 @@ def _with_texts_of(finished: Reported, parts: Sequence[_ResultsPart], options: G
         judged = "snapshot" in options.settings.data
         verdicts = [verdict for verdict in suite.snapshot if judged or verdict.kind in _UNUSABLE]
         judged_suite = structs.replace(suite, snapshot=verdicts)
-        suites.append(with_texts(judged_suite if limited else as_scored(judged_suite), part.rows, part.olds))
+        suites.append(with_texts(judged_suite if limited else judged_suite.as_scored(), part.rows, part.olds))
     systems = [system if limited else system.without(PASS_RATE) for system in finished.report.systems]
     report = structs.replace(finished.report, suites=suites, systems=systems)
     return structs.replace(finished, report=report, notes=[note for note in finished.notes if CANNOT_FAIL not in note])

@@ -17,40 +17,17 @@ if TYPE_CHECKING:
         owned,
         split_statistic,
     )
-    from pytest_llmeval.gates._limit import LimitGate, gate_misfits
-    from pytest_llmeval.gates._reading import read_gate
+    from pytest_llmeval.gates._limit import LimitGate
+    from pytest_llmeval.gates._reading import GateReader
     from pytest_llmeval.gates._rules import RULES, judge_together
 
 _HOMES = {
-    "_change": (
-        "ChangeGate",
-        "GateEvidence",
-    ),
-    "_gate": (
-        "Gate",
-        "GateKey",
-        "ScoreGate",
-        "ScoreSide",
-        "TextForm",
-        "gate_rule",
-        "owned",
-        "split_statistic",
-    ),
-    "_drop": (
-        "DriftGate",
-        "DropGate",
-        "LiftGate",
-        "WATCHED_RUNS",
-    ),
-    "_limit": (
-        "LimitGate",
-        "gate_misfits",
-    ),
-    "_reading": ("read_gate",),
-    "_rules": (
-        "RULES",
-        "judge_together",
-    ),
+    "_change": ("ChangeGate", "GateEvidence"),
+    "_gate": ("Gate", "GateKey", "ScoreGate", "ScoreSide", "TextForm", "gate_rule", "owned", "split_statistic"),
+    "_drop": ("DriftGate", "DropGate", "LiftGate", "WATCHED_RUNS"),
+    "_limit": ("LimitGate",),
+    "_rules": ("RULES", "judge_together"),
+    "_reading": ("GateReader",),
 }
 """Module to the names that other packages use of it."""
 

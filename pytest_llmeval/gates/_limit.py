@@ -163,34 +163,13 @@ def _share_hint(value: float, metric: Metric, text: str = "") -> str:
     return _hint(re.sub(r"(?<![-+.\w])[-+.\w]++$", "", text.strip("'\"")) + limit(share))
 
 
-def _change_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> str | None:
+def change_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> str | None:
     """The fault of a gate by whose metric no change can exceed the allowed one; ``None`` if it can."""
     metric = declared_metric(name, metrics)
     if metric is None or metric.low is None or metric.high is None or allowed <= metric.high - metric.low + TOLERANCE:
         return None
     most = f"at most {limit(metric.high - metric.low)}: {name} lies from {limit(metric.low)} to {limit(metric.high)}"
     return f"found {key} {limit(allowed)}, expected {most}{_share_hint(allowed, metric)}"
-
-
-def gate_misfits(gate: Gate, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the keys and faults of a gate that do not fit its metric.
-
-    Args:
-        gate: The gate.
-        metrics: Those of the suite.
-        text: The gate as its user wrote it; empty for the mapping form.
-    """
-    yield from gate.misfits(metrics, text)
-    for name, key in gate.keys().items():
-        value = gate.value_of(name) if key.unit else None
-        if value is None:
-            continue
-        if key.unit == "change":
-            fault = _change_fault(name, gate.metric, value, metrics)
-        else:
-            fault = LimitGate.range_fault(gate.metric, value, metrics, repr(text) if text else "")
-        if fault:
-            yield "" if text else name, fault
 
 
 def gate_form_fault(text: str, metrics: MetricIndex) -> str:

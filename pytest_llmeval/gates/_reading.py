@@ -1,71 +1,91 @@
-"""The reading of a gate of a suite file."""
+"""The reader of a suite file's gates."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_llmeval.core import MetricIndex
 from pytest_llmeval.data import describe
 from pytest_llmeval.gates._gate import Gate, GateFault
-from pytest_llmeval.gates._limit import LimitGate, gate_form_fault, is_plain_limit, mapping_form_fault
+from pytest_llmeval.gates._limit import (
+    LimitGate,
+    change_fault,
+    gate_form_fault,
+    is_plain_limit,
+    mapping_form_fault,
+)
 
 
-def read_gate(
-    entry: Any,
-    metrics: MetricIndex,
-    check: Callable[[type, Mapping[str, Any]], Any],
-    report: Callable[[str, str, bool], None],
-    *,
-    reference: str,
-    cluster_by: str | None = None,
-) -> Gate | None:
-    """The gate of an entry under ``gates``, in its text or mapping form.
+@dataclass(frozen=True)
+class GateReader:
+    """A reader of the entries under ``gates``, in their text or mapping form.
 
-    Args:
-        entry: The gate in a suite file.
+    Attributes:
         metrics: Those of the suite; faults name the gate on them that is probably meant.
         check: Validates a mapping by a class; reports faults, and returns ``None`` if there are some.
         report: Reports a fault: the key of the mapping, or nothing; the fault; whether the key itself is wrong.
         reference: The system over which a lift is a gain.
         cluster_by: The label by which the suite clusters its cases.
-
-    Returns:
-        The gate; ``None`` if faults have been reported.
     """
-    try:
-        if isinstance(entry, str):
-            gate: Gate | None = _gate_of_text(entry, metrics, reference)
+
+    metrics: MetricIndex
+    check: Callable[[type, Mapping[str, Any]], Any]
+    report: Callable[[str, str, bool], None]
+    reference: str
+    cluster_by: str | None = None
+
+    def read(self, entry: Any) -> Gate | None:
+        """The gate of an entry; ``None`` if faults have been reported."""
+        try:
+            gate = self._read_text(entry) if isinstance(entry, str) else self._read_value(entry)
+            return None if gate is None else gate.clustered(self.cluster_by)
+        except GateFault as error:
+            for key, fault in error.faults:
+                self.report(key, fault, error.at_key)
+            return None
+        except ValueError as error:  # a number is out of range, or keys exclude each other
+            self.report("", str(error), False)
+            return None
+
+    def _read_text(self, text: str) -> Gate:
+        """The gate of a text; rules besides limits are loaded only for texts that begin with a call."""
+        if is_plain_limit(text):
+            gate: Gate | None = LimitGate.from_text(text)
         else:
-            gate = _gate_of_value(entry, metrics, check)
-        return None if gate is None else gate.clustered(cluster_by)
-    except GateFault as error:
-        for key, fault in error.faults:
-            report(key, fault, error.at_key)
-        return None
-    except ValueError as error:  # a number is out of range, or keys exclude each other
-        report("", str(error), False)
-        return None
+            from pytest_llmeval.gates._rules import gate_of_text
 
+            gate = gate_of_text(text, self.reference)
+        if gate is None:
+            raise GateFault(("", gate_form_fault(text, self.metrics)))
+        return gate
 
-def _gate_of_text(text: str, metrics: MetricIndex, reference: str) -> Gate:
-    """The gate of a suite file's text; rules besides limits are loaded only for texts that begin with a call."""
-    if is_plain_limit(text):
-        gate: Gate | None = LimitGate.from_text(text)
-    else:
-        from pytest_llmeval.gates._rules import gate_of_text
+    def _read_value(self, value: Any) -> Gate | None:
+        """The gate of a mapping; other values are faults."""
+        if not isinstance(value, Mapping):
+            message = f"found {describe(value)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
+            raise GateFault(("", message))
+        from pytest_llmeval.gates._rules import gate_of_mapping, known_keys
 
-        gate = gate_of_text(text, reference)
-    if gate is None:
-        raise GateFault(("", gate_form_fault(text, metrics)))
-    return gate
+        if fault := mapping_form_fault(value, list(known_keys()), self.metrics):
+            raise GateFault(("", fault))
+        return gate_of_mapping(value, self.check)
 
+    def misfits(self, gate: Gate, entry: Any) -> Iterator[tuple[str, str]]:
+        """Yield the keys and faults of a gate that do not fit its metric.
 
-def _gate_of_value(value: Any, metrics: MetricIndex, check: Callable[[type, Mapping[str, Any]], Any]) -> Gate | None:
-    """The gate of a suite file's mapping form; other values are faults."""
-    if not isinstance(value, Mapping):
-        message = f"found {describe(value)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
-        raise GateFault(("", message))
-    from pytest_llmeval.gates._rules import gate_of_mapping, known_keys
-
-    if fault := mapping_form_fault(value, list(known_keys()), metrics):
-        raise GateFault(("", fault))
-    return gate_of_mapping(value, check)
+        Args:
+            gate: The gate.
+            entry: The gate as its user wrote it.
+        """
+        text = entry if isinstance(entry, str) else ""
+        yield from gate.misfits(self.metrics, text)
+        for name, key in gate.keys().items():
+            value = gate.value_of(name) if key.unit else None
+            if value is None:
+                continue
+            if key.unit == "change":
+                fault = change_fault(name, gate.metric, value, self.metrics)
+            else:
+                fault = LimitGate.range_fault(gate.metric, value, self.metrics, repr(text) if text else "")
+            if fault:
+                yield "" if text else name, fault

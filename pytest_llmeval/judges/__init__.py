@@ -45,31 +45,11 @@ if TYPE_CHECKING:
         Verdict,
         uncounted_media,
     )
-    from pytest_llmeval.judges._recordings import (
-        NOT_RECORDED,
-        Judgements,
-        ScoreFile,
-        Written,
-        judgements_of,
-    )
-    from pytest_llmeval.judges._reduction import (
-        CascadeVerdict,
-        PanelError,
-        PanelVerdict,
-        Votes,
-        is_unsure,
-    )
+    from pytest_llmeval.judges._recordings import NOT_RECORDED, Judgements, JudgeScoreFile, Written, judgements_of
+    from pytest_llmeval.judges._reduction import CascadeVerdict, PanelError, PanelVerdict, Votes, is_unsure
     from pytest_llmeval.judges._run_store import RunStore
     from pytest_llmeval.judges._service import CallLimit, JudgeService
-    from pytest_llmeval.judges._spec import (
-        PROVIDERS,
-        CascadeRule,
-        JudgeSpec,
-        PanelSpec,
-        Price,
-        Reduce,
-        jurors_of,
-    )
+    from pytest_llmeval.judges._spec import PROVIDERS, CascadeRule, JudgeSpec, PanelSpec, Price, Reduce
     from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement
     from pytest_llmeval.judges.clients import as_client, connect, connect_own, key_variable
     from pytest_llmeval.judges.clients._base import AsyncJudge, Patience
@@ -101,8 +81,6 @@ if TYPE_CHECKING:
         read_yes_no,
         says,
         text_under,
-        unreadable,
-        value_fault,
     )
     from pytest_llmeval.judges.questions._suite_modes import (
         PromptFile,
@@ -114,11 +92,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "_asking": (
-        "Asking",
-        "as_judge_errors",
-        "ask_from_python",
-    ),
+    "_asking": ("Asking", "as_judge_errors", "ask_from_python"),
     "_protocol": (
         "JudgeOffError",
         "JudgeReply",
@@ -136,28 +110,10 @@ _HOMES = {
         "uncounted_media",
     ),
     "_coordination": ("Reservation",),
-    "_deferral": (
-        "DeferredRequest",
-        "ReadReplies",
-        "Requests",
-    ),
+    "_deferral": ("DeferredRequest", "ReadReplies", "Requests"),
     "_evaluators": ("JudgedEvaluator",),
-    "_judges": (
-        "JudgeAccess",
-        "OWN_JUDGE",
-        "OwnJudge",
-        "SuiteJudges",
-        "UserAccess",
-    ),
-    "_options": (
-        "Budget",
-        "CachePlace",
-        "DEFAULT_PLACE",
-        "JudgeMode",
-        "JudgeOptions",
-        "STORES",
-        "StoreKind",
-    ),
+    "_judges": ("JudgeAccess", "OWN_JUDGE", "OwnJudge", "SuiteJudges", "UserAccess"),
+    "_options": ("Budget", "CachePlace", "DEFAULT_PLACE", "JudgeMode", "JudgeOptions", "STORES", "StoreKind"),
     "_panel": (
         "JudgePanel",
         "Judgeable",
@@ -168,53 +124,16 @@ _HOMES = {
         "Panel",
         "PanelQuestion",
     ),
-    "_reduction": (
-        "CascadeVerdict",
-        "PanelError",
-        "PanelVerdict",
-        "Votes",
-        "is_unsure",
-    ),
-    "_recordings": (
-        "Judgements",
-        "NOT_RECORDED",
-        "ScoreFile",
-        "Written",
-        "judgements_of",
-    ),
+    "_reduction": ("CascadeVerdict", "PanelError", "PanelVerdict", "Votes", "is_unsure"),
+    "_recordings": ("Judgements", "NOT_RECORDED", "JudgeScoreFile", "Written", "judgements_of"),
     "_run_store": ("RunStore",),
-    "_service": (
-        "CallLimit",
-        "JudgeService",
-    ),
-    "_spec": (
-        "CascadeRule",
-        "JudgeSpec",
-        "PROVIDERS",
-        "PanelSpec",
-        "Price",
-        "Reduce",
-        "jurors_of",
-    ),
-    "_stored_judgement": (
-        "ReplyStore",
-        "StoredJudgement",
-    ),
-    "clients": (
-        "as_client",
-        "connect",
-        "connect_own",
-        "key_variable",
-    ),
-    "clients._base": (
-        "AsyncJudge",
-        "Patience",
-    ),
+    "_service": ("CallLimit", "JudgeService"),
+    "_spec": ("CascadeRule", "JudgeSpec", "PROVIDERS", "PanelSpec", "Price", "Reduce"),
+    "_stored_judgement": ("ReplyStore", "StoredJudgement"),
+    "clients": ("as_client", "connect", "connect_own", "key_variable"),
+    "clients._base": ("AsyncJudge", "Patience"),
     "clients._embeddings": ("connect_embeddings",),
-    "questions._forms": (
-        "ReplyField",
-        "ReplyForm",
-    ),
+    "questions._forms": ("ReplyField", "ReplyForm"),
     "questions._modes": (
         "ADVERSARIAL",
         "MODE_OF_TYPE",
@@ -241,17 +160,8 @@ _HOMES = {
         "read_text",
         "says",
         "text_under",
-        "unreadable",
-        "value_fault",
     ),
-    "questions._suite_modes": (
-        "PromptFile",
-        "Rubric",
-        "criteria_mode",
-        "prompt_of",
-        "prompts_fault",
-        "steps_question",
-    ),
+    "questions._suite_modes": ("PromptFile", "Rubric", "criteria_mode", "prompt_of", "prompts_fault", "steps_question"),
 }
 """Module to the names that other packages use of it."""
 

@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, price_hint
 from pytest_llmeval.judges._options import JudgeOptions
 from pytest_llmeval.judges._processes import process_name
-from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec, jurors_of
+from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec
 from pytest_llmeval.services import Activity, Background, RunCalls, Snapshot
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class SuiteJudges:
         # A model that the user names for this run is asked itself: its name is what the verdicts are kept under.
         is_own = asked_for is None or asked_for.startswith("fixture:")
         judge = own() if own is not None and is_own else None
-        for number, (juror, chosen) in enumerate(zip(jurors, jurors_of(self.options.chosen(spec)), strict=True)):
+        for number, (juror, chosen) in enumerate(zip(jurors, self.options.chosen(spec).jurors, strict=True)):
             by_value = (objects or {}).get(chosen.model or "")
             self._connect(juror, chosen, by_value if judge is None else judge, (asking, number))
 

@@ -255,7 +255,7 @@ _KEY = re.compile(rf"(.*)/([^/]*)#[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
 
 
 @dataclass
-class ScoreFile:
+class JudgeScoreFile:
     """A JSON file of judge scores by question, which several processes can extend.
 
     Attributes:
@@ -269,7 +269,7 @@ class ScoreFile:
     _moved: set[str] = field(default_factory=set)
 
     @classmethod
-    def open(cls, path: Path) -> "ScoreFile":
+    def open(cls, path: Path) -> "JudgeScoreFile":
         """Read a file, or begin a new one; its folder is made.
 
         Raises:
@@ -295,7 +295,7 @@ class ScoreFile:
     def case_ids(key: str) -> list[str]:
         """Return the ids of the case that a key may be about, the fullest first; a plain id is its own.
 
-        >>> ScoreFile.case_ids("conv-1/q7#0123456789abcdef"), ScoreFile.case_ids("q7")
+        >>> JudgeScoreFile.case_ids("conv-1/q7#0123456789abcdef"), JudgeScoreFile.case_ids("q7")
         (['conv-1/q7', 'q7'], ['q7'])
         """
         match = _KEY.fullmatch(key)

@@ -170,6 +170,11 @@ class JudgeSpec:
             raise FieldsError(faults)
 
     @property
+    def jurors(self) -> "tuple[JudgeSpec, ...]":
+        """The judge as a panel of one."""
+        return (self,)
+
+    @property
     def address(self) -> str | None:
         """The address at which the judge is served, with the version of the interface; ``None``: the provider's own."""
         return self.base_url if self.api_version is None else f"{self.base_url}?api-version={self.api_version}"
@@ -467,6 +472,11 @@ class PanelSpec:
             raise FieldsError(faults)
 
     @property
+    def jurors(self) -> tuple[JudgeSpec, ...]:
+        """The judges of which each is asked."""
+        return self.judges
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the jurors in reports: their models, numbered if several are the same."""
         return tuple(numbered([str(spec.model) for spec in self.judges]))
@@ -533,8 +543,3 @@ def panel_model(models: "Sequence[str]", reduce: Reduce | None, least: int) -> s
     'panel (mean, 2 of 2): openai:a, openai:b'
     """
     return f"{_PANEL}{reduce or 'majority or mean'}, {least} of {len(models)}{_JURORS}{', '.join(models)}"
-
-
-def jurors_of(spec: "JudgeSpec | PanelSpec") -> tuple[JudgeSpec, ...]:
-    """The judges of a suite: the jurors of its panel, or its only judge."""
-    return spec.judges if isinstance(spec, PanelSpec) else (spec,)

@@ -32,7 +32,7 @@ from pytest_llmeval.judges import (
 from pytest_llmeval.plugin._payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
 from pytest_llmeval.plugin._user_loops import USER_LOOPS
 from pytest_llmeval.run import CaseRunner, FromFixtures, LoadedCase, measure_returned
-from pytest_llmeval.suites import default_registry, get_checks, get_evaluator
+from pytest_llmeval.suites import Registry, get_checks, get_evaluator
 
 _EVALUATED = pytest.StashKey[list["TestScored"]]()
 _LISTED = 20
@@ -117,7 +117,7 @@ class Evaluate:
         self._request = request
 
     def __getattr__(self, name: str) -> Callable[..., TestScored]:
-        kinds = {kind.replace(".", "_"): kind for kind in default_registry()}
+        kinds = {kind.replace(".", "_"): kind for kind in Registry.installed()}
         if name not in kinds:
             raise AttributeError(f"evaluate has no evaluator {name!r}, expected one of {', '.join(kinds)}")
         return partial(self._with, kinds[name])
@@ -329,7 +329,7 @@ class EvaluatorsByName(Mapping[str, Evaluator]):
             raise KeyError(str(error)) from None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._own, *default_registry()]))
+        return iter(dict.fromkeys([*self._own, *Registry.installed()]))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -33,7 +33,6 @@ from pytest_llmeval.suites import (
     Registry,
     SuiteKey,
     SuiteMemo,
-    default_registry,
     left_alone,
     load_suite,
 )
@@ -75,7 +74,7 @@ def register_initially(config: pytest.Config) -> None:
     What they cannot register is a fault of the suite files that they are read for.
     """
     try:
-        config.hook.pytest_llmeval_register(registry=default_registry())
+        config.hook.pytest_llmeval_register(registry=Registry.installed())
     except Exception:  # noqa: BLE001 (a user's code: its error is told with the first suite)
         return
 
@@ -148,7 +147,7 @@ class SuiteLoader(Struct):
         Raises:
             EvaluatorError: An evaluator cannot be registered.
         """
-        registry = default_registry()
+        registry = Registry.installed()
         self.hooks[path](registry=registry)
         return registry
 
@@ -335,11 +334,11 @@ def stop_spent(session: pytest.Session, error: BudgetError) -> NoReturn:
 
 def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution) -> str:
     """The text about a failing case in the terminal, for its pytest report."""
-    from pytest_llmeval.reports import CasePlace, explain
+    from pytest_llmeval.reports import explain
 
     case = execution.case
-    place = CasePlace(loaded.suite.files.get(case.id, loaded.key.display_path), case.line, loaded.key.variant)
-    return explain(case, execution.record, place, terminal_columns(config))
+    path = loaded.suite.files.get(case.id, loaded.key.display_path)
+    return explain(case, execution.record, path, loaded.key.variant, width=terminal_columns(config))
 
 
 def begin_attempt(item: pytest.Item) -> None:

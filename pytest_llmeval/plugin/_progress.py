@@ -36,7 +36,7 @@ from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, work
 from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms, Item, RunWatcher
 from pytest_llmeval.services import Activity, Snapshot, watched
-from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, StopGroup, SuiteKey, default_registry, extensions_of
+from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, Registry, StopGroup, SuiteKey, extensions_of
 
 _FIRST_S: Final = 2.0
 _EVERY_S: Final = 0.5
@@ -456,7 +456,7 @@ class CarryHooks:
         if (used := watched()) is not None and self._encoded:
             used.environment = WorkerTerms.of_process(self._config).environment
         try:
-            chooser = default_registry().extensions("chosen")[-1].load()(SessionSuites(session), terms)
+            chooser = Registry.installed().extensions("chosen")[-1].load()(SessionSuites(session), terms)
         except LlmevalError as error:
             raise pytest.UsageError(f"--llmeval-affected: {error}") from None
         self._loader.chooser = chooser

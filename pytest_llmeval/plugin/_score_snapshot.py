@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.baselines import AssertedScores, SnapshotMode, Stamp, TestScores, read_if_there
+from pytest_llmeval.baselines import AssertedScores, ScoreFile, SnapshotMode, Stamp, TestScores
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.plugin._presentation import VerdictReport, emit
 
@@ -71,7 +71,7 @@ class ScoreSnapshot:
         """The score file of the test's module; ``None`` if there is none."""
         __tracebackhide__ = True
         try:
-            return read_if_there(self._path, self._display_path, TestScores)
+            return ScoreFile(self._path, self._display_path).read(TestScores)
         except SuiteError as error:
             del self._item.stash[_SCORED]
             raise pytest.fail.Exception(str(error), pytrace=False) from None
@@ -149,7 +149,7 @@ class PythonScores:
 
     def _vanished_scores(self, path: str, mode: SnapshotMode) -> Iterator[VerdictReport]:
         """Yield the scores that tests which ran to their end do not assert any more."""
-        old = read_if_there(Path(path), Path(path).name, TestScores)
+        old = ScoreFile(Path(path), Path(path).name).read(TestScores)
         if old is None or mode.update or mode.warn_unused:
             return
         for nodeid, scored in self._seen.items():

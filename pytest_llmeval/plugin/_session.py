@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from msgspec import Struct, field, structs
 
-from pytest_llmeval.baselines import SELECTING, Keeper, SnapshotMode
+from pytest_llmeval.baselines import Keeper, SnapshotMode
 from pytest_llmeval.cli import SHARD_SUFFIX
 from pytest_llmeval.core import GateResult, LlmevalError, counted, printable
 from pytest_llmeval.data import display_path, write_text
@@ -46,7 +46,7 @@ from pytest_llmeval.run import (
     write_run,
 )
 from pytest_llmeval.services import SOURCE_MARK, redacted_url, watched
-from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, default_registry, extensions_of
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, extensions_of
 
 if TYPE_CHECKING:
     from pytest_llmeval.run import ResultOptions, Shard
@@ -153,7 +153,7 @@ def _result_options(config: pytest.Config) -> "ResultOptions":
 
     runner, terms = config.stash[RUNNER], run_terms(config)
     recordings, base_url = runner.recordings, runner.options.base_url
-    selecting = {name: value for name in SELECTING if (value := getattr(config.option, name, None))}
+    selection = SnapshotMode.from_config(config).selection
     return ResultOptions(
         judge=terms.judge,
         judge_model=runner.options.model,
@@ -162,7 +162,7 @@ def _result_options(config: pytest.Config) -> "ResultOptions":
         snapshots=terms.snapshots,
         predictions="" if recordings is None else display_path(recordings.path, config.rootpath),
         predictions_mode="auto" if recordings is None else recordings.mode,
-        selection=repr(selecting) if selecting else "",
+        selection=repr(selection) if selection else "",
         stop=config.option.llmeval_stop,
         family=terms.family,
     )
@@ -447,7 +447,7 @@ class PlanHooks:
         """Plan in place of the loop that runs tests."""
         self._others = sum(_asks_judge(item) for item in session.items)
         try:
-            planned = default_registry().extensions("planned")[-1].load()
+            planned = Registry.installed().extensions("planned")[-1].load()
             self._plan = planned(self._runner, list(planned_cases(session.items)), self._keeper)
         except LlmevalError as error:
             raise pytest.UsageError(str(error)) from None

@@ -5,25 +5,10 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports._failures import (
-        FEW_FAILURES,
-        CasePlace,
-        cause_of,
-        explain,
-        returned_modes,
-        shared_reason,
-    )
-    from pytest_llmeval.reports._files import (
-        FORMATS,
-        ReportFormat,
-        WrittenReports,
-        shows_passed_cases,
-        write_reports,
-    )
+    from pytest_llmeval.reports._failures import FEW_FAILURES, cause_of, explain, returned_modes, shared_reason
+    from pytest_llmeval.reports._files import FORMATS, ReportFormat, WrittenReports, shows_passed_cases, write_reports
     from pytest_llmeval.reports._form import (
         MOST,
-        NO_CASE,
-        UNKNOWN,
         CaseReport,
         Changes,
         Conclusion,
@@ -38,24 +23,12 @@ if TYPE_CHECKING:
         gate_verdicts,
     )
     from pytest_llmeval.reports._headline import MergeAnswer
-    from pytest_llmeval.reports._json import (
-        SCHEMA_VERSION,
-        published,
-        read_report,
-        to_json,
-        verdicts_of,
-        write_json,
-    )
-    from pytest_llmeval.reports._making import (
-        ReportedTexts,
-        complete_report,
-        fill_tables,
-        systems_report,
-    )
-    from pytest_llmeval.reports._markdown import MOST_ROWS, VERDICTS, answer_text, text, verdict_reason
+    from pytest_llmeval.reports._json import SCHEMA_VERSION, published, read_report, verdicts_of, write_json
+    from pytest_llmeval.reports._making import ReportedTexts, complete_report, fill_tables, systems_report
+    from pytest_llmeval.reports._markdown import VERDICTS, answer_text, text, verdict_reason
     from pytest_llmeval.reports._media_paths import begin_media_of, media_paths
     from pytest_llmeval.reports._mutation import survival_lines
-    from pytest_llmeval.reports._overview import MOST_LINES, calls_line, run_notes
+    from pytest_llmeval.reports._overview import calls_line, run_notes
     from pytest_llmeval.reports._tables import Line, Point, SystemsReport, TextTable, Timeline
     from pytest_llmeval.reports._terminal import agent_lines, gate_line, render
     from pytest_llmeval.reports.html._data import PageRun
@@ -64,28 +37,13 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_headline": ("MergeAnswer",),
-    "_failures": (
-        "CasePlace",
-        "FEW_FAILURES",
-        "cause_of",
-        "explain",
-        "shared_reason",
-        "returned_modes",
-    ),
-    "_files": (
-        "FORMATS",
-        "ReportFormat",
-        "WrittenReports",
-        "shows_passed_cases",
-        "write_reports",
-    ),
+    "_failures": ("FEW_FAILURES", "cause_of", "explain", "shared_reason", "returned_modes"),
+    "_files": ("FORMATS", "ReportFormat", "WrittenReports", "shows_passed_cases", "write_reports"),
     "_form": (
         "CaseReport",
         "Changes",
         "Conclusion",
         "MOST",
-        "NO_CASE",
-        "UNKNOWN",
         "RunReport",
         "GateNotice",
         "KindOutcome",
@@ -96,55 +54,17 @@ _HOMES = {
         "SuiteReport",
         "gate_verdicts",
     ),
-    "_json": (
-        "SCHEMA_VERSION",
-        "published",
-        "read_report",
-        "to_json",
-        "verdicts_of",
-        "write_json",
-    ),
-    "_making": (
-        "complete_report",
-        "ReportedTexts",
-        "fill_tables",
-        "systems_report",
-    ),
-    "_markdown": (
-        "MOST_ROWS",
-        "verdict_reason",
-        "VERDICTS",
-        "answer_text",
-        "text",
-    ),
-    "_media_paths": (
-        "begin_media_of",
-        "media_paths",
-    ),
+    "_json": ("SCHEMA_VERSION", "published", "read_report", "verdicts_of", "write_json"),
+    "_making": ("complete_report", "ReportedTexts", "fill_tables", "systems_report"),
+    "_markdown": ("verdict_reason", "VERDICTS", "answer_text", "text"),
+    "_media_paths": ("begin_media_of", "media_paths"),
     "_mutation": ("survival_lines",),
-    "_overview": (
-        "MOST_LINES",
-        "run_notes",
-        "calls_line",
-    ),
-    "_tables": (
-        "Line",
-        "Point",
-        "SystemsReport",
-        "TextTable",
-        "Timeline",
-    ),
-    "_terminal": (
-        "agent_lines",
-        "gate_line",
-        "render",
-    ),
+    "_overview": ("run_notes", "calls_line"),
+    "_tables": ("Line", "Point", "SystemsReport", "TextTable", "Timeline"),
+    "_terminal": ("agent_lines", "gate_line", "render"),
     "html._data": ("PageRun",),
     "html._media": ("PageMedia",),
-    "html._page": (
-        "rendered_page",
-        "to_page",
-    ),
+    "html._page": ("rendered_page", "to_page"),
 }
 """Module to the names that other packages use of it."""
 

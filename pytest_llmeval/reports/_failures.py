@@ -239,25 +239,6 @@ _SECOND = "\0"
 """Stands for the second column of a wide character; no printable text has it."""
 
 
-class CasePlace(NamedTuple):
-    """Location of a case in reports: its file, line and variant.
-
-    Attributes:
-        path: Its file, relative to pytest's rootdir.
-        line: Its line, from 1; 0 if it has none.
-        variant: The system that answered, or another variant.
-    """
-
-    path: str
-    line: int = 0
-    variant: str = ""
-
-    def text(self, case: str) -> str:
-        """The location of a case in the form that editors and terminals link."""
-        where = f"{self.path}:{self.line}" if self.line else self.path
-        return f"{where}: case {case}{f' [{self.variant}]' if self.variant else ''}"
-
-
 def marked_difference(expected: str, prediction: str) -> str:
     """The difference of a prediction from the expected text: ``[-missing-]`` and ``{+added+}``.
 
@@ -277,19 +258,21 @@ def marked_difference(expected: str, prediction: str) -> str:
     return "".join(parts)
 
 
-def explain(case: Case, record: CaseRecord, place: CasePlace | None = None, width: int = 80) -> str:
+def explain(case: Case, record: CaseRecord, path: str = "", variant: str = "", *, width: int = 80) -> str:
     """The text of a failing case for the terminal: reason, location, answer and findings.
 
     Args:
         case: The case, with its prediction, if any.
         record: Its result.
-        place: Its location.
+        path: Its file, relative to pytest's rootdir; empty leaves the location out.
+        variant: The system that answered, or another variant.
         width: Of the terminal; longer lines are wrapped, and values are cut to three lines.
     """
     reason = record.reason or "failed"
     blocks = [reason]
-    if place is not None:
-        blocks.append(printable(place.text(case.id)))
+    if path:
+        where = f"{path}:{case.line}" if case.line else path  # which editors and terminals link
+        blocks.append(printable(f"{where}: case {case.id}{f' [{variant}]' if variant else ''}"))
     width = max(width, _NARROWEST)
     if case.prediction is not MISSING:
         blocks += _values(case, record, width)

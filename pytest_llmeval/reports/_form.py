@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from pytest_llmeval.core import (
     BAD,
@@ -260,14 +260,15 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         """The ground truth as one line; ``None`` if the report does not show it."""
         return None if self.expected is None else _said_text(self.expected)
 
+    @classmethod
+    def not_run(cls) -> "CaseReport":
+        """The stand-in for a case that a report does not have."""
+        return cls(id="", outcome="not_run")
+
     def place(self, suite_file: str) -> str:
         """File and line of the case in the form that editors and terminals link."""
         file = self.file or suite_file
         return f"{file}:{self.line}" if self.line else file
-
-
-NO_CASE = CaseReport(id="", outcome="not_run")
-"""Stands for a case that a report does not have."""
 
 
 class GroupReport(Struct, frozen=True):
@@ -610,9 +611,16 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         """A metric of the reported suite, its pass rate or a figure of its usage."""
         return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
 
+    def as_scored(self) -> "SuiteReport":
+        """The report of a suite without limits: its cases are scored, as nothing says that they passed."""
+        cases = [structs.replace(case, outcome="scored") if case.outcome == "passed" else case for case in self.cases]
+        names = {"passed": "scored"}
+        counts = {names.get(name, name): count for name, count in self.counts.items() if count or name != "passed"}
+        return structs.replace(self, cases=cases, counts=counts, pass_rate=UNKNOWN)
+
     def case(self, name: str) -> CaseReport:
         """A reported case by its id."""
-        return next((case for case in self.cases if case.id == name), NO_CASE)
+        return next((case for case in self.cases if case.id == name), CaseReport.not_run())
 
 
 _MOST_NAMED: Final = 5

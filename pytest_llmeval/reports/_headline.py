@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.core import BAD, EVERYTHING, GateResult, counted, excerpt
 from pytest_llmeval.reports._failures import cause_of
-from pytest_llmeval.reports._form import MOST, NO_CASE, CaseReport, RunReport, RunVerdict, SuiteReport, gated_metrics
+from pytest_llmeval.reports._form import MOST, CaseReport, RunReport, RunVerdict, SuiteReport, gated_metrics
 from pytest_llmeval.reports._overview import fallen_cases, totals
 
 _LONGEST = 100
@@ -228,7 +228,7 @@ def _of_a_case(reason: str) -> str:
 def _find_failing_cases(suite: SuiteReport, before: Mapping[str, CaseReport]) -> list[CaseReport]:
     """Cases of a suite that newly fail, or else all that fail, for the headline of a failed run."""
     failing = [case for case in suite.cases if case.outcome in BAD]
-    return [case for case in failing if before.get(case.id, NO_CASE).outcome not in BAD] or failing
+    return [case for case in failing if before.get(case.id, CaseReport.not_run()).outcome not in BAD] or failing
 
 
 def _worst_first(
@@ -238,7 +238,7 @@ def _worst_first(
     sign = -1 if metric in suite.lower_is_better else 1
 
     def rank(case: CaseReport) -> tuple[bool, float, float]:
-        now, then = case.metrics.get(metric), before.get(case.id, NO_CASE).metrics.get(metric)
+        now, then = case.metrics.get(metric), before.get(case.id, CaseReport.not_run()).metrics.get(metric)
         if now is None:
             return True, 0.0, 0.0
         return False, 0.0 if then is None else sign * (now - then), sign * now

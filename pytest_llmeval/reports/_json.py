@@ -156,12 +156,6 @@ def _fields_of(form: Any) -> dict[str, Any]:
     return fields_of
 
 
-def to_json(report: RunReport) -> dict[str, Any]:
-    """The JSON report of a run as data."""
-    data: dict[str, Any] = published(report)
-    return data
-
-
 def write_data(data: Any, path: Path) -> None:
     """Stream JSON data, or a part of the report form, to a file; lone surrogates are written as escapes."""
     write_text(path, chain(_indent_slowly(data), ["\n"]))

@@ -39,7 +39,7 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 """GitHub and GitLab make links, mentions and references of these after parsing Markdown: backslashes do not help."""
-MOST_ROWS = 50
+_MOST_ROWS = 50
 """Rows of a table of cases or faults."""
 _LONGEST = 300
 _GLANCE = 100
@@ -81,8 +81,8 @@ def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
 
 
 def _cap_table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> list[str]:
-    """A table of the Markdown report with at most `MOST_ROWS` rows, and a line on how many are left out."""
-    return [_table(rows[:MOST_ROWS], headers), "", *_more(len(rows) - MOST_ROWS)]
+    """A table of the Markdown report with at most `_MOST_ROWS` rows, and a line on how many are left out."""
+    return [_table(rows[:_MOST_ROWS], headers), "", *_more(len(rows) - _MOST_ROWS)]
 
 
 def _more(count: int) -> list[str]:
@@ -177,7 +177,7 @@ def _mutants(survival: Survival) -> list[str]:
         for kind in survival.kinds
     ]
     faults = [f"- {text(weakness)}" for weakness in survival.weaknesses(Survival.SHOWN_FROM)]
-    table = _table(rows[:MOST_ROWS], ("mutant", "why it is wrong", "made", "survive", "undecided"))
+    table = _table(rows[:_MOST_ROWS], ("mutant", "why it is wrong", "made", "survive", "undecided"))
     return _fold_lines(f"Mutants of {survival.suite}", f" {survival.mutants}{rate}", [table, "", *faults, ""])
 
 
@@ -260,7 +260,7 @@ def _notes(suite: SuiteReport) -> list[str]:
     """Texts and findings of a suite's cases in the Markdown report, where the report has these texts."""
     noted = [case for case in suite.cases if case.has_texts]
     lines = []
-    for case in noted[:MOST_ROWS]:
+    for case in noted[:_MOST_ROWS]:
         rows = [
             (name, value) for name, value in (("input", case.input), ("expected", case.expected)) if value is not None
         ]
@@ -275,7 +275,7 @@ def _notes(suite: SuiteReport) -> list[str]:
             lines.append(f"- repeats: {text(repeats_line(repeats))}")
         lines += [f"- {text(line)}" for line in case.findings]
         lines.append("")
-    return lines + _more(len(noted) - MOST_ROWS)
+    return lines + _more(len(noted) - _MOST_ROWS)
 
 
 def _worst(suite: SuiteReport) -> list[str]:
@@ -295,8 +295,8 @@ def _error_analysis(suite: SuiteReport) -> list[str]:
     rows = []
     for bucket in suite.error_buckets:
         if bucket.cases:
-            ids = ", ".join(bucket.cases[:MOST_ROWS])
-            more = f", and {len(bucket.cases) - MOST_ROWS} more" if len(bucket.cases) > MOST_ROWS else ""
+            ids = ", ".join(bucket.cases[:_MOST_ROWS])
+            more = f", and {len(bucket.cases) - _MOST_ROWS} more" if len(bucket.cases) > _MOST_ROWS else ""
             condition = f"{bucket.metric} {bucket.limit}"
             rows.append((text(bucket.name), text(condition), str(len(bucket.cases)), text(ids) + more))
     return ["### Error analysis", "", _table(rows, ("errors", "where", "cases", "which")), ""] if rows else []

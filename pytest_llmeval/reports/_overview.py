@@ -26,7 +26,6 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.numbers import TOLERANCE, JudgeUsage, Money, UsageReport
 from pytest_llmeval.reports._form import (
-    NO_CASE,
     OUTCOMES,
     CaseReport,
     Changes,
@@ -213,7 +212,7 @@ def fallen_cases(suite: SuiteReport, before: Mapping[str, CaseReport], metric: s
     sign = -1 if metric in suite.lower_is_better else 1
     falls = []
     for case in suite.cases:
-        now, then = case.metrics.get(metric), before.get(case.id, NO_CASE).metrics.get(metric)
+        now, then = case.metrics.get(metric), before.get(case.id, CaseReport.not_run()).metrics.get(metric)
         if now is not None and then is not None and sign * (then - now) > TOLERANCE:
             falls.append((sign * (then - now), case))
     return [case for _, case in sorted(falls, key=lambda fall: -fall[0])]

@@ -10,35 +10,16 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures, Signals
     from pytest_llmeval.run._checkout import Checkout, describe_origin, file_of_suite
     from pytest_llmeval.run._declared import Suite, cases, declared_suite, suite
-    from pytest_llmeval.run._execute import (
-        Execution,
-        is_skipped,
-        json_like,
-        measure_returned,
-        unmet_by_expected,
-    )
+    from pytest_llmeval.run._execute import Execution, is_skipped, json_like, measure_returned, unmet_by_expected
     from pytest_llmeval.run._finishing import finish_run, with_past, write_run
-    from pytest_llmeval.run._job import (
-        Answers,
-        EarlyCalls,
-        Job,
-        LoadedCase,
-        Next,
-        begin_run,
-        with_parts,
-    )
+    from pytest_llmeval.run._job import Answers, EarlyCalls, Job, LoadedCase, Next, begin_run, with_parts
     from pytest_llmeval.run._judging import variants_of
     from pytest_llmeval.run._merging import merge_shards
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
     from pytest_llmeval.run._score import score
     from pytest_llmeval.run._scripts import SuiteResult, run_judged, run_predicted, score_unjudged
-    from pytest_llmeval.run._shards import (
-        ResultOptions,
-        Shard,
-        ShardFile,
-        read_shard,
-    )
+    from pytest_llmeval.run._shards import ResultOptions, Shard, ShardFile
     from pytest_llmeval.run._stages import (
         CaseChoice,
         CaseChooser,
@@ -60,74 +41,22 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_answering": ("Answering",),
-    "_call_counts": (
-        "CallCounter",
-        "CallTally",
-    ),
-    "_case_runner": (
-        "CaseRunner",
-        "FromFixtures",
-        "Signals",
-    ),
-    "_checkout": (
-        "describe_origin",
-        "Checkout",
-        "file_of_suite",
-    ),
-    "_declared": (
-        "Suite",
-        "suite",
-        "cases",
-        "declared_suite",
-    ),
-    "_execute": (
-        "measure_returned",
-        "Execution",
-        "is_skipped",
-        "json_like",
-        "unmet_by_expected",
-    ),
-    "_finishing": (
-        "finish_run",
-        "with_past",
-        "write_run",
-    ),
-    "_job": (
-        "begin_run",
-        "Answers",
-        "EarlyCalls",
-        "Job",
-        "LoadedCase",
-        "Next",
-        "with_parts",
-    ),
+    "_call_counts": ("CallCounter", "CallTally"),
+    "_case_runner": ("CaseRunner", "FromFixtures", "Signals"),
+    "_checkout": ("describe_origin", "Checkout", "file_of_suite"),
+    "_declared": ("Suite", "suite", "cases", "declared_suite"),
+    "_execute": ("measure_returned", "Execution", "is_skipped", "json_like", "unmet_by_expected"),
+    "_finishing": ("finish_run", "with_past", "write_run"),
+    "_job": ("begin_run", "Answers", "EarlyCalls", "Job", "LoadedCase", "Next", "with_parts"),
     "_judging": ("variants_of",),
     "_merging": ("merge_shards",),
     "_partial": ("PartialResult",),
-    "_run_record": (
-        "Item",
-        "ItemResult",
-        "RunRecord",
-        "SuitePart",
-    ),
+    "_run_record": ("Item", "ItemResult", "RunRecord", "SuitePart"),
     "_score": ("score",),
-    "_scripts": (
-        "SuiteResult",
-        "run_judged",
-        "run_predicted",
-        "score_unjudged",
-    ),
-    "_shards": (
-        "Shard",
-        "ShardFile",
-        "ResultOptions",
-        "read_shard",
-    ),
+    "_scripts": ("SuiteResult", "run_judged", "run_predicted", "score_unjudged"),
+    "_shards": ("Shard", "ShardFile", "ResultOptions"),
     "_stream": ("score_stream",),
-    "_suite_questions": (
-        "SuiteQuestion",
-        "SuiteQuestions",
-    ),
+    "_suite_questions": ("SuiteQuestion", "SuiteQuestions"),
     "_stages": (
         "CaseChoice",
         "CaseChooser",

@@ -47,7 +47,7 @@ from pytest_llmeval.suites import LoadedSuite, SuiteKey
 if TYPE_CHECKING:
     import asyncio
 
-    from pytest_llmeval.baselines import ApprovedAnswers, KnownFailures
+    from pytest_llmeval.baselines import ApprovedAnswers
     from pytest_llmeval.judges import OwnJudge, SuiteJudges
     from pytest_llmeval.run._answering import Answering, Prefetch
     from pytest_llmeval.targets import Recordings, Target
@@ -130,7 +130,7 @@ class CaseRunner(Struct, dict=True):
     mutates: bool = False
 
     def __post_init__(self) -> None:
-        self._known: dict[SuiteKey, KnownFailures] = {}  # read where a case fails
+        self._known: dict[SuiteKey, Mapping[str, Sequence[str]]] = {}  # read where a case fails
         self.background = Background(grace_s=_GRACE_S if self.records else 0.0)
         self.activity = Activity()
         self._measured = MeasuredBlocks()
@@ -192,14 +192,14 @@ class CaseRunner(Struct, dict=True):
         approved = record.unmet if every else self._known_failures(loaded).get(record.id, ())
         return structs.replace(execution, record=as_approved(record, approved))
 
-    def _known_failures(self, loaded: LoadedCase) -> "KnownFailures":
+    def _known_failures(self, loaded: LoadedCase) -> Mapping[str, Sequence[str]]:
         """The approved failures of a case's suite."""
         key = loaded.key
         if key not in self._known:
-            from pytest_llmeval.baselines import FailuresFile, contents_of
+            from pytest_llmeval.baselines import FailuresFile
 
             try:
-                self._known[key] = FailuresFile(key).read(partial(contents_of, loaded.suite))
+                self._known[key] = FailuresFile(key).read_for(loaded.suite)
             except LlmevalError:
                 self._known[key] = {}  # the end of the run says what is wrong with the file
         return self._known[key]

@@ -28,7 +28,7 @@ from pytest_llmeval.run._shards import (
     every_case,
 )
 from pytest_llmeval.run._stages import Reported
-from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, SuiteMemo, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, SuiteMemo, load_suite
 
 _HOOK = "pytest_llmeval_register"
 _DISTRIBUTION = "pytest-llmeval-suite"
@@ -256,7 +256,7 @@ class Checkout:
         Raises:
             LlmevalError: What registers its evaluators is not there or fails.
         """
-        registry = default_registry()
+        registry = Registry.installed()
         for plugin in self.plugins.get(display_path(path, self.root), ()):
             self._register(plugin, registry)
         return registry

@@ -15,6 +15,7 @@ from pytest_llmeval.core import (
     OUTCOME,
     PARTS,
     BudgetError,
+    JudgeError,
     LlmevalError,
     Parts,
     PredictionError,
@@ -37,7 +38,6 @@ from pytest_llmeval.judges import (
     instruction_language,
     mode_of_file,
     object_schema,
-    unreadable,
 )
 from pytest_llmeval.run._execute import json_like
 from pytest_llmeval.run._job import Answers, CaseAnswer, Job, Next, answer_to, usage_of_target
@@ -512,12 +512,12 @@ def _read(stops: Sequence[str], reply: str) -> Verdict:
     message, stop, reason = (data.get(name) for name in ("message", "stop", "reason"))
     says = isinstance(message, str) and bool(message.strip())
     if not (message is None or isinstance(message, str)) or not (stop is None or isinstance(stop, str)):
-        raise unreadable(reply, "found a message or stop that is no text, expected text or null")
+        raise JudgeError.unreadable(reply, "found a message or stop that is no text, expected text or null")
     if says is bool(stop):
         parts = "both a message and a stop" if says else "neither a message nor a stop"
-        raise unreadable(reply, f"found {parts}, expected one of them")
+        raise JudgeError.unreadable(reply, f"found {parts}, expected one of them")
     if stop and stop not in stops:
-        raise unreadable(reply, f"found the stop {quotation(stop, 40)}, expected one of {', '.join(stops)}")
+        raise JudgeError.unreadable(reply, f"found the stop {quotation(stop, 40)}, expected one of {', '.join(stops)}")
     why = reason if isinstance(reason, str) else ""
     return Verdict(float(says), why, {"message": message} if says else {"stop": stop})
 

@@ -68,7 +68,6 @@ from pytest_llmeval.suites import (
     Registry,
     by_name_in_file,
     check,
-    default_registry,
     evaluator,
     listed,
     load_suite,
@@ -403,7 +402,7 @@ class Suite(Generic[Input_co, Expected_co]):
         Raises:
             SuiteError: It has faults; all of them are listed.
         """
-        known = registry or default_registry()
+        known = registry or Registry.installed()
         root = root or self.path.parent
         if not self._data:
             return load_suite(self.path, known, root=root, display_path=display_path(self.path, root), share=share)

@@ -31,7 +31,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.numbers import UsageEvaluator
 from pytest_llmeval.services import Background, remember_secrets
-from pytest_llmeval.suites import LoadedSuite, ModelSystem, SuiteKey, default_registry
+from pytest_llmeval.suites import LoadedSuite, ModelSystem, Registry, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.data import MediaFolder
@@ -381,7 +381,7 @@ class SuiteTargets(Struct):
             return suite.called(spec.python)
         target: BatchTarget
         if spec.workspace is not None:
-            place = default_registry().extensions("placed")[-1].load()
+            place = Registry.installed().extensions("placed")[-1].load()
             target = place(spec, suite.path.parent)
         else:
             from pytest_llmeval.targets import connect_target

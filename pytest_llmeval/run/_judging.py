@@ -329,9 +329,9 @@ def _with_calibration(suites: Sequence[JudgedSuite]) -> list[JudgedSuite]:
     approved = cache(_approved_judges)
 
     def confirmed(key: SuiteKey) -> _Judges:
-        from pytest_llmeval.baselines import score_file
+        from pytest_llmeval.baselines import ScoreFile
 
-        return of_run() | approved(score_file(key).parent)
+        return of_run() | approved(ScoreFile.of_suite(key).path.parent)
 
     return [_find_uncalibrated(suite, confirmed) for suite in suites]
 
@@ -383,12 +383,12 @@ def _is_confirmed(metric: "MetricValue | ApprovedScore") -> bool:
 
 def _approved_judges(folder: Path) -> _Judges:
     """The judges that human labels confirmed when the suites of a folder were approved."""
-    from pytest_llmeval.baselines import SCORES, SuiteScores, read_if_there
+    from pytest_llmeval.baselines import ScoreFile, SuiteScores
 
     judges = set()
-    for path in sorted(folder.glob(f"*.{SCORES}")):
+    for file in ScoreFile.in_folder(folder):
         with suppress(LlmevalError):  # its own suite reports a damaged file
-            if (scores := read_if_there(path, path.name, SuiteScores)) is None:
+            if (scores := file.read(SuiteScores)) is None:
                 continue
             for label, judge in scores.comparable.judges.items():
                 names = (f"{prefix}{name}" for prefix in ("", f"{label}.") for name in _BY_LABELS)

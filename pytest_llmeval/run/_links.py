@@ -27,7 +27,7 @@ from pytest_llmeval.run._execute import answered_with
 from pytest_llmeval.run._job import FIGURE_DIGITS, Answers, Job, Link, Next, with_figures
 from pytest_llmeval.run._measuring import cut_in_blocks
 from pytest_llmeval.services import SharedTask, Stopwatch, ThisThread, secret_values
-from pytest_llmeval.suites import LoadedSuite, ModelSystem, default_registry
+from pytest_llmeval.suites import LoadedSuite, ModelSystem, Registry
 from pytest_llmeval.targets import (
     BatchTarget,
     World,
@@ -430,7 +430,7 @@ async def traced(job: Job, ask: Next) -> Answers:
     spec = job.suite.target
     if spec is None or not spec.traces or job.case.conversation:
         return await ask(job)
-    link: Link = default_registry().extensions("traced")[-1].load()
+    link: Link = Registry.installed().extensions("traced")[-1].load()
     return await link(job, ask)
 
 

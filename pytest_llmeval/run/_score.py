@@ -19,7 +19,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.run._measuring import SharedRecords, measure_answered, measure_each
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators import CaseFunction, PanelAgreement
@@ -201,7 +201,7 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
 
 def _is_one_entry(evaluators: Mapping[str, Any]) -> bool:
     """Whether an argument of `score` is an entry such as ``{"text": {...}}``, and not label to evaluator."""
-    return any(name in default_registry() and isinstance(options, Mapping) for name, options in evaluators.items())
+    return any(name in Registry.installed() and isinstance(options, Mapping) for name, options in evaluators.items())
 
 
 def _label_evaluator(evaluator: Any, caller: str) -> tuple[str, Evaluator]:

@@ -39,7 +39,7 @@ from pytest_llmeval.run._judging import judge
 from pytest_llmeval.run._measuring import MeasuredBlocks
 from pytest_llmeval.run._run_record import RunRecord, SuitePart
 from pytest_llmeval.run._stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
-from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, default_registry
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 from pytest_llmeval.targets import Recordings
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class _OneSuite(Struct, frozen=True):
     def registry(self, path: Path) -> Registry:
         """The registry of all suites."""
         del path
-        return default_registry()
+        return Registry.installed()
 
     def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
         """The settings by evaluator that decide the verdicts of judges."""

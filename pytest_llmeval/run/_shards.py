@@ -396,6 +396,27 @@ class ShardFile:
     origin: Origin
     run: RunRecord
 
+    @classmethod
+    def read(cls, path: Path, root: Path) -> "ShardFile":
+        """Read a shard file; the contents of media in it are kept beside this run.
+
+        Args:
+            path: The file.
+            root: What other paths are relative to.
+
+        Raises:
+            LlmevalError: It cannot be read, is cut, or is no shard file.
+        """
+        try:
+            count = _count_lines(path)
+            return _parse_lines(path, islice(_lines_of(path), count), root)
+        except OSError as error:
+            raise LlmevalError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except (EOFError, zlib.error):
+            raise LlmevalError(f"{path}: found a file that is cut or damaged, {_AGAIN}") from None
+        except (ValueError, RecursionError) as error:
+            raise LlmevalError(f"{path}: {_EXPECTED}: {error}") from None
+
 
 _OWN_LINES = ("items", "judgements")
 """Fields of a `RunRecord` that have a line for each element; the others share the second line."""
@@ -418,27 +439,6 @@ def _media_lines(lines: Sequence[bytes], folder: MediaFolder) -> Iterator[_Mediu
     for digest in sorted(digests):
         if (path := folder.find(digest.decode())) is not None:
             yield _MediumLine(digest.decode(), path.read_bytes())
-
-
-def read_shard(path: Path, root: Path) -> ShardFile:
-    """Read a shard file; the contents of media in it are kept beside this run.
-
-    Args:
-        path: The file.
-        root: What other paths are relative to.
-
-    Raises:
-        LlmevalError: It cannot be read, is cut, or is no shard file.
-    """
-    try:
-        count = _count_lines(path)
-        return _parse_lines(path, islice(_lines_of(path), count), root)
-    except OSError as error:
-        raise LlmevalError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (EOFError, zlib.error):
-        raise LlmevalError(f"{path}: found a file that is cut or damaged, {_AGAIN}") from None
-    except (ValueError, RecursionError) as error:
-        raise LlmevalError(f"{path}: {_EXPECTED}: {error}") from None
 
 
 def _count_lines(path: Path) -> int:

@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -19,12 +19,10 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines import (
     FailuresFile,
     Keeper,
-    KnownFailures,
     RunWatch,
     SnapshotJudgement,
     Stamp,
     SuiteRun,
-    contents_of,
 )
 from pytest_llmeval.core import (
     BAD,
@@ -465,7 +463,7 @@ def _gather_suites(scope: RunScope) -> Collected:
             suite = suites.read(Path(key.path))
             suite = suite.gated(key.variant) if key.test else suite.for_variant(key.variant)
             judges = suites.judges(key, suite)
-            known = FailuresFile(key).read(partial(contents_of, suite))
+            known = FailuresFile(key).read_for(suite)
         except Exception as error:  # noqa: BLE001 (a file that changed, or a user's hook, costs its own suite only)
             faults[key] = fault_of(error)
         else:
@@ -709,7 +707,7 @@ def _lacks(record: CaseRecord) -> bool:
 _RAN = ("passed", "failed", "xfailed", "known_failure")
 
 
-def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[str, list[str]]:
+def next_failures(known: Mapping[str, Sequence[str]], records: Iterable[CaseRecord]) -> dict[str, list[str]]:
     """The known failures that a run approves for a suite: of cases that ran, and earlier ones of the others."""
     following = {case: list(names) for case, names in known.items()}
     for record in records:
@@ -722,6 +720,6 @@ def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[s
     return following
 
 
-def mended(known: KnownFailures, records: Iterable[CaseRecord]) -> list[str]:
+def mended(known: Mapping[str, Sequence[str]], records: Iterable[CaseRecord]) -> list[str]:
     """The known failures of a suite that passed in a run."""
     return [record.id for record in records if record.id in known and record.outcome == "passed"]

@@ -22,7 +22,6 @@ from pytest_llmeval.judges import (
     StoredJudgement,
     Verdict,
     judgements_of,
-    jurors_of,
     read_text,
 )
 from pytest_llmeval.suites import LoadedSuite
@@ -88,7 +87,7 @@ class SuiteQuestions:
         except ValueError as error:
             raise LlmevalError(str(error)) from None
         recordings = Judgements.read(judgements_of(suite.path))
-        jurors = [_juror(spec, recordings) for spec in jurors_of(chosen)]
+        jurors = [_juror(spec, recordings) for spec in chosen.jurors]
         questions = cls(suite, recordings, [juror.model for juror in jurors])
         panel = JudgePanel.from_spec(chosen, jurors) if isinstance(chosen, PanelSpec) else JudgePanel.of_one(jurors[0])
         for way in map(suite.for_variant, suite.systems or [""]):

@@ -25,16 +25,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.suites._keys import KEYS
     from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, is_foreign, load_suite
     from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
-    from pytest_llmeval.suites._registry import (
-        Command,
-        Key,
-        Registry,
-        default_registry,
-        extensions_of,
-        get_evaluator,
-        register_tokenizer,
-        shipped_registry,
-    )
+    from pytest_llmeval.suites._registry import Command, Key, Registry, extensions_of, get_evaluator, register_tokenizer
     from pytest_llmeval.suites._schema import suite_schema
     from pytest_llmeval.suites._settings import (
         NOT_NEEDED,
@@ -44,12 +35,7 @@ if TYPE_CHECKING:
         SnapshotSettings,
         Tolerance,
     )
-    from pytest_llmeval.suites._suite import (
-        CANNOT_FAIL,
-        LoadedSuite,
-        StopGroup,
-        SuiteKey,
-    )
+    from pytest_llmeval.suites._suite import CANNOT_FAIL, LoadedSuite, StopGroup, SuiteKey
     from pytest_llmeval.suites._systems import ModelSystem
 
 SUITE_FILES = (
@@ -87,42 +73,13 @@ _HOMES = {
         "listed",
     ),
     "_keys": ("KEYS",),
-    "_loading": (
-        "SuiteMemo",
-        "ForeignFileError",
-        "is_foreign",
-        "load_suite",
-    ),
-    "_registry": (
-        "Command",
-        "Key",
-        "Registry",
-        "default_registry",
-        "extensions_of",
-        "get_evaluator",
-        "register_tokenizer",
-        "shipped_registry",
-    ),
+    "_loading": ("SuiteMemo", "ForeignFileError", "is_foreign", "load_suite"),
+    "_registry": ("Command", "Key", "Registry", "extensions_of", "get_evaluator", "register_tokenizer"),
     "_schema": ("suite_schema",),
-    "_settings": (
-        "ConversationSpec",
-        "SimulatedUser",
-        "CaseOrder",
-        "NOT_NEEDED",
-        "SnapshotSettings",
-        "Tolerance",
-    ),
+    "_settings": ("ConversationSpec", "SimulatedUser", "CaseOrder", "NOT_NEEDED", "SnapshotSettings", "Tolerance"),
     "_evaluator_settings": ("widest",),
-    "_reading": (
-        "SUITE_METRICS",
-        "SuiteReading",
-    ),
-    "_suite": (
-        "CANNOT_FAIL",
-        "StopGroup",
-        "LoadedSuite",
-        "SuiteKey",
-    ),
+    "_reading": ("SUITE_METRICS", "SuiteReading"),
+    "_suite": ("CANNOT_FAIL", "StopGroup", "LoadedSuite", "SuiteKey"),
     "_systems": ("ModelSystem",),
 }
 """Module to the names that other packages use of it."""

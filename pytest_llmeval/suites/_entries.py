@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import Evaluator, EvaluatorError, LlmevalError, form_of, name_of
 from pytest_llmeval.evaluators import CaseFunction, CheckKind, check_of, evaluator_of
-from pytest_llmeval.suites._registry import default_registry, get_evaluator
+from pytest_llmeval.suites._registry import Registry, get_evaluator
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators import Checks
@@ -286,7 +286,7 @@ def get_checks(*entries: Any) -> "Checks":
 
     host = Unlocated()
     by_name, own = checks_by_name(entries)
-    read = CheckReader({**default_registry().checks, **own}, host).read(by_name, ("checks",))
+    read = CheckReader({**Registry.installed().checks, **own}, host).read(by_name, ("checks",))
     if host.faults:
         raise EvaluatorError("; ".join(host.faults))
     return Checks.of_checks(read)
@@ -334,7 +334,7 @@ def _evaluator_entry(kind: str, options: Mapping[str, Any] | None = None, **keys
 def _check_entry(kind: str, argument: Any = _NOTHING, **keys: Any) -> dict[str, Any]:
     """The suite file entry of a check that a function of ``ev`` returns."""
     modifiers = {key: keys.pop(key) for key in _MODIFIERS if keys.get(key) is not None}
-    if argument is not _NOTHING and default_registry().checks[kind].argument is Any:
+    if argument is not _NOTHING and Registry.installed().checks[kind].argument is Any:
         argument = form_of(argument)  # any object of the user's, to compare with the form of the answer
     if argument is _NOTHING:
         argument = keys or True
@@ -367,15 +367,15 @@ class EntryFunction:
     def __doc__(self) -> str:  # type: ignore[override]  # read-only here
         """The docstring of the evaluator, or the meaning of the check."""
         if self._is_check:
-            return f"A check: {default_registry().checks[self._kind].meaning}."
-        return cleandoc(default_registry().get(self._kind).__doc__ or "").replace("\nAttributes:\n", "\nArgs:\n")
+            return f"A check: {Registry.installed().checks[self._kind].meaning}."
+        return cleandoc(Registry.installed().get(self._kind).__doc__ or "").replace("\nAttributes:\n", "\nArgs:\n")
 
     @property
     def __signature__(self) -> Signature:
         """The options, and what stands next to them in a suite file."""
         beside = _MODIFIERS if self._is_check else _BESIDE
         if self._is_check:
-            kind = default_registry().checks[self._kind]
+            kind = Registry.installed().checks[self._kind]
             forms = (kind.argument, *get_args(kind.argument))
             parts = next((dataclass_fields(form) for form in forms if is_dataclass(form)), ())
             default = Parameter.empty if kind.argument and not (kind.optional or parts) else None
@@ -384,7 +384,7 @@ class EntryFunction:
                 Parameter(part.name, Parameter.KEYWORD_ONLY, default=None) for part in parts if part.name not in beside
             ]
         else:
-            options = signature(default_registry().get(self._kind)).parameters.values()
+            options = signature(Registry.installed().get(self._kind)).parameters.values()
             own = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options]
         return Signature([*own, *(Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in beside)])
 
@@ -415,7 +415,7 @@ judge: Final = JudgeFunction()
 
 def __getattr__(name: str) -> EntryFunction:
     """The function ``ev.NAME`` of an evaluator or a check, made when it is first used."""
-    registry = default_registry()
+    registry = Registry.installed()
     kinds = {kind.replace(".", "_"): kind for kind in registry}
     if name not in kinds and name not in registry.checks:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

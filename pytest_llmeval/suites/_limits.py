@@ -12,6 +12,7 @@ from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators import Checks
+    from pytest_llmeval.gates import GateReader
 
 _REFERENCE = "without"
 
@@ -84,10 +85,11 @@ def read_gates(reading: SuiteReading, entries: Sequence[Any]) -> tuple[Gate, ...
     gates: dict[str, Gate] = {}
     for number, entry in enumerate(entries):
         place: tuple[str | int, ...] = ("gates", number)
-        gate = _read_gate(reading, entry, place)
+        reader = _gate_reader(reading, place)
+        gate = reader.read(entry)
         if gate is None:
             continue
-        _check_gate(reading, gate, entry, place)
+        _check_gate(reading, reader, gate, entry, place)
         name = f"{gate}[{gate.system}]" if gate.system else str(gate)
         if name in gates:
             reading.fault(place, f"found the gate {name!r} twice, expected it once")
@@ -95,7 +97,9 @@ def read_gates(reading: SuiteReading, entries: Sequence[Any]) -> tuple[Gate, ...
     return tuple(gates.values())
 
 
-def _check_gate(reading: SuiteReading, gate: Gate, entry: Any, place: tuple[str | int, ...]) -> None:
+def _check_gate(
+    reading: SuiteReading, reader: "GateReader", gate: Gate, entry: Any, place: tuple[str | int, ...]
+) -> None:
     """Refuse a suite's gate on an unknown metric, or with a limit that its metric cannot reach."""
     subject = (*place, "metric") if isinstance(entry, Mapping) else place
     judged = any(evaluator.asks for evaluator in reading.metrics.evaluators.values())
@@ -106,21 +110,18 @@ def _check_gate(reading: SuiteReading, gate: Gate, entry: Any, place: tuple[str 
         text = gate.metric if isinstance(entry, Mapping) else entry
         reading.fault(subject, LimitGate.subject_fault(text, gate.metric, reading.metrics) or fault)
         return
-    from pytest_llmeval.gates import gate_misfits
-
-    for key, fault in gate_misfits(gate, reading.metrics, entry if isinstance(entry, str) else ""):
+    for key, fault in reader.misfits(gate, entry):
         reading.fault((*place, key) if key else place, fault)
 
 
-def _read_gate(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Gate | None:
-    """Read an entry of ``gates`` in a suite file; ``None`` after adding its faults."""
-    from pytest_llmeval.gates import read_gate
+def _gate_reader(reading: SuiteReading, place: tuple[str | int, ...]) -> "GateReader":
+    """The reader of an entry under ``gates`` that adds its faults to those of the suite file."""
+    from pytest_llmeval.gates import GateReader
 
     def report(key: str, fault: str, at_key: bool) -> None:
         reading.fault((*place, key) if key else place, fault, key=at_key)
 
-    return read_gate(
-        entry,
+    return GateReader(
         reading.metrics,
         lambda kind, values: reading.check(kind, values, place),
         report,

@@ -638,6 +638,20 @@ class Registry:
             self._complete()
         return tuple(self._extensions[point])
 
+    @classmethod
+    def shipped(cls) -> "Registry":
+        """A registry of what this package ships, without a look at installed packages, which takes longer."""
+        registry = cls(_SHIPPED, SOURCES)
+        for extension in _EXTENSIONS:
+            resolve(extension)(registry)
+        registry.defer(_UNTIL_NAMED)
+        return registry
+
+    @classmethod
+    def installed(cls) -> "Registry":
+        """A registry of what ships and what installed packages register by their entry points."""
+        return _installed_registry().copy()
+
     def copy(self) -> "Registry":
         """A registry that can be added to without changing this one."""
         known = (self._evaluators.known, self._sources.known, self._commands, self._checks)
@@ -690,19 +704,10 @@ def _register_plugin(registry: Registry, loaded: Any) -> None:
     loaded(registry)
 
 
-def shipped_registry() -> Registry:
-    """The registry of what this package ships, without a look at installed packages, which takes longer."""
-    registry = Registry(_SHIPPED, SOURCES)
-    for extension in _EXTENSIONS:
-        resolve(extension)(registry)
-    registry.defer(_UNTIL_NAMED)
-    return registry
-
-
 @cache
 def _installed_registry() -> Registry:
     """The registry of what ships and what installed packages register, before callers add to a copy."""
-    registry = shipped_registry()
+    registry = Registry.shipped()
     points = entry_points()  # once: it reads the metadata of all installed packages
     for group, register in ((EVALUATORS_GROUP, _register_evaluator), (PLUGINS_GROUP, _register_plugin)):
         for point in sorted(points.select(group=group), key=lambda point: point.name):
@@ -715,15 +720,10 @@ def _installed_registry() -> Registry:
     return registry
 
 
-def default_registry() -> Registry:
-    """The registry of what ships and what installed packages register by their entry points."""
-    return _installed_registry().copy()
-
-
 def extensions_of(point: str) -> tuple[Extension, ...]:
     """Registered extensions of a run at a point; none if a plugin cannot be loaded: suite files report that."""
     try:
-        return default_registry().extensions(point)
+        return Registry.installed().extensions(point)
     except EvaluatorError:
         return ()
 
@@ -764,7 +764,7 @@ def get_evaluator(name: str, **options: Any) -> Evaluator:
     """
     from pydantic import ValidationError
 
-    evaluator = (_IN_USE.get() or default_registry()).get(name)
+    evaluator = (_IN_USE.get() or Registry.installed()).get(name)
     try:
         return build(evaluator, options)
     except ValidationError as error:

@@ -35,7 +35,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import SharedRows, typed
 from pytest_llmeval.gates import Gate
-from pytest_llmeval.judges import PanelSpec, jurors_of
+from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.numbers import OUTCOME_EVALUATOR, RELIABILITY, Reduced, Reliability, Threshold
 from pytest_llmeval.suites._keys import SuiteKeys
 from pytest_llmeval.suites._registry import Decided
@@ -219,7 +219,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         http = self.target.http if self.target is not None else None
         headers = http.headers_from_env.values() if http is not None else ()
         specs = [evaluator.own_model for evaluator in self.asking.values()]
-        specs += [*jurors_of(self.judge), self.model.spec if self.model is not None else None, self.conversation.user]
+        specs += [*self.judge.jurors, self.model.spec if self.model is not None else None, self.conversation.user]
         keys = [spec.api_key_env for spec in specs if spec is not None]
         return (*headers, *filter(None, keys))
 
@@ -495,6 +495,10 @@ class SuiteKey(NamedTuple):
     display_path: str
     test: str = ""
     variant: str = ""
+
+    def display_beside(self, path: Path) -> str:
+        """The name that messages give a file in the folder of approved scores beside the suite file."""
+        return (Path(self.display_path).parent / path.parent.name / path.name).as_posix()
 
     @property
     def runs(self) -> str:

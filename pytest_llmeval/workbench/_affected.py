@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines import Stamp, fingerprint, inputs_file, score_file, statistics_file
+from pytest_llmeval.baselines import ScoreFile, Stamp, fingerprint
 from pytest_llmeval.cli import OPTIONS, SHARD_SUFFIX, CommandResult, add_options
 from pytest_llmeval.core import CaseRecord, JsonNumber, LlmevalError, Selection, counted, decode, encode, listed
 from pytest_llmeval.data import repository_top, rewrite
@@ -31,7 +31,6 @@ from pytest_llmeval.run import (
     RunScope,
     ShardFile,
     Suites,
-    read_shard,
 )
 from pytest_llmeval.services import LOST, WATCHED, GitError, run_git, watched
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
@@ -341,8 +340,8 @@ class AffectedCases:
                 return None, {}
             records = CaseStatistics.from_records(self._reported.get(key, {}).values()).records
             return decode(encode(inputs), StoredInputs), {record.id: record for record in records}
-        scores = score_file(key)
-        files = [scores, statistics_file(scores), inputs_file(scores)]
+        scores = ScoreFile.of_suite(key)
+        files = [scores.path, scores.statistics, scores.inputs]
         if not all(file.is_file() for file in files) or any(file.resolve() in self._changed for file in files):
             return None, {}
         stored, text = read_inputs(files[2]), files[1].read_text(encoding="utf-8")
@@ -355,12 +354,12 @@ class AffectedCases:
     def _missing(self, key: SuiteKey) -> str:
         if self.report is not None:
             return f"{self.report.path.name} has no inputs of it: write it with --llmeval-affected"
-        scores = score_file(key)
-        if not scores.is_file():
+        scores = ScoreFile.of_suite(key)
+        if not scores.path.is_file():
             return "no run is approved"
-        if not inputs_file(scores).is_file():
+        if not scores.inputs.is_file():
             return "the approved run has no inputs: approve with --snapshot-update"
-        if {path.resolve() for path in (scores, inputs_file(scores))} & self._changed:
+        if {path.resolve() for path in (scores.path, scores.inputs)} & self._changed:
             return f"approved anew since {self.since}"
         return "inputs and scores are of different approvals"
 
@@ -411,7 +410,7 @@ def choose_affected(suites: Suites, terms: ChoiceTerms) -> AffectedCases:
     chooser = AffectedCases(suites, terms, project, repository)
     if terms.since.endswith(SHARD_SUFFIX):
         try:
-            chooser.report = read_shard(Path(terms.since), suites.root)
+            chooser.report = ShardFile.read(Path(terms.since), suites.root)
             chooser.commit = chooser.report.origin.commit or ""
         except LlmevalError as error:  # as in a job that finds nothing in its cache
             chooser.fault = str(error)
@@ -437,7 +436,7 @@ def keep_inputs(reported: Reported, scope: RunScope) -> Reported:
     used = project.uses({key: suite.suite for key, suite in suites.items()}, scope.run.used)
     notes = []
     for key, suite in suites.items():
-        pending, path = suite.snapshot.pending, inputs_file(score_file(key))
+        pending, path = suite.snapshot.pending, ScoreFile.of_suite(key).inputs
         approves = pending is not None and pending.approved is not None and not pending.fault
         try:
             if scope.terms.is_kept:
@@ -471,7 +470,7 @@ def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope,
             if path.is_file() and path.stat().st_mtime > scope.run.started:
                 values[name] = "changed while the run ran"
     ran = [record for record in judged.records if record.ran and not record.carried]
-    path = inputs_file(score_file(judged.key))
+    path = ScoreFile.of_suite(judged.key).inputs
     old = read_inputs(path) if path.is_file() else None
     costs = [
         cost

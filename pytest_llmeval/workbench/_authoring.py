@@ -27,13 +27,11 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import option_fault, read_document
 from pytest_llmeval.gates import ChangeGate
-from pytest_llmeval.judges import jurors_of
 from pytest_llmeval.run import unmet_by_expected
 from pytest_llmeval.suites import (
     SUITE_FILES,
     LoadedSuite,
     Registry,
-    default_registry,
     is_foreign,
     left_alone,
     no_suite,
@@ -56,7 +54,7 @@ def add_schema(parser: ArgumentParser) -> None:
 
 def _print_schema(options: Namespace) -> CommandResult:
     """Run ``llmeval schema``: print the JSON schema of suite files, or of the rows of a source."""
-    registry = default_registry()
+    registry = Registry.installed()
     schema = suite_schema(registry) if options.source is None else registry.source(options.source).row_schema()
     if schema is None:
         raise LlmevalError(f"found source {options.source!r}, expected one with a published form, such as results")
@@ -80,7 +78,7 @@ def add_evaluators(parser: ArgumentParser) -> None:
 
 def _list_evaluators(options: Namespace) -> CommandResult:
     """Run ``llmeval evaluators``: list the registered evaluators, or one of them with its metrics."""
-    registry = default_registry()
+    registry = Registry.installed()
     start = f"{options.name}."
     names = [name for name in registry if options.name in (None, name) or name.startswith(start)]
     if not names:
@@ -271,7 +269,7 @@ def _retired(suite: LoadedSuite) -> Iterator[str]:
     models = [
         (f"systems.{name}", system.model.spec) for name, system in suite.systems.items() if system.model is not None
     ]
-    for place, spec in [*(("judge", juror) for juror in jurors_of(suite.judge)), *models]:
+    for place, spec in [*(("judge", juror) for juror in suite.judge.jurors), *models]:
         if spec.is_retired:
             yield f"{place}: {spec.model!r}"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli import CommandResult, add_options, amount, say
 from pytest_llmeval.core import JudgeError, LlmevalError, counted, printable
-from pytest_llmeval.judges import Judgements, Mode, ReplyStore, ScoreFile, StoredJudgement
+from pytest_llmeval.judges import Judgements, JudgeScoreFile, Mode, ReplyStore, StoredJudgement
 from pytest_llmeval.run import SuiteQuestion, SuiteQuestions
 from pytest_llmeval.workbench._console import open_noted, table_lines
 
@@ -165,7 +165,7 @@ def _import_scores(options: Namespace) -> CommandResult:
     questions = _questions(options, options.suite)
     if len(questions.models) > 1:
         options.refuse(f"found a panel of judges, expected --model with one of them: {', '.join(questions.models)}")
-    imported = import_scores(questions, ScoreFile.open(options.file).scores, options.file.name)
+    imported = import_scores(questions, JudgeScoreFile.open(options.file).scores, options.file.name)
     data, *lines = _keep(options, imported.entries)
     if imported.ruled:
         lines.append(f"{counted(len(imported.ruled), 'score')} not needed: a rule decides the case")
@@ -345,7 +345,7 @@ def import_scores(known: SuiteQuestions, scores: Mapping[str, float], source: st
     unknown = later | {case: why for (case, _), why in known.unknown.items()}
     used = set()
     for name, share in sorted(scores.items()):
-        ids = next((cases[candidate] for candidate in ScoreFile.case_ids(name) if candidate in cases), [])
+        ids = next((cases[candidate] for candidate in JudgeScoreFile.case_ids(name) if candidate in cases), [])
         if len(ids) != 1:
             imported.faults.append(_unmatched(name, ids))
             continue

@@ -10,8 +10,6 @@ from typing import NamedTuple
 from pytest_llmeval.core import BAD, ChangeVerdict, MetricChange, counted, excerpt, grouped, listed, number
 from pytest_llmeval.numbers import TOLERANCE
 from pytest_llmeval.reports import (
-    MOST_LINES,
-    NO_CASE,
     CaseReport,
     Changes,
     RunReport,
@@ -78,7 +76,7 @@ def case_fates(pair: ReportPair) -> CaseFates:
     fates = CaseFates([], [], [], [])
     for suite, before in pair.earlier_cases:
         for case in suite.cases:
-            earlier = before.get(case.id, NO_CASE)
+            earlier = before.get(case.id, CaseReport.not_run())
             if case.outcome in BAD:
                 fate = fates.still if earlier.outcome in BAD else fates.new
             elif case.is_excused:
@@ -120,7 +118,8 @@ def compare_runs(reports: ReportPair) -> ReportComparison:
         alone_here = (case for case in suite.cases if case.outcome in BAD and case.id not in before)
         new = (False, True, False, False, 0.0)
         comparison.regressed.extend(
-            CaseLine(suite, case, f"{case.outcome}; not in the baseline", NO_CASE, rank=new) for case in alone_here
+            CaseLine(suite, case, f"{case.outcome}; not in the baseline", CaseReport.not_run(), rank=new)
+            for case in alone_here
         )
     comparison.regressed.sort(key=lambda each: each.rank, reverse=True)
     return comparison
@@ -212,7 +211,7 @@ def question_and_answers(now: CaseReport, before: CaseReport | None = None) -> I
         now: What the report shows of the case.
         before: What the baseline shows of it; ``None`` if there is no baseline.
     """
-    notes = [NO_CASE if before is None else before, now]
+    notes = [CaseReport.not_run() if before is None else before, now]
     question = next((note.question_text for note in reversed(notes) if note.input is not None), None)
     if question is not None:
         yield f"asked: {_beginning(question)}"
@@ -304,6 +303,7 @@ def _marked(tag: str, words: str, *, spaced: bool) -> str:
 _NAMED = 7
 """Cases alike that a line names."""
 _FINDING = 95
+_MOST_FINDINGS = 3
 
 
 class CaseLine(NamedTuple):
@@ -352,7 +352,7 @@ class CaseLine(NamedTuple):
         """Return the item."""
         case = self.case
         place = links.file(text(case.place(self.suite.path), cell=False), case.file or self.suite.path, case.line)
-        wrong = case.findings[:MOST_LINES] or ([case.reason] if case.reason else [])
+        wrong = case.findings[:_MOST_FINDINGS] or ([case.reason] if case.reason else [])
         named = f"**{text(case.id, cell=False)}** of {text(self.suite.suite, cell=False)}"
         others = listed((text(case_id, cell=False) for case_id in self.alike), _NAMED, " and {} more")
         alike = f"<br>the same in {counted(len(self.alike), 'more case')}: {others}" if self.alike else ""

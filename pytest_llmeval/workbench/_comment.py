@@ -18,7 +18,6 @@ from pytest_llmeval.data import read_text
 from pytest_llmeval.gates import split_statistic
 from pytest_llmeval.reports import (
     MOST,
-    MOST_ROWS,
     VERDICTS,
     CaseReport,
     MergeAnswer,
@@ -132,6 +131,7 @@ _SPACE = 52_000
 """Characters of all sections: with headings and summary, a comment stays below 60,000."""
 _SECTION = 6_500
 _SCREEN = 40
+_MOST_ROWS = 50
 """Lines before the fold."""
 _WIDTH = 110
 """Characters of a line, about, as code hosts show comments."""
@@ -319,7 +319,7 @@ class _Sheet:
         items: Sequence[_Item],
         item: Callable[[_Item], str],
         lines: int,
-        most: int = MOST_ROWS,
+        most: int = _MOST_ROWS,
     ) -> Sequence[_Item]:
         """Add a list of the first items, one and as many as so many lines hold; return the others."""
         fitting = _fitting(items[:most], item, lines - 1)
@@ -338,12 +338,12 @@ class _Sheet:
     ) -> None:
         """Add a folded table."""
         head = [*([note, ""] if note else []), _row(headers), _row(["---"] * len(headers))]
-        self._fold(title, [_row(row(item)) for item in items[:MOST_ROWS]], head, len(items), "row")
+        self._fold(title, [_row(row(item)) for item in items[:_MOST_ROWS]], head, len(items), "row")
 
     def fold_items(self, title: str, items: Sequence[_Item], item: Callable[[_Item], str]) -> None:
         """Add a folded list."""
         if not items or not isinstance(items[0], CaseLine):
-            self._fold(title, [item(entry) for entry in items[:MOST_ROWS]], [], len(items), "line")
+            self._fold(title, [item(entry) for entry in items[:_MOST_ROWS]], [], len(items), "line")
             return
         counts = [1 + len(line.alike) for line in items if isinstance(line, CaseLine)]
         self._fold(title, [item(line) for line in items[:_FOLDED]], [], sum(counts), "case", counts)

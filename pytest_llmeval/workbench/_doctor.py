@@ -42,7 +42,6 @@ from pytest_llmeval.judges import (
     Message,
     connect,
     connect_own,
-    jurors_of,
     key_variable,
 )
 from pytest_llmeval.plugin import planned_cases
@@ -201,7 +200,7 @@ def model_findings(suites: Sequence[LoadedSuite], plan: PlannedRun, *, ask: bool
             if place not in seen:
                 seen.add(place)
                 yield from _model(model, ask=ask)
-        if jurors_of(suite.judge)[0].model is None and suite.asks_judge:
+        if suite.judge.jurors[0].model is None and suite.asks_judge:
             text = f"{suite.path.name}: its evaluators ask a judge, and it names none"
             fix = "add judge: {model: 'openai:MODEL'} to the suite, or run with --llmeval-judge-model=openai:MODEL"
             yield Finding("warning", text, [fix])
@@ -214,7 +213,7 @@ def _models(suite: LoadedSuite, plan: PlannedRun) -> Iterator[_Model]:
         parts = suite.path.parts
         named = {path: Path(path).parts for path in plan.judge_calls}
         is_asked = any(calls and parts[-len(named[path]) :] == named[path] for path, calls in plan.judge_calls.items())
-    for spec in jurors_of(suite.judge):
+    for spec in suite.judge.jurors:
         if spec.model is not None:
             yield _Model("judge", suite.path, spec, is_asked)
     for evaluator in suite.asking.values():
@@ -448,7 +447,7 @@ def ci_findings(suites: Sequence[LoadedSuite]) -> Iterator[Finding]:
         if _REPLAYS in text:
             yield from (_replayed(file, suite) for suite in judged)
             continue
-        judges = (spec for suite in judged for spec in jurors_of(suite.judge) if spec.provider not in (None, "fixture"))
+        judges = (spec for suite in judged for spec in suite.judge.jurors if spec.provider not in (None, "fixture"))
         for variable in filter(None, dict.fromkeys(map(key_variable, judges))):
             if variable in text:
                 yield Finding("ok", f"{file} names {variable}, the key of a judge")

@@ -17,11 +17,11 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from msgspec import convert, structs
 
-from pytest_llmeval.baselines import SCORES, SuiteScores, TestScores, parse
+from pytest_llmeval.baselines import ScoreFile, SuiteScores, TestScores
 from pytest_llmeval.cli import CommandResult, write_text
 from pytest_llmeval.core import MISSING, LlmevalError, SuiteError, counted, excerpt, listed, number
 from pytest_llmeval.data import OWN_FOLDER, STRICT, check, display_path, load_json, read_document
-from pytest_llmeval.reports import MOST_ROWS, published, text
+from pytest_llmeval.reports import published, text
 from pytest_llmeval.run import Checkout
 from pytest_llmeval.services import run_git
 from pytest_llmeval.suites import LoadedSuite, load_suite
@@ -54,6 +54,7 @@ from pytest_llmeval.workbench._workflows import compare_workflows
 _FAILURES: Final = "failures.json"
 _TOOLS: Final = "tools.json"
 _LONGEST: Final = 100
+_MOST_ROWS: Final = 50
 
 
 @dataclass(frozen=True)
@@ -191,8 +192,8 @@ def _renamed(before: LoadedState, base: FolderState, head: FolderState) -> str |
 
 def _approved_scores(base: FolderState, head: FolderState, suites: Mapping[str, LoadedSuite]) -> Iterator[Loosening]:
     """Yield approved scores that changed or are gone; those that are better now only for information."""
-    now = head.files(SCORES)
-    for name, path in base.files(SCORES).items():
+    now = head.files(ScoreFile.ENDING)
+    for name, path in base.files(ScoreFile.ENDING).items():
         before = _scores(path, name)
         if before is None:
             continue
@@ -220,11 +221,10 @@ def _approved_scores(base: FolderState, head: FolderState, suites: Mapping[str, 
 def _scores(path: Path, name: str) -> SuiteScores | TestScores | None:
     """The approved scores of a suite; ``None`` if the file cannot be read, as in a run."""
     try:
-        kind = TestScores if "module" in load_json(path, name).data else SuiteScores
-        scores: SuiteScores | TestScores = parse(path, name, kind)
+        file = ScoreFile(path, name)
+        return file.parse(TestScores) if "module" in load_json(path, name).data else file.parse(SuiteScores)
     except (LlmevalError, TypeError):
         return None
-    return scores
 
 
 def _approved_failures(base: FolderState, head: FolderState) -> Iterator[Loosening]:
@@ -539,7 +539,7 @@ def guard_text(judged: Sequence[Ruling], commit: str) -> str:
         lines += ["| place | what | change | before | now | verdict |", "|---|---|---|---|---|---|"]
         space = _SPACE
         ordered = sorted(judged, key=lambda each: not each.fails)
-        rows = [_row(ruling) for ruling in ordered[:MOST_ROWS]]
+        rows = [_row(ruling) for ruling in ordered[:_MOST_ROWS]]
         fitting = [row for row in rows if (space := space - len(row)) > 0]
         more = len(judged) - len(fitting)
         lines += [*fitting, *(["", f"{more} more"] if more else [])]

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from pytest_llmeval.baselines import Stamp, SuiteScores, read_if_there, score_file, shown_beside
+from pytest_llmeval.baselines import ScoreFile, Stamp, SuiteScores
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, say
 from pytest_llmeval.core import FieldsError, LlmevalError, OptionError, SuiteError, counted, interval, number
 from pytest_llmeval.data import display_path
@@ -198,8 +198,7 @@ def _spec_of(option: str, model: str | None, judge: JudgeSpec, base_url: str | N
 
 def _approved_judge(suite: LoadedSuite, key: SuiteKey) -> Mapping[str, str]:
     """The judge of the approved scores, as far as the score file names it; empty if there are none."""
-    path = score_file(key)
-    scores = read_if_there(path, shown_beside(key, path), SuiteScores)
+    scores = ScoreFile.of_suite(key).read(SuiteScores)
     judges = {} if scores is None else scores.comparable.judges
     return next((judges[label] for label in judged_labels(suite) if label in judges), {})
 

@@ -13,14 +13,11 @@ from pytest_llmeval.baselines import (
     ApprovedCases,
     ApprovedScore,
     Bridge,
+    ScoreFile,
     Stamp,
     SuiteScores,
     deciding_labels,
     digests_of,
-    render,
-    score_file,
-    shown_beside,
-    statistics_file,
 )
 from pytest_llmeval.core import (
     PASS_RATE,
@@ -408,30 +405,29 @@ def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str
         LlmevalError: There are no approved scores, they come from another judge, or too little was measured.
     """
     key = migration.key
-    path = score_file(key)
-    display_path = shown_beside(key, path)
+    file = ScoreFile.of_suite(key)
     notes: list[str] = []
 
     def bridged() -> str:
         try:
             approval = ApprovedCases.read(key)
         except (OSError, UnicodeDecodeError) as error:
-            name = statistics_file(path).name
+            name = file.statistics.name
             raise LlmevalError(f"{name}: cannot be read ({error}), expected the cases of the approved run") from None
         if approval is None:
-            raise LlmevalError(f"no approved scores at {display_path}, where a bridge begins: approve a run first")
+            raise LlmevalError(f"no approved scores at {file.display_path}, where a bridge begins: approve a run first")
         scores, approved = approval
         bridges = [_bridge(migration, label, scores, approved, stamp) for label in migration.shifts]
         notes[:] = _notes(migration, approved, bridges)
         ways = [(bridge.label, bridge.old, bridge.new) for bridge in bridges]
         earlier = [bridge for bridge in scores.bridges if (bridge.label, bridge.old, bridge.new) not in ways]
-        return render(replace(scores, bridges=(*earlier, *bridges)))
+        return replace(scores, bridges=(*earlier, *bridges)).text
 
     try:
-        rewrite(path, bridged)
+        rewrite(file.path, bridged)
     except OSError as error:
-        raise LlmevalError(f"{Path(display_path)}: not written ({error.strerror})") from error
-    return display_path, notes
+        raise LlmevalError(f"{Path(file.display_path)}: not written ({error.strerror})") from error
+    return file.display_path, notes
 
 
 def _same(migration: Migration, label: str, approved: CaseStatistics) -> set[str]:

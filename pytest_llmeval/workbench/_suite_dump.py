@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 
-from pytest_llmeval.baselines import contents_of, evaluator_prints
+from pytest_llmeval.baselines import digests_of, evaluator_prints
 from pytest_llmeval.core import MISSING
 from pytest_llmeval.data import Document
 from pytest_llmeval.gates import RULES, Gate
@@ -251,7 +251,7 @@ def _cases(
     lines: Mapping[str, int],
 ) -> Iterator[tuple[str, CaseDump]]:
     """Yield the cases of a suite by id, as data for ``llmeval guard``."""
-    contents, answers = contents_of(suite), defaultdict[str, list[Any]](list)
+    digests, answers = digests_of(suite), defaultdict[str, list[Any]](list)
     for case in chain(suite.cases, *(system.cases for system in suite.systems.values())):
         inner = case.prediction.get("answer") if isinstance(case.prediction, dict) else None
         answers[case.id] += [
@@ -268,7 +268,7 @@ def _cases(
             CaseDump(
                 suite.files.get(case.id, file),
                 case.line,
-                contents[case.id],
+                digests[case.id].data,
                 {name: _plain(value) for name, value in parts.items() if value is not MISSING},
                 dict(case.labels),
                 list(case.tags),

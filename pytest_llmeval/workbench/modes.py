@@ -35,7 +35,6 @@ from pytest_llmeval.judges import (
     closing_list,
     object_schema,
     text_under,
-    unreadable,
 )
 from pytest_llmeval.numbers import normal_quantile, student_quantile, wilson_interval
 from pytest_llmeval.reports import rendered_page
@@ -430,7 +429,7 @@ def read_groups(reply: str) -> Verdict:
         name = text_under(group, "name") if isinstance(group, dict) else ""
         numbers: Any = group.get("notes") if isinstance(group, dict) else None
         if not name or not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
-            raise unreadable(reply, "found a group without a name and numbers of notes, expected both")
+            raise JudgeError.unreadable(reply, "found a group without a name and numbers of notes, expected both")
         groups.append({"name": name[:_LONGEST_NAME], "text": text_under(group, "text"), "notes": numbers})
     return Verdict(float(len(groups)), "", {"groups": groups})
 

@@ -7,8 +7,7 @@ import pytest
 from builders import Answers, KnownSuites, key_of, recorded
 
 from pytest_llmeval import Case
-from pytest_llmeval.baselines import SnapshotMode, score_file
-from pytest_llmeval.baselines._files import approved_scores
+from pytest_llmeval.baselines import ScoreFile, SnapshotMode
 from pytest_llmeval.gates import DropGate
 from pytest_llmeval.run import Reported, RunTerms, finish_run
 from pytest_llmeval.run._execute import execute
@@ -37,8 +36,8 @@ def approve(folder: Path, wrong: int, mode: SnapshotMode | None = None, **settin
 
 def anchor(folder: Path) -> float | None:
     """Return the value of the anchor; ``None`` where the run approved last is the anchor."""
-    path = score_file(key_of(LoadedSuite("s", folder / "s.eval.yaml")))
-    scores = approved_scores(path, str(path))
+    path = ScoreFile.of_suite(key_of(LoadedSuite("s", folder / "s.eval.yaml"))).path
+    scores = ScoreFile(path, str(path)).read_checked()
     assert scores is not None
     stored = scores.anchor_of("score")
     assert len(list(folder.glob("__llmeval__/*.anchor*"))) == (stored is not None)

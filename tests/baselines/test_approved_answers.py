@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, SuiteError
-from pytest_llmeval.baselines import ApprovedAnswers, score_file
-from pytest_llmeval.baselines._files import answers_file, answers_text
+from pytest_llmeval.baselines import ApprovedAnswers, ScoreFile
+from pytest_llmeval.baselines._files import answers_text
 from pytest_llmeval.core import NoAnswer
 from pytest_llmeval.suites import SuiteKey
 
@@ -28,7 +28,7 @@ def row(case: str, prediction: Any, **more: Any) -> dict[str, Any]:
 
 def read(folder: Path, text: str) -> ApprovedAnswers:
     key = SuiteKey(str(folder / "s.eval.yaml"), "s.eval.yaml")
-    path = answers_file(score_file(key))
+    path = ScoreFile.of_suite(key).answers
     path.parent.mkdir()
     path.write_text(text, encoding="utf-8")
     return ApprovedAnswers.read(key)
@@ -84,7 +84,7 @@ def test_an_approval_without_an_answer_is_no_damage(tmp_path: Path) -> None:
 
 def test_a_folder_in_its_place_is_a_fault(tmp_path: Path) -> None:
     key = SuiteKey(str(tmp_path / "s.eval.yaml"), "s.eval.yaml")
-    answers_file(score_file(key)).mkdir(parents=True)
+    ScoreFile.of_suite(key).answers.mkdir(parents=True)
     with pytest.raises(SuiteError, match=r"__llmeval__/s.answers.jsonl  found a directory, expected a file"):
         ApprovedAnswers.read(key)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from project import ROOT
 
-from pytest_llmeval.baselines import ApprovedScore, Bridge, SuiteScores, parse, render
+from pytest_llmeval.baselines import ApprovedScore, Bridge, ScoreFile, SuiteScores
 from pytest_llmeval.baselines._comparable import Comparable
 from pytest_llmeval.baselines._scores import Approval, Cases, bridge_of, shifts_between
 from pytest_llmeval.baselines._verdicts import judge_scores
@@ -53,8 +53,8 @@ def test_bridges_come_back_in_their_order(many: list[Bridge]) -> None:
     scores = replace(scores, bridges=tuple(many))
     with TemporaryDirectory() as folder:
         path = Path(folder, "s.scores.json")
-        path.write_text(render(scores), encoding="utf-8")
-        assert parse(path, path.name, SuiteScores) == scores
+        path.write_text(scores.text, encoding="utf-8")
+        assert ScoreFile(path, path.name).parse(SuiteScores) == scores
 
 
 def test_a_bridge_leads_from_one_judge_to_one_other_and_not_back() -> None:

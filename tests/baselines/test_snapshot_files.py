@@ -14,25 +14,18 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.baselines import (
     ApprovedScore,
+    ScoreFile,
     Stamp,
     SuiteScores,
     TestScores,
     fingerprint,
-    parse,
-    read_if_there,
-    render,
-    score_file,
-    statistics_file,
 )
 from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines._files import (
     PendingFile,
     approve,
-    approved_scores,
-    baseline_fault,
     is_orphan,
     python_score_file,
-    read_statistics,
 )
 from pytest_llmeval.baselines._scores import Approval, Cases
 from pytest_llmeval.core import SuiteError
@@ -57,7 +50,7 @@ def approved(value: float | None = 0.5) -> SuiteScores:
 
 
 def test_a_file_has_one_line_per_metric_sorted_keys_and_a_final_newline() -> None:
-    assert render(approved()) == (
+    assert approved().text == (
         """\
 {
   "cases": {"count": 4, "statistics": "x"},
@@ -108,8 +101,8 @@ def test_reading_gives_what_was_written(tmp_path_factory: Any, value: float | No
     comparable = replace(COMPARABLE, evaluators={"text": EvaluatorPrint("text", "1", options)})
     scores = approve(None, suite_scores(value, comparable=comparable), STAMP, 20)
     path = tmp_path_factory.getbasetemp() / "s.scores.json"
-    path.write_text(render(scores), encoding="utf-8", newline="\r\n")
-    assert parse(path, "s", SuiteScores) == scores
+    path.write_text(scores.text, encoding="utf-8", newline="\r\n")
+    assert ScoreFile(path, "s").parse(SuiteScores) == scores
 
 
 @given(st.dictionaries(st.text(), st.dictionaries(st.text(), values)))
@@ -118,8 +111,8 @@ def test_scores_of_tests_are_read_as_they_were_written(
 ) -> None:
     scores = approve(None, TestScores("test_x.py", tests), STAMP, 20)
     path = tmp_path_factory.getbasetemp() / "t.scores.json"
-    path.write_text(render(scores), encoding="utf-8")
-    assert parse(path, "t", TestScores) == scores
+    path.write_text(scores.text, encoding="utf-8")
+    assert ScoreFile(path, "t").parse(TestScores) == scores
 
 
 @pytest.mark.parametrize(
@@ -152,12 +145,12 @@ def test_scores_of_tests_are_read_as_they_were_written(
 )
 def test_an_edited_file_is_told_with_the_place(tmp_path: Path, old: str, new: str, fault: str) -> None:
     path = tmp_path / "s.scores.json"
-    text = render(approved())
+    text = approved().text
     assert old in text
     edited = text.replace(old, new)
     path.write_text(edited, encoding="utf-8")
     with pytest.raises(SuiteError) as raised:
-        read_if_there(path, "s.scores.json", SuiteScores)
+        ScoreFile(path, "s.scores.json").read(SuiteScores)
     assert fault in str(raised.value)
     assert str(raised.value).startswith("s.scores.json:")
     assert "nothing was changed: restore the file from version control" in str(raised.value)
@@ -169,44 +162,44 @@ def test_a_file_that_holds_no_scores_is_told(tmp_path: Path, text: str) -> None:
     path = tmp_path / "s.scores.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SuiteError, match="nothing was changed"):
-        read_if_there(path, "s.scores.json", SuiteScores)
+        ScoreFile(path, "s.scores.json").read(SuiteScores)
 
 
 def test_a_file_without_checksum_is_told(tmp_path: Path) -> None:
     path = tmp_path / "s.scores.json"
-    data = json.loads(render(approved()))
+    data = json.loads(approved().text)
     del data["checksum"]
     path.write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(SuiteError, match=r"checksum: found nothing .*: the file was changed by hand"):
-        read_if_there(path, "s.scores.json", SuiteScores)
+        ScoreFile(path, "s.scores.json").read(SuiteScores)
 
 
 def test_blanks_and_the_order_of_keys_are_no_change(tmp_path: Path) -> None:
     path = tmp_path / "s.scores.json"
-    path.write_text(json.dumps(dict(reversed(json.loads(render(approved())).items()))), encoding="utf-8")
-    assert read_if_there(path, "s.scores.json", SuiteScores) == approved()
+    path.write_text(json.dumps(dict(reversed(json.loads(approved().text).items()))), encoding="utf-8")
+    assert ScoreFile(path, "s.scores.json").read(SuiteScores) == approved()
 
 
 def test_every_changed_byte_is_told(tmp_path: Path) -> None:
     path = tmp_path / "s.scores.json"
-    data = render(approved()).encode()
+    data = approved().text.encode()
     for place in range(0, len(data), 5):
         path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         with pytest.raises(SuiteError):
-            read_if_there(path, "s.scores.json", SuiteScores)
+            ScoreFile(path, "s.scores.json").read(SuiteScores)
 
 
 def test_every_prefix_of_a_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s.scores.json"
-    text = render(approved())
+    text = approved().text
     for end in range(0, len(text) - 2, 7):
         path.write_text(text[:end], encoding="utf-8")
         with pytest.raises(SuiteError):
-            read_if_there(path, "s.scores.json", SuiteScores)
+            ScoreFile(path, "s.scores.json").read(SuiteScores)
 
 
 def test_no_file_is_no_fault(tmp_path: Path) -> None:
-    assert read_if_there(tmp_path / "none.json", "none.json", SuiteScores) is None
+    assert ScoreFile(tmp_path / "none.json", "none.json").read(SuiteScores) is None
 
 
 def test_an_approval_is_remembered_only_if_something_changed() -> None:
@@ -235,17 +228,17 @@ def key(test: str = "", variant: str = "") -> SuiteKey:
 
 
 def test_a_suite_has_its_stem_and_a_variant_a_name_of_its_own() -> None:
-    assert score_file(key()) == Path("evals/__llmeval__/capitals.scores.json")
-    assert statistics_file(score_file(key())).name == "capitals.cases.jsonl"
-    name = score_file(key("tests/test_app.py::test_answers", "GPT/4 ü")).name
+    assert ScoreFile.of_suite(key()).path == Path("evals/__llmeval__/capitals.scores.json")
+    assert ScoreFile.of_suite(key()).statistics.name == "capitals.cases.jsonl"
+    name = ScoreFile.of_suite(key("tests/test_app.py::test_answers", "GPT/4 ü")).path.name
     assert name.startswith("capitals.gpt-4-")
     assert name.endswith(".scores.json")
-    assert score_file(key("tests/test_app.py::test_answers")).name.startswith("capitals.test-answers-")
+    assert ScoreFile.of_suite(key("tests/test_app.py::test_answers")).path.name.startswith("capitals.test-answers-")
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=2, max_size=2, unique=True))
 def test_no_two_variants_share_a_file_whatever_their_ids(ids: list[tuple[str, str]]) -> None:
-    one, other = (score_file(key(*each)).name for each in ids)
+    one, other = (ScoreFile.of_suite(key(*each)).path.name for each in ids)
     assert one.lower() != other.lower()
     assert one.isascii()
     assert not set(one) & set('/\\:*?"<>|[] ')
@@ -292,15 +285,16 @@ def test_only_a_file_whose_suite_is_gone_is_an_orphan(tmp_path: Path, name: str,
 
 
 def test_statistics_are_checked_against_the_scores_whatever_their_line_ends(tmp_path: Path) -> None:
+    file = ScoreFile(tmp_path / "s.scores.json", "s.scores.json")
     path = tmp_path / "s.cases.jsonl"
     scores = suite_scores(cases=Cases(2, fingerprint('{"id": "a"}\n{"id": "b"}\n')))
-    assert baseline_fault(path, scores) is None
+    assert file.statistics_fault(scores) is None
     path.write_bytes(b'{"id": "a"}\r\n{"id": "b"}\r\n')
-    assert baseline_fault(path, scores) is None
+    assert file.statistics_fault(scores) is None
     path.write_bytes(b'{"id": "a"}\n{"id": "c"}\n')
-    assert "restore the file from version control" in str(baseline_fault(path, scores))
+    assert "restore the file from version control" in str(file.statistics_fault(scores))
     path.write_bytes(b"\xff")
-    assert "cannot be read" in str(baseline_fault(path, scores))
+    assert "cannot be read" in str(file.statistics_fault(scores))
 
 
 def test_writing_leaves_equal_files_alone_and_no_scratch_files(tmp_path: Path) -> None:
@@ -332,7 +326,7 @@ def pair(path: Path, value: float) -> PendingFile:
 
     def scores() -> SuiteScores:
         new = suite_scores(value, cases=Cases(4, fingerprint(statistics)))
-        return approve(read_if_there(path, path.name, SuiteScores), new, STAMP, 20)
+        return approve(ScoreFile(path, path.name).read(SuiteScores), new, STAMP, 20)
 
     return PendingFile(path, {}, {}, frozenset(), scores, statistics)
 
@@ -361,11 +355,11 @@ def test_an_approval_cut_off_anywhere_leaves_old_scores_with_old_statistics_or_n
         patched.setattr(os, "fsync", counted(os.fsync))
         with suppress(KeyboardInterrupt):
             pair(path, 0.6).write()
-    found = approved_scores(path, path.name)
+    found = ScoreFile(path, path.name).read_checked()
     assert found is not None
     value = found.metrics["f1"].value
     assert value in (0.5, 0.6)
-    assert read_statistics(statistics_file(path), found) == f"{value}\n"
+    assert ScoreFile(path, path.name).read_statistics(found) == f"{value}\n"
     pair(path, 0.7).write()
     assert sorted(each.name for each in path.parent.iterdir() if not each.name.endswith(".tmp")) == [
         "s.cases.jsonl",
@@ -378,8 +372,8 @@ def test_approvals_at_the_same_time_leave_one_pair_and_every_approval_in_the_his
     values = [number / 10 for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda value: pair(path, value).write(), values))
-    found = approved_scores(path, path.name)
+    found = ScoreFile(path, path.name).read_checked()
     assert found is not None
     assert sorted(each.values["f1"] for each in found.history) == values
-    assert read_statistics(statistics_file(path), found) == f"{found.metrics['f1'].value}\n"
+    assert ScoreFile(path, path.name).read_statistics(found) == f"{found.metrics['f1'].value}\n"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["s.cases.jsonl", "s.scores.json"]

@@ -9,7 +9,7 @@ from builders import note_runs, run_line, write_approvals
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.baselines import HISTORY, History, render
+from pytest_llmeval.baselines import HISTORY, History
 from pytest_llmeval.baselines import TestScores as Scores
 from pytest_llmeval.baselines._scores import Approval
 from pytest_llmeval.reports import Timeline
@@ -54,7 +54,7 @@ def test_a_module_of_python_tests_has_the_approvals_of_its_score_file(tmp_path: 
     approved = tuple(Approval(f"2026-01-0{day}", "c", {"test_it: f1": day / 4}) for day in (1, 2))
     path = tmp_path / "__llmeval__" / "test_digest.scores.json"
     path.parent.mkdir()
-    path.write_text(render(Scores("test_digest.py", {"test_it": {"f1": 0.5}}, approved)), encoding="utf-8")
+    path.write_text(Scores("test_digest.py", {"test_it": {"f1": 0.5}}, approved).text, encoding="utf-8")
     (timeline,) = History.read(tmp_path / "test_digest.py", tmp_path).timelines
     assert (timeline.title, timeline.metrics) == ("test_digest.py", ["test_it: f1"])
     assert [(each.when, each.values["test_it: f1"], each.approved) for each in timeline.points] == [

@@ -7,7 +7,7 @@ from builders import note_runs, run_line
 from scripted_judges import BAD, GATE, GOOD, HALF, NEW, OLD, Suites, graded, milder, shown_to, stricter
 from servers import Call, Sent, reply
 
-from pytest_llmeval.baselines import fingerprint, score_file
+from pytest_llmeval.baselines import ScoreFile, fingerprint
 from pytest_llmeval.judges import Judgements, JudgeOptions, StoredJudgement, judgements_of
 from pytest_llmeval.judges.replies._sqlite import SqliteReplies
 from pytest_llmeval.suites import SuiteKey
@@ -110,7 +110,7 @@ def test_a_bridge_begins_at_approved_scores_and_at_those_of_the_old_judge(suites
     suites.write([GOOD] * 3)
     suites.run(update=True)
     suites.write([GOOD] * 3, snapshot=False)
-    path = score_file(SuiteKey(str(suites.path), suites.path.name))
+    path = ScoreFile.of_suite(SuiteKey(str(suites.path), suites.path.name)).path
     approved = path.read_text(encoding="utf-8")
     path.unlink()
     code, told = suites.migrate("--approve")

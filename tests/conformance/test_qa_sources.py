@@ -8,7 +8,7 @@ from project import SHARED
 
 from pytest_llmeval.core import Fault
 from pytest_llmeval.data import load_taxonomy
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 
 QA = SHARED / "conformance" / "qa"
 DATA = SHARED / "data"
@@ -35,7 +35,7 @@ def test_answers_are_taken_as_recorded(tmp_path: Path) -> None:
     sample = {"sample_id": "c", "conversation": {}, "qa": [row["raw"] for row in rows]}
     (tmp_path / "a.json").write_text(json.dumps([sample]))
     faults: list[Fault] = []
-    cases = default_registry().source("locomo")(path="a.json", adversarial="original").load(tmp_path, faults)
+    cases = Registry.installed().source("locomo")(path="a.json", adversarial="original").load(tmp_path, faults)
     assert faults == []
     assert [(case.expected, case.labels["question_type"]) for case in cases] == [
         (row["expected_answer"], row["expected_type"]) for row in rows
@@ -49,7 +49,7 @@ def test_question_types_are_those_that_judges_route_by() -> None:
 def test_public_locomo_questions_are_those_of_the_recorded_pairs() -> None:
     read(DATA / "locomo_public.json")
     faults: list[Fault] = []
-    source = default_registry().source("locomo")(path="locomo_public.json", adversarial="original")
+    source = Registry.installed().source("locomo")(path="locomo_public.json", adversarial="original")
     cases = {case.id: case for case in source.load(DATA, faults)}
     assert faults == []
     assert Counter(case.labels["question_type"] for case in cases.values()) == {
@@ -79,7 +79,7 @@ def test_public_locomo_questions_are_those_of_the_recorded_pairs() -> None:
 def test_lines_of_the_public_file_are_those_of_the_questions() -> None:
     read(DATA / "locomo_public.json")
     lines = (DATA / "locomo_public.json").read_text(encoding="utf-8").split("\n")
-    for case in default_registry().source("locomo")(path="locomo_public.json").load(DATA, [])[::50]:
+    for case in Registry.installed().source("locomo")(path="locomo_public.json").load(DATA, [])[::50]:
         nearby = "".join(lines[case.line - 1 : case.line + 4])
         assert json.dumps(case.input["question"]) in nearby
 
@@ -87,7 +87,7 @@ def test_lines_of_the_public_file_are_those_of_the_questions() -> None:
 def test_longmemeval_sample_has_one_question_of_each_type_and_one_unknown() -> None:
     read(DATA / "longmemeval_sample.json")
     faults: list[Fault] = []
-    cases = default_registry().source("longmemeval")(path="longmemeval_sample.json").load(DATA, faults)
+    cases = Registry.installed().source("longmemeval")(path="longmemeval_sample.json").load(DATA, faults)
     assert faults == []
     types = sorted(case.labels["question_type"] for case in cases)
     assert types == sorted([*LONGMEMEVAL_TYPES, "unknown_future_type"])

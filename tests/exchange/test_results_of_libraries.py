@@ -174,7 +174,7 @@ def test_a_plugin_reads_results_of_another_library(monkeypatch: pytest.MonkeyPat
     result = SimpleNamespace(final="Paris")
     registry = ev.Registry()
     registry.extend("read", lambda value: {"answer": value.final} if value is result else value)
-    monkeypatch.setattr("pytest_llmeval.suites._registry.default_registry", lambda: registry)
+    monkeypatch.setattr("pytest_llmeval.suites._registry.Registry.installed", lambda: registry)
     assert json_like(result) == {"answer": "Paris"}
     assert json_like(City(city="Oslo")) == {"city": "Oslo"}
 

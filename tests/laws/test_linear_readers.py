@@ -257,6 +257,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "exchange._media.ImportedMedia": lambda kind: kind(None),
     "exchange.promptfoo._prompts.PromptReader": lambda kind: kind(None),
     "gates._limit.LimitGate": lambda kind: kind,
+    "gates._reading.GateReader": lambda kind: kind(GIVEN["metrics"](), dict, print, "without"),
     "gates._rules.GateRules": lambda kind: kind(DropGate),
     "judges._options.CachePlace": lambda kind: kind,
     "judges.clients._http.Anthropic": object.__new__,

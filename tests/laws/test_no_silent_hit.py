@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Evaluator, Mutator, Neighbours, get_evaluator
 from pytest_llmeval.core import Case
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 from pytest_llmeval.workbench.mutation._mutants import is_wrong
 
-MUTATORS = [each for each in default_registry().mutators if not each.equivalent]
+MUTATORS = [each for each in Registry.installed().mutators if not each.equivalent]
 TOLERANCE = 1e-9
 
 FACTS = [

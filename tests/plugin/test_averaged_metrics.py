@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites import Registry, load_suite
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -25,7 +25,7 @@ def test_a_declared_mean_is_the_mean_of_the_scores_of_cases(project: "Project") 
     for suite in report:
         if suite["path"].endswith("search.eval.yaml"):  # its conftest registers what the suite names
             continue
-        metrics = load_suite(project.path / suite["path"], default_registry(), root=project.path).metrics
+        metrics = load_suite(project.path / suite["path"], Registry.installed(), root=project.path).metrics
         for name, found in suite["metrics"].items():
             owned = metrics.find(name)
             if owned is not None and owned.metric.averaged and found["value"] is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_llmeval.run import read_shard
+from pytest_llmeval.run import ShardFile
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -65,7 +65,7 @@ def test_what_a_crash_costs_is_counted_once_and_stays_in_the_shard_file(fragile:
     fragile.asking("broken.eval.yaml", "bot:answer", *"abcdef", "dies", gates=["f1 >= 0"])
     ran = fragile.run("--llmeval-shard=1/1", "--llmeval-report=p.llmeval", workers=2, replacements=2)
     lost = {f"broken.eval.yaml::{name}" for name, outcome in ran.outcomes("broken").items() if outcome == "not_run"}
-    record = read_shard(fragile.path / "p.llmeval", fragile.path).run
+    record = ShardFile.read(fragile.path / "p.llmeval", fragile.path).run
     assert lost == {"broken.eval.yaml::dies"}
     assert record.unfinished == lost
     assert record.crashed

@@ -11,7 +11,6 @@ from project import ROOT
 from running import Finished, run_python
 
 from pytest_llmeval import LlmevalError, Registry, extend
-from pytest_llmeval.suites import default_registry
 
 PLUGIN = """
 import json
@@ -252,7 +251,7 @@ def test_mutants_of_a_plugin_are_tried(folder: Path) -> None:
 )
 def test_what_cannot_be_added_is_refused(add: object, message: str) -> None:
     with pytest.raises(LlmevalError, match=message):
-        add(default_registry())  # type: ignore[operator]
+        add(Registry.installed())  # type: ignore[operator]
 
 
 def test_the_page_names_every_way_to_register() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from running import run_python
 
-from pytest_llmeval.run import read_shard
+from pytest_llmeval.run import ShardFile
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -66,7 +66,7 @@ def _untimed(records: Any) -> str:
 
 def _kept(path: Path) -> Any:
     """Return the records of a file of kept results, as a run's end settles them."""
-    (records,) = read_shard(path, path.parent).run.case_records().values()
+    (records,) = ShardFile.read(path, path.parent).run.case_records().values()
     return json.loads(msgspec.json.encode([records[name] for name in sorted(records)]))
 
 

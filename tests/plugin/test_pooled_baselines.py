@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.baselines._files import remove_files
+from pytest_llmeval.baselines import ScoreFile
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
@@ -95,5 +95,5 @@ def test_the_files_of_a_suite_that_is_gone_go_together(tmp_path: Path) -> None:
     others = ("s.pool-0x.jsonl", "s.t.pool-0a.jsonl", "t.pool-0a.jsonl")
     for name in own + others:
         (tmp_path / name).write_text("", encoding="utf-8")
-    remove_files(tmp_path / "s.scores.json")
+    ScoreFile(tmp_path / "s.scores.json", "s.scores.json").remove()
     assert sorted(each.name for each in tmp_path.iterdir()) == sorted(others)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, agent_lines
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -92,7 +92,7 @@ def test_scores_of_all_cases_are_written_as_csv(capitals: "Project", workers: tu
 def test_the_help_lists_every_format(capitals: "Project") -> None:
     text = " ".join(capitals.run("--help", llmeval=False).text.split())
     shown = text.partition("--llmeval-report=")[2].partition("Repeatable")[0]
-    assert {name for name in default_registry().report_formats if name not in shown} == set()
+    assert {name for name in Registry.installed().report_formats if name not in shown} == set()
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])

@@ -8,7 +8,7 @@ import pytest
 from running import run_python
 from scripted_judges import Judged
 
-from pytest_llmeval.run import Shard, read_shard
+from pytest_llmeval.run import Shard, ShardFile
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
@@ -73,7 +73,7 @@ def test_what_options_of_pytest_leave_out_of_all_parts_is_not_missed(split: "Pro
     for ran in halves(split, workers, "-knot cat", "--llmeval-report=parts/{}.llmeval"):
         assert ran.code == 0
     assert merged(split, "parts").startswith("0 ")
-    parts = [read_shard(split.path / "parts" / f"{half}.llmeval", split.path).run for half in (0, 1)]
+    parts = [ShardFile.read(split.path / "parts" / f"{half}.llmeval", split.path).run for half in (0, 1)]
     assert [part.unwanted for part in parts] == [{"s.eval.yaml::cat"}] * 2
     assert all(part.deselected > part.unwanted for part in parts)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import parquet
 from running import run_python
 
-from pytest_llmeval.run import read_shard
+from pytest_llmeval.run import ShardFile
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -75,7 +75,7 @@ def test_shards_of_three_formats_merge_into_the_report_of_one_run(project: "Proj
         how = (f"--llmeval-shard={number}/{SHARDS}", f"--llmeval-report=parts/{number}.llmeval")
         ran = project.run(*how, workers=2 * (number == 1), report="part.json")
         assert "llmeval merge" in ran.text
-    origins = [read_shard(each, project.path).origin for each in sorted((project.path / "parts").iterdir())]
+    origins = [ShardFile.read(each, project.path).origin for each in sorted((project.path / "parts").iterdir())]
     # Six suites or tests of as many rows, of which the one with the fixture has a row more and runs twice.
     assert {each.items for each in origins} == {4 * len(ROWS) + len(ROWS) + 2 * (len(ROWS) + 1)}
     line = ["-m", "pytest_llmeval", "merge", "parts", "--report=merged.json"]

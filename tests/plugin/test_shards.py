@@ -16,7 +16,7 @@ from running import WITHOUT_UNUSED, Finished, run_python
 from scripted_judges import KEY, by_answer
 from servers import LlmServer, reply
 
-from pytest_llmeval.run import Shard, read_shard
+from pytest_llmeval.run import Shard, ShardFile
 
 SHARDS = 5
 RECORD = ("--llmeval-judge=record", "--llmeval-predictions=answers.jsonl", "--llmeval-texts=all")
@@ -253,7 +253,7 @@ def test_a_merge_approves_what_one_run_would(machines: Machines) -> None:
 
 
 def test_every_case_runs_in_one_shard(machines: Machines) -> None:
-    parts = [read_shard(each, machines.folder) for each in (machines.folder / "parts").iterdir()]
+    parts = [ShardFile.read(each, machines.folder) for each in (machines.folder / "parts").iterdir()]
     ran = Counter(
         (each.part.key, record.id) for part in parts for each in part.run.items.values() for record in each.part.records
     )

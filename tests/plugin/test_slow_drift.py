@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.baselines import SuiteScores, parse, render
+from pytest_llmeval.baselines import ScoreFile, SuiteScores
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
@@ -229,7 +229,7 @@ def test_drift_is_seen_after_all_cases_have_been_replaced(project: "Project", fa
         project.run("--snapshot-update", without=WITH_SYRUPY)
     scores = project.path / "__llmeval__" / "s.scores.json"
     before = scores.read_text(encoding="utf-8")
-    assert render(parse(scores, scores.name, SuiteScores)) == before
+    assert ScoreFile(scores, scores.name).parse(SuiteScores).text == before
     assert anchor(project) == 0.9
     again = project.run("--snapshot-update", without=WITH_SYRUPY)
     assert scores.read_text(encoding="utf-8") == before
@@ -249,12 +249,12 @@ def test_a_first_step_leads_from_the_anchor_to_an_approval_without_a_chain(proje
         changed_suite(project, step)
         project.run("--snapshot-update", without=WITH_SYRUPY)
     path = project.path / "__llmeval__" / "s.scores.json"
-    scores = parse(path, path.name, SuiteScores)
+    scores = ScoreFile(path, path.name).parse(SuiteScores)
     assert list(scores.chains) == ["f1"]
-    path.write_text(render(replace(scores, chains={})), encoding="utf-8")
+    path.write_text(replace(scores, chains={}).text, encoding="utf-8")
     changed_suite(project, 4)
     early = project.run("--snapshot-update", without=WITH_SYRUPY)
     assert "f1 1.0000 -> 0.5714, drop 0.4286" in early.suites["s"]["gates"][1]["reason"]
-    assert parse(path, path.name, SuiteScores).chains["f1"].steps == 2
+    assert ScoreFile(path, path.name).parse(SuiteScores).chains["f1"].steps == 2
     changed_suite(project, 5)
     assert "in 3 steps over the cases" in run(project).suites["s"]["gates"][1]["reason"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import MISSING, AnswerShown, Case, CaseRecord, width_of
-from pytest_llmeval.reports import CasePlace, explain
+from pytest_llmeval.reports import explain
 from pytest_llmeval.reports._failures import marked_difference
 
 
@@ -110,7 +110,7 @@ def test_long_text_is_cut_to_what_fits_with_the_count_of_the_rest(width: int, ke
 
 def test_file_line_case_and_system_are_named() -> None:
     record = CaseRecord("x", outcome="failed", reason="low")
-    text = explain(Case("x"), record, CasePlace("evals/a.eval.yaml", 7, "large"))
+    text = explain(Case("x", line=7), record, "evals/a.eval.yaml", "large")
     assert text == "low\nevals/a.eval.yaml:7: case x [large]"
 
 

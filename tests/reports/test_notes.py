@@ -8,7 +8,7 @@ import pytest
 from pytest_llmeval import Case, get_evaluator
 from pytest_llmeval.core import AnswerShown, CaseRecord, MetricIndex
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.reports import ReportedTexts, RunReport, RunStart, render, to_json
+from pytest_llmeval.reports import ReportedTexts, RunReport, RunStart, published, render
 from pytest_llmeval.reports._json import to_errors
 from pytest_llmeval.reports._making import case_reports, fill_buckets, suite_report, worst_cases
 from pytest_llmeval.reports._markdown import to_markdown
@@ -54,7 +54,7 @@ def report(texts: ReportedTexts, gated: tuple[str, ...] = (), answers: Mapping[s
 )
 def test_json_and_markdown_have_the_texts_of_the_cases_asked_for(texts: ReportedTexts, shown: set[str]) -> None:
     made = report(texts)
-    cases = to_json(made)["suites"][0]["cases"]
+    cases = published(made)["suites"][0]["cases"]
     assert {each["id"] for each in cases if "prediction" in each} == shown
     markdown = to_markdown(made)
     assert {name for name in ANSWERS if f"input: Where was {name}?" in markdown} == shown
@@ -63,7 +63,7 @@ def test_json_and_markdown_have_the_texts_of_the_cases_asked_for(texts: Reported
 
 def test_without_texts_no_report_has_a_text_or_a_line_that_quotes_one() -> None:
     made = report("none")
-    for written in (str(to_json(made)), to_markdown(made), str(to_errors(made))):
+    for written in (str(published(made)), to_markdown(made), str(to_errors(made))):
         assert "Where was" not in written
         assert "Lyon" not in written
         assert "lyon" not in written
@@ -72,7 +72,7 @@ def test_without_texts_no_report_has_a_text_or_a_line_that_quotes_one() -> None:
 def test_all_reports_have_the_lines_of_the_terminal() -> None:
     made = report("failing")
     line = "said missing words: paris"
-    assert line in to_json(made)["suites"][0]["cases"][1]["lines"]["text"]
+    assert line in published(made)["suites"][0]["cases"][1]["lines"]["text"]
     assert f"- text: {line}\n" in to_markdown(made)
     assert f"  text: {line}" in [each.text for each in render(made, verbosity=1, width=80)]
 
@@ -84,7 +84,7 @@ def test_all_reports_have_the_lines_of_the_terminal() -> None:
 def test_the_worst_cases_are_those_farthest_below_by_the_gated_metric_else_the_first(
     gated: tuple[str, ...], metric: str, scores: list[str]
 ) -> None:
-    worst = to_json(report("failing", gated))["suites"][0]["worst"]
+    worst = published(report("failing", gated))["suites"][0]["worst"]
     assert (worst["metric"], [each["id"] for each in worst["cases"]]) == (metric, scores)
 
 

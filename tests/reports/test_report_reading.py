@@ -34,9 +34,9 @@ from pytest_llmeval.reports import (
     RunReport,
     RunStart,
     SuiteReport,
+    published,
     read_report,
     systems_report,
-    to_json,
     to_page,
 )
 from pytest_llmeval.reports._json import form_fields, write_json
@@ -164,7 +164,7 @@ def test_markdown_from_a_file_is_that_of_the_run(tmp_path: Path, texts: Reported
     report = run_of(one, small, big, systems=[systems])
     again = read_back(report, tmp_path)
     assert to_markdown(again) == to_markdown(report)
-    assert to_json(again) == to_json(report)
+    assert published(again) == published(report)
 
 
 def keys_of(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -187,7 +187,7 @@ def without(data: Any, path: tuple[Any, ...]) -> Any:
     return copied
 
 
-RICH = to_json(run_of(suite_of("s", ["passed", "failed", "errored"])))
+RICH = published(run_of(suite_of("s", ["passed", "failed", "errored"])))
 WRONG = {
     "suites[0].gates[1].outcome": (["gates", 1, "outcome"], "maybe", "found the text 'maybe', expected one of"),
     "suites[0].metrics.f1.value": (["metrics", "f1", "value"], "high", "found the text 'high', expected a number"),
@@ -256,7 +256,7 @@ def test_the_published_schema_has_the_fields_of_the_form(form: type) -> None:
 def test_a_field_of_the_form_is_in_json_and_page_and_is_read(tmp_path: Path) -> None:
     report = run_of(suite_of("s", ["passed", "failed", "errored"]))
     entry = entry_of(read_back(report, tmp_path).suites[0], 0)
-    written = to_json(report)["suites"][0]
+    written = published(report)["suites"][0]
     assert set(written) <= set(form_fields(SuiteReport))
     assert {name for name, value in written.items() if value} <= set(entry)
     assert entry["description"] == written["description"] == "Questions of <b>people</b>"

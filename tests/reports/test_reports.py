@@ -13,7 +13,7 @@ from wcwidth import wcswidth
 from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core import CaseRecord, is_visible
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.reports import KindOutcome, RunReport, RunStart, Survival, render, text, to_json, write_reports
+from pytest_llmeval.reports import KindOutcome, RunReport, RunStart, Survival, published, render, text, write_reports
 from pytest_llmeval.reports._json import write_data, write_json
 from pytest_llmeval.reports._making import suite_report
 from pytest_llmeval.reports._markdown import append_markdown, to_markdown, write_markdown
@@ -64,7 +64,7 @@ METRIC_KEYS = {"value", "mean", "low", "high", "scored", "undefined", "errored",
 
 
 def test_the_json_report_has_exactly_the_promised_keys() -> None:
-    data = to_json(SMALL)
+    data = published(SMALL)
     assert set(data) == {"schema_version", "run", "suites"}
     assert data["schema_version"] == 1
     assert set(data["run"]) == {"started_at", "duration_s", "version", "commit"}
@@ -85,7 +85,7 @@ def test_the_json_report_has_exactly_the_promised_keys() -> None:
 
 
 def test_the_json_report_gives_null_for_what_does_not_exist() -> None:
-    data = to_json(report([record("a", None, outcome="errored", errors={"": "no"})], ["f1 >= 0"]))
+    data = published(report([record("a", None, outcome="errored", errors={"": "no"})], ["f1 >= 0"]))
     suite = data["suites"][0]
     assert suite["metrics"]["f1"] == {
         "value": None,
@@ -266,7 +266,7 @@ def test_faults_of_files_are_listed_and_many_are_cut() -> None:
     run = RunReport(
         run=RunStart("now", 0.1, "1"), faults={"a|b.eval.yaml": [f"a:{line}:1  <b> {line}" for line in range(52)]}
     )
-    assert to_json(run)["faults"]["a|b.eval.yaml"][1] == "a:1:1  <b> 1"
+    assert published(run)["faults"]["a|b.eval.yaml"][1] == "a:1:1  <b> 1"
     table = to_markdown(run).partition("## Faulty files\n\n")[2].splitlines()
     assert table[2].split() == ["|", "a\\|b.eval.yaml", "|", "a:0:1", "\\<b\\>", "0", "|"]
     assert len(table) == 2 + 50 + 2

@@ -22,7 +22,7 @@ from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._finishing import report as report_of
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.run._judging import judge
-from pytest_llmeval.suites import LoadedSuite, SuiteKey, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, load_suite
 
 _RECORDED = Path(__file__).parent / "summaries"
 _EXAMPLES = ROOT / "example_suites"
@@ -54,7 +54,7 @@ def _answered(case: Case) -> CaseAnswer:
 
 @cache
 def _loaded(name: str) -> LoadedSuite:
-    return load_suite(_EXAMPLES / f"{name}.eval.yaml", default_registry(), root=ROOT)
+    return load_suite(_EXAMPLES / f"{name}.eval.yaml", Registry.installed(), root=ROOT)
 
 
 def _collected(name: str, gates: Iterable[Gate]) -> Iterable[CollectedSuite]:

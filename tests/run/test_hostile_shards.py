@@ -17,7 +17,7 @@ from msgspec import structs
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import LlmevalError
-from pytest_llmeval.run import read_shard
+from pytest_llmeval.run import ShardFile
 from pytest_llmeval.run._merging import _other_files
 
 EVIL = """
@@ -118,7 +118,7 @@ def test_suites_below_the_folder_of_their_shards_are_files_of_the_commit_or_move
     if versioned:
         for command in (["init", "-q"], ["add", "parts/s.eval.json"]):
             subprocess.run(["git", *command], cwd=here, check=True)
-    made = read_shard(shard, here)
+    made = ShardFile.read(shard, here)
     suite = structs.replace(made.origin.suites[0], path="parts/s.eval.json")
     moved = replace(made, origin=structs.replace(made.origin, suites=[suite]))
     said = "\n".join(_other_files([moved], here))
@@ -205,7 +205,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"x" * (1 << 28)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(LlmevalError, match="found more than results can be"):
-        read_shard(path, tmp_path)
+        ShardFile.read(path, tmp_path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000
 
 
@@ -217,7 +217,7 @@ def test_values_that_take_more_memory_than_results_are_not_read(shard: Path) -> 
     shard.write_bytes(packed([*lines, judgement, b'{"noise":"' + noise + b'"}\n']))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(LlmevalError, match="found more than results can be"):
-        read_shard(shard, shard.parent)
+        ShardFile.read(shard, shard.parent)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
 
 

@@ -484,7 +484,7 @@ def test_a_link_of_a_plugin_is_entered_around_targets_whose_suite_has_traces(
 
     registry = Registry()
     registry.extend("traced", counting)
-    monkeypatch.setattr(links, "default_registry", lambda: registry)
+    monkeypatch.setattr(Registry, "installed", lambda: registry)
     ask = chain([traced], AskTarget(CallLimit(1)))
     run(ask(job_for(target=target)))
     assert entered == []

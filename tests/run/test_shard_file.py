@@ -13,8 +13,8 @@ from pytest_llmeval.run import (
     Item,
     ItemResult,
     RunRecord,
+    ShardFile,
     SuitePart,
-    read_shard,
 )
 from pytest_llmeval.suites import SuiteKey
 
@@ -55,7 +55,7 @@ def test_a_shard_is_read_as_it_was_written_wherever_the_checkout_is(tmp_path: Pa
 
     made = origin(here)
     made.write_shard(here / "new" / "part.llmeval", run(here), here)
-    found = read_shard(here / "new" / "part.llmeval", there)
+    found = ShardFile.read(here / "new" / "part.llmeval", there)
     assert found.origin == made
     for name in RunRecord.__struct_fields__:
         read, expected = getattr(found.run, name), getattr(run(there), name)
@@ -94,7 +94,7 @@ def test_a_file_that_is_not_whole_is_refused_by_name(
 ) -> None:
     written.write_bytes(damage(written.read_bytes()))
     with pytest.raises(LlmevalError) as error:
-        read_shard(written, written.parent)
+        ShardFile.read(written, written.parent)
     assert str(error.value).startswith(f"{written}: ")
     assert found in str(error.value)
 
@@ -118,18 +118,18 @@ def test_a_forged_file_is_refused_by_name(
 ) -> None:
     written.write_bytes(forged(written.read_bytes(), number, change))
     with pytest.raises(LlmevalError, match="expected a shard file that this version") as error:
-        read_shard(written, written.parent)
+        ShardFile.read(written, written.parent)
     assert str(error.value).startswith(f"{written}: ")
     assert found in str(error.value)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(LlmevalError, match=r"gone\.llmeval: cannot be read: No such file"):
-        read_shard(tmp_path / "gone.llmeval", tmp_path)
+        ShardFile.read(tmp_path / "gone.llmeval", tmp_path)
 
 
 def test_a_file_of_another_version_is_refused(written: Path) -> None:
     made = origin(written.parent, version=2)
     made.write_shard(written, RunRecord(started=1.0), written.parent)
     with pytest.raises(LlmevalError, match="expected a shard file that this version of pytest-llmeval-suite wrote"):
-        read_shard(written, written.parent)
+        ShardFile.read(written, written.parent)

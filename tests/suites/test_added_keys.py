@@ -11,7 +11,7 @@ import pytest_llmeval as ev
 from pytest_llmeval import LlmevalError, Registry, SuiteError
 from pytest_llmeval.core import CHECKS_DEFERRED, with_value
 from pytest_llmeval.extend import Key
-from pytest_llmeval.suites import LoadedSuite, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, load_suite
 from pytest_llmeval.workbench._authoring import suite_schema
 from pytest_llmeval.workbench._suite_dump import dump_suite
 
@@ -35,7 +35,7 @@ KEYS = {
 
 @pytest.fixture
 def registry() -> Registry:
-    registry = default_registry()
+    registry = Registry.installed()
     for name, key in KEYS.items():
         registry.register_key(name, key)
     return registry
@@ -60,7 +60,7 @@ def test_a_suite_has_the_values_of_added_keys(tmp_path: Path, registry: Registry
     assert suite.extra == extra
     assert suite.written("scores").keys() == {"weight"}
     assert suite.written("scores", "verdicts")["tier"] == extra["tier"]
-    assert load(tmp_path, "", default_registry()).extra == {}
+    assert load(tmp_path, "", Registry.installed()).extra == {}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_editors_know_added_keys(registry: Registry) -> None:
     data: dict[str, Any] = {"evaluators": ["text"], "cases": [], "tier": "high"}
     assert check.is_valid(data)
     assert not check.is_valid({**data, "tier": "hihg"})
-    assert not jsonschema.Draft7Validator(suite_schema(default_registry())).is_valid(data)
+    assert not jsonschema.Draft7Validator(suite_schema(Registry.installed())).is_valid(data)
 
 
 def test_a_comparison_of_commits_sees_added_keys_that_decide_something(tmp_path: Path, registry: Registry) -> None:

@@ -10,12 +10,12 @@ import pytest
 import pytest_llmeval as ev
 from pytest_llmeval import SuiteError
 from pytest_llmeval.core import unknown_name
-from pytest_llmeval.suites import KEYS, Key, LoadedSuite, default_registry, load_suite
+from pytest_llmeval.suites import KEYS, Key, LoadedSuite, Registry, load_suite
 from pytest_llmeval.suites import _entries as entries
 from pytest_llmeval.suites._schema import GRAMMARS, described, suite_schema
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = suite_schema(default_registry())["properties"]
+SCHEMA = suite_schema(Registry.installed())["properties"]
 BASE: dict[str, Any] = {"evaluators": ["text"], "cases": [{"expected": "x", "prediction": "x"}]}
 NAMED = {name: key for name, key in KEYS.items() if key.python is not None}
 
@@ -23,7 +23,7 @@ NAMED = {name: key for name, key in KEYS.items() if key.python is not None}
 def loaded(folder: Path, data: dict[str, Any]) -> LoadedSuite:
     path = folder / "s.eval.json"
     path.write_text(json.dumps(data))
-    return load_suite(path, default_registry(), root=folder, display_path=path.name)
+    return load_suite(path, Registry.installed(), root=folder, display_path=path.name)
 
 
 def declared(**keys: Any) -> LoadedSuite:

@@ -9,7 +9,7 @@ from project import load_text
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core import Fault, FloatArray
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Many(Evaluator):
 
 def faults(folder: Path, top: str, case: str = "id: a") -> Sequence[Fault]:
     """Return the faults of a suite with some settings."""
-    registry = default_registry()
+    registry = Registry.installed()
     registry.register(Many)
     try:
         text = f"evaluators: [text: {{metrics: [f1, bleu1]}}, many]\n{top}\ncases: [{{{case}}}]\n"

@@ -9,7 +9,7 @@ from builders import parse_gate
 from pytest_llmeval import MISSING, Case, SuiteError
 from pytest_llmeval.core import unknown_name
 from pytest_llmeval.numbers import Threshold
-from pytest_llmeval.suites import LoadedSuite, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, load_suite
 from pytest_llmeval.targets import TargetSpec
 
 Load = Callable[..., LoadedSuite]
@@ -26,7 +26,7 @@ def load(tmp_path: Path) -> Load:
         path = tmp_path / "suites" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        return load_suite(path, default_registry(), root=tmp_path, display_path=name)
+        return load_suite(path, Registry.installed(), root=tmp_path, display_path=name)
 
     return write_and_load
 
@@ -140,7 +140,7 @@ cases:
   - 5
 """
 
-EVALUATORS = sorted(default_registry())
+EVALUATORS = sorted(Registry.installed())
 
 GOLDEN = f"""\
 s.eval.yaml:1:8  suite: found the number 3, expected text
@@ -159,7 +159,7 @@ s.eval.yaml:16:5  gates[0]: found 'f1 > = 3', expected METRIC OPERATOR NUMBER su
 (operators >= > <= < ==; statistics mean, median, min, max, low, high, p0 to p100) (did you mean 'f1 >= 0.03'?)
 s.eval.yaml:17:5  gates[1]: min or max is missing
 s.eval.yaml:18:5  gates[2]: found the number 7, expected text such as 'f1 >= 0.7' or a mapping with 'metric'
-s.eval.yaml:19:18  source.format: {unknown_name("format", "jsnol", default_registry().sources)}
+s.eval.yaml:19:18  source.format: {unknown_name("format", "jsnol", Registry.installed().sources)}
 s.eval.yaml:21:26  cases[0].predicton: unknown key predicton, did you mean prediction?
 s.eval.yaml:22:5  cases[1]: found the number 5, expected a mapping"""
 

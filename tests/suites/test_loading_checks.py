@@ -14,7 +14,7 @@ from pytest_llmeval import Case, EvaluatorError, SuiteError, get_checks
 from pytest_llmeval.baselines._comparable import comparable_of, digests_of
 from pytest_llmeval.evaluators import Checks
 from pytest_llmeval.evaluators.checks._evaluator import JudgedChecks
-from pytest_llmeval.suites import LoadedSuite, Registry, default_registry
+from pytest_llmeval.suites import LoadedSuite, Registry
 from pytest_llmeval.suites._schema import suite_schema
 
 CASES = "cases: [{id: a, prediction: x}]\n"
@@ -204,7 +204,7 @@ def test_runs_by_another_schema_of_a_file_are_not_comparable(place: str, tmp_pat
 
 
 def with_own() -> Registry:
-    registry = default_registry()
+    registry = Registry.installed()
     assert registry.register_check(in_time) is in_time
     registry.register_check(in_time)
     return registry

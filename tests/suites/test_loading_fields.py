@@ -11,7 +11,7 @@ from pytest_llmeval.core import SuiteError
 from pytest_llmeval.data import read_document
 from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
-from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites import Registry, load_suite
 from pytest_llmeval.suites._schema import suite_schema
 
 GOOD = """\
@@ -41,7 +41,7 @@ cases: [{expected: {}}]
 def test_fields_and_tools_load_with_gates_on_fields(tmp_path: Path) -> None:
     path = tmp_path / "s.eval.yaml"
     path.write_text(GOOD)
-    suite = load_suite(path, default_registry(), root=tmp_path)
+    suite = load_suite(path, Registry.installed(), root=tmp_path)
     assert not suite.faults
     assert len(suite.gates) == 3
 
@@ -50,7 +50,7 @@ def test_faults_of_comparators_have_their_place(tmp_path: Path) -> None:
     path = tmp_path / "s.eval.yaml"
     path.write_text(BAD)
     with pytest.raises(SuiteError) as raised:
-        load_suite(path, default_registry(), root=tmp_path, display_path="s.eval.yaml")
+        load_suite(path, Registry.installed(), root=tmp_path, display_path="s.eval.yaml")
     lines = [str(fault) for fault in raised.value.faults]
     for place, message in (
         ("s.eval.yaml:3:24  evaluators[0].fields.total.number.tolernce", "did you mean tolerance?"),
@@ -67,7 +67,7 @@ def test_an_expected_value_that_its_comparator_cannot_read_is_a_fault_of_the_cas
     path.write_text(
         "evaluators: [fields: {date: date}]\ncases:\n  - {id: a, expected: {date: soon}}\n  - {id: b, expected: {}}\n"
     )
-    suite = load_suite(path, default_registry(), root=tmp_path, display_path="s.eval.yaml")
+    suite = load_suite(path, Registry.installed(), root=tmp_path, display_path="s.eval.yaml")
     (fault,) = suite.faults
     assert str(fault).startswith(
         "s.eval.yaml:3:5  cases[0]: case 'a', evaluator 'fields': date: found text 'soon', expected a date"
@@ -75,7 +75,7 @@ def test_an_expected_value_that_its_comparator_cannot_read_is_a_fault_of_the_cas
 
 
 def test_the_json_schema_of_suites_knows_paths_and_comparators() -> None:
-    schema = suite_schema(default_registry())
+    schema = suite_schema(Registry.installed())
     validator = jsonschema.Draft202012Validator(schema)
     for name in ("extraction/invoices.eval.yaml", "agent/tools.eval.yaml"):
         path = ROOT / "example_suites" / name

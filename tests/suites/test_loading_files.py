@@ -10,7 +10,7 @@ from project import load_text
 
 from pytest_llmeval import MISSING, SuiteError
 from pytest_llmeval.numbers import Threshold
-from pytest_llmeval.suites import LoadedSuite, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, load_suite
 
 F1 = "evaluators: [{text: {metrics: [f1]}}]\n"
 
@@ -202,7 +202,7 @@ def test_a_file_that_is_no_plain_yaml_is_told_with_its_place(folder: Path, text:
 
 def test_a_suite_file_that_does_not_exist_is_told(folder: Path) -> None:
     with pytest.raises(SuiteError, match="cannot be read"):
-        load_suite(folder / "absent.eval.yaml", default_registry(), root=folder)
+        load_suite(folder / "absent.eval.yaml", Registry.installed(), root=folder)
 
 
 @pytest.mark.parametrize(

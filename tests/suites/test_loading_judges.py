@@ -12,7 +12,7 @@ from project import load_text
 from pytest_llmeval import SuiteError
 from pytest_llmeval.judges import CascadeRule, JudgeOptions, JudgeSpec, PanelSpec
 from pytest_llmeval.judges._spec import Doubt
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 from pytest_llmeval.suites._schema import suite_schema
 
 BODY = "evaluators: [{judge: {mode: preference}}]\ncases: [{id: a, input: x, expected: x, prediction: x}]\n"
@@ -27,7 +27,7 @@ def faults(text: str, folder: Path) -> list[str]:
 
 @cache
 def schema() -> Any:
-    return suite_schema(default_registry())
+    return suite_schema(Registry.installed())
 
 
 def valid(text: str) -> bool:

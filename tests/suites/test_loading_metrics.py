@@ -10,7 +10,7 @@ from project import load_text
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core import CaseRecord, FloatArray, LabelTable, MetricTable, ReportTable, unknown_name
 from pytest_llmeval.numbers import Threshold, summarize
-from pytest_llmeval.suites import LoadedSuite, default_registry
+from pytest_llmeval.suites import LoadedSuite, Registry
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ CASES = "[{id: a, expected: x, prediction: y}]"
 def load(
     folder: Path, evaluators: str, rest: str = "", cases: str = CASES, more: type[Evaluator] = Clash
 ) -> LoadedSuite:
-    registry = default_registry()
+    registry = Registry.installed()
     for each in dict.fromkeys((Clash, Errors, Passing, Choosy, Bucketed, more)):
         registry.register(each)
     text = f"evaluators: {evaluators}\n{rest}\ncases: {cases}\n"
@@ -146,7 +146,7 @@ def test_what_is_no_member_of_a_family_is_unknown(tmp_path: Path, metric: str) -
 
 
 def test_metrics_of_an_evaluator_that_cannot_be_built_are_not_called_unknown(tmp_path: Path) -> None:
-    known = sorted([*default_registry(), "bucketed", "choosy", "clash", "errors", "passing"])
+    known = sorted([*Registry.installed(), "bucketed", "choosy", "clash", "errors", "passing"])
     assert faults(tmp_path, "[clsh]", "gates: [f1 > 0]\nthresholds: {f1: 0.5}") == [
         f"s.eval.yaml:1:14  evaluators[0]: {unknown_name('evaluator', 'clsh', known)}"
     ]

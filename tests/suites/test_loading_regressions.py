@@ -10,7 +10,7 @@ from project import load_text
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.data import read_document
 from pytest_llmeval.gates import DropGate
-from pytest_llmeval.suites import LoadedSuite, default_registry
+from pytest_llmeval.suites import LoadedSuite, Registry
 from pytest_llmeval.suites._schema import suite_schema
 
 Load = Callable[[str], LoadedSuite]
@@ -89,7 +89,7 @@ def test_clusters_need_a_label_that_cases_have(load: Load) -> None:
 def test_the_schema_knows_them(load: Load, tmp_path: Path) -> None:
     load("[{metric: f1, max_drop: 0.02, rule: non_inferiority, test: bca, confidence: 0.9, cluster_by: talk}]")
     data = read_document(tmp_path / "s.eval.yaml", "s.eval.yaml").data
-    validator = jsonschema.Draft202012Validator(suite_schema(default_registry()))
+    validator = jsonschema.Draft202012Validator(suite_schema(Registry.installed()))
     assert validator.is_valid(data)
     data["gates"][0]["test"] = "t"
     assert not validator.is_valid(data)

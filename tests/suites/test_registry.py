@@ -26,7 +26,6 @@ from pytest_llmeval.core import FloatArray
 from pytest_llmeval.data import CaseFile, FileSource
 from pytest_llmeval.evaluators.measures import _tokens as tokens
 from pytest_llmeval.suites import _registry as registry
-from pytest_llmeval.suites import default_registry
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def test_a_shipped_name_cannot_be_taken() -> None:
         name = "text"
 
     with pytest.raises(EvaluatorError, match="the evaluator name 'text' is taken by TextEvaluator"):
-        default_registry().register(Mine)
+        Registry.installed().register(Mine)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +110,8 @@ def test_an_unknown_name_is_told_with_what_there_is_and_what_was_meant() -> None
 
 
 def test_a_copy_can_be_added_to_without_changing_the_original() -> None:
-    default_registry().register(Length)
-    assert "length" not in default_registry()
+    Registry.installed().register(Length)
+    assert "length" not in Registry.installed()
 
 
 @dataclass
@@ -145,18 +144,18 @@ def points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Point]]:
 
 
 def test_evaluators_of_installed_packages_are_found(points: list[Point]) -> None:
-    shipped = list(default_registry())
+    shipped = list(Registry.installed())
     registry._installed_registry.cache_clear()
     points.append(Point("length", Length))
     assert get_evaluator("length", unit="letters") == Length("letters")
-    assert list(default_registry()) == sorted([*shipped, "length"])
+    assert list(Registry.installed()) == sorted([*shipped, "length"])
 
 
 def test_installed_packages_are_looked_for_once(points: list[Point]) -> None:
     points.append(Point("length", Length))
-    default_registry()
+    Registry.installed()
     points.clear()
-    assert "length" in default_registry()
+    assert "length" in Registry.installed()
 
 
 def test_a_plugin_of_an_installed_package_registers_all_that_it_has(points: list[Point]) -> None:
@@ -166,7 +165,7 @@ def test_a_plugin_of_an_installed_package_registers_all_that_it_has(points: list
         registry.register_command("lines", print, help="count lines")
 
     points.append(Point("mine", register, group="pytest_llmeval.plugins"))
-    found = default_registry()
+    found = Registry.installed()
     assert (found.get("length"), found.source("lines"), found.commands["lines"].help) == (Length, Lines, "count lines")
 
 
@@ -187,7 +186,7 @@ def test_a_plugin_of_an_installed_package_registers_all_that_it_has(points: list
 def test_an_installed_package_that_is_broken_is_named(points: list[Point], group: str, found: Any, reason: str) -> None:
     points.append(Point("mine", found, group=f"pytest_llmeval.{group}"))
     with pytest.raises(EvaluatorError) as caught:
-        default_registry()
+        Registry.installed()
     assert str(caught.value) == f"entry point 'mine' of pytest_llmeval.{group} (some_package:Thing): {reason}"
 
 
@@ -240,7 +239,7 @@ def test_an_import_string_that_leads_to_no_evaluator_is_refused(given: str, name
 
 
 def test_an_import_string_and_its_class_are_the_same_evaluator() -> None:
-    some = default_registry()
+    some = Registry.installed()
     some.register("pytest_llmeval.evaluators:TextEvaluator", name="text")
     some.register(some.get("text"))
     some.register("pytest_llmeval.evaluators:TextEvaluator", name="text")
@@ -278,17 +277,17 @@ def test_a_registered_source_is_found_by_its_format() -> None:
 )
 def test_what_is_no_source_is_refused_with_the_reason(wrong: Any, message: str) -> None:
     with pytest.raises(LlmevalError, match=message):
-        default_registry().register_source(wrong)
+        Registry.installed().register_source(wrong)
 
 
 def test_a_command_name_that_is_taken_is_refused() -> None:
-    some = default_registry()
+    some = Registry.installed()
     with pytest.raises(LlmevalError, match=r"^the command name 'cache' is taken: choose another$"):
         some.register_command("cache", print, help="count lines")
 
 
 def test_every_name_that_ships_leads_to_what_it_names() -> None:
-    some = default_registry()
+    some = Registry.installed()
     assert {name: some.get(name).name for name in some} == {name: name for name in some}
     assert {name: some.source(name).format for name in some.sources} == {name: name for name in some.sources}
 
@@ -383,6 +382,6 @@ def test_mutators_that_cannot_be_used_are_named(given: Any, said: str) -> None:
 
 
 def test_the_mutators_that_ship_have_names_and_reasons() -> None:
-    shipped = default_registry().mutators
+    shipped = Registry.installed().mutators
     assert all(each.name.isidentifier() and each.why for each in shipped)
     assert [each.name for each in shipped if bool(each.advice) == each.equivalent] == []

@@ -13,7 +13,7 @@ from pytest_llmeval.core import CaseRecord, MetricValue, Observation, SuiteError
 from pytest_llmeval.evaluators._text import TextEvaluator
 from pytest_llmeval.gates import judge_together
 from pytest_llmeval.numbers import CaseStatistics, RunPairing, summarize
-from pytest_llmeval.suites import LoadedSuite, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, load_suite
 from pytest_llmeval.suites._settings import SampleSettings
 from pytest_llmeval.suites._suite import sampled
 
@@ -32,7 +32,7 @@ def suite_of(tmp_path: Path, sample: object, cases: list[dict[str, Any]] | None 
     path = tmp_path / "s.eval.json"
     data = {"evaluators": [{"text": {"metrics": ["f1"]}}], "cases": cases or rows(), "sample": sample, **more}
     path.write_text(json.dumps(data), encoding="utf-8")
-    return load_suite(path, default_registry(), root=tmp_path, display_path="s.eval.json")
+    return load_suite(path, Registry.installed(), root=tmp_path, display_path="s.eval.json")
 
 
 def ids(suite: LoadedSuite) -> list[str]:

@@ -11,11 +11,11 @@ import yaml
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core import FloatArray
-from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites import Registry, load_suite
 from pytest_llmeval.suites._keys import SuiteEntry
 from pytest_llmeval.suites._schema import suite_schema
 
-SCHEMA = suite_schema(default_registry())
+SCHEMA = suite_schema(Registry.installed())
 VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
 
 CASES = "cases: [{id: a, expected: x, prediction: y, labels: {a: 1, b: 2, k: 3}}]\n"
@@ -72,7 +72,7 @@ def loads(folder: Path, text: str) -> bool:
     path = folder / "s.eval.yaml"
     path.write_text(text)
     try:
-        return not load_suite(path, default_registry(), root=folder).faults
+        return not load_suite(path, Registry.installed(), root=folder).faults
     except SuiteError:
         return False
 
@@ -114,7 +114,7 @@ def test_every_key_of_the_top_level_is_there_to_be_completed() -> None:
     assert SCHEMA["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("name", default_registry().sources)
+@pytest.mark.parametrize("name", Registry.installed().sources)
 def test_every_source_is_there_with_its_options(name: str) -> None:
     required: dict[str, dict[str, Any]] = {
         "ecac": {"gold": "data", "subtask": 2},
@@ -142,7 +142,7 @@ def test_a_registered_evaluator_is_there_with_its_options() -> None:
         def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
             return dict(sums)
 
-    registry = default_registry()
+    registry = Registry.installed()
     registry.register(Mine)
     validator = jsonschema.Draft7Validator(suite_schema(registry))
     assert validator.is_valid({"evaluators": ["mine", {"mine": {"share": 0.2, "as": "other"}}]})

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_llmeval.data import RowShare
 from pytest_llmeval.run import Shard
-from pytest_llmeval.suites import LoadedSuite, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, load_suite
 
 FORMATS = {"arrow": "rows.parquet", "csv": "rows.csv", "json": "rows.json", "jsonl": "rows.jsonl"}
 COUNT = 4
@@ -44,7 +44,7 @@ def write_suite(folder: Path, kind: str, rows: Sequence[dict[str, Any]], **top: 
 def load(path: Path, index: int = 0, count: int = COUNT) -> LoadedSuite:
     """Load the part of a shard, or without an index the whole."""
     share = Shard(index, count).share_of(path.name) if index else None
-    return load_suite(path, default_registry(), root=path.parent, display_path=path.name, share=share)
+    return load_suite(path, Registry.installed(), root=path.parent, display_path=path.name, share=share)
 
 
 def parts(path: Path) -> list[LoadedSuite]:
@@ -187,5 +187,5 @@ def test_a_share_keeps_no_row_of_other_shards(tmp_path: Path) -> None:
         return len(asked)
 
     share = RowShare(numbered, lambda number: number == 2)
-    suite = load_suite(path, default_registry(), root=tmp_path, share=share)
+    suite = load_suite(path, Registry.installed(), root=tmp_path, share=share)
     assert ([case.id for case in suite.cases], asked) == (["c1"], [row["id"] for row in PLAIN])

@@ -14,7 +14,7 @@ from pytest_llmeval.baselines import fingerprint
 from pytest_llmeval.baselines._comparable import Comparable, comparable_of
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.numbers import Threshold
-from pytest_llmeval.suites import LoadedSuite, SnapshotSettings, Tolerance, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, SnapshotSettings, Tolerance, load_suite
 from pytest_llmeval.suites._schema import suite_schema
 
 
@@ -81,12 +81,12 @@ def test_a_fault_of_snapshot_is_told_with_its_place(tmp_path: Path, written: str
 def test_an_id_that_reads_like_a_snapshot_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s.eval.yaml"
     path.write_text("evaluators: [text]\ncases: [{id: 'snapshot[f1]', prediction: x}, {id: b, prediction: x}]\n")
-    suite = load_suite(path, default_registry(), root=tmp_path)
+    suite = load_suite(path, Registry.installed(), root=tmp_path)
     assert "expected one that does not begin with 'gate[' or 'snapshot['" in str(suite.faults[0])
 
 
 def test_the_schema_knows_snapshot() -> None:
-    schema = suite_schema(default_registry())
+    schema = suite_schema(Registry.installed())
     suite: dict[str, Any] = {"evaluators": ["text"]}
     validator = jsonschema.Draft202012Validator(schema)
     for good in (True, {"tolerance": {"f1": {"relative": 0.1}}}, {"tolerance": 0.1, "not_comparable": "warn"}):

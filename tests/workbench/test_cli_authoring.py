@@ -7,14 +7,13 @@ import pytest
 
 from pytest_llmeval import Metric, get_evaluator
 from pytest_llmeval.cli import main
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 from pytest_llmeval.suites._schema import suite_schema
-from pytest_llmeval.workbench import _authoring as authoring
 
 
 def test_schema_prints_the_schema_of_suite_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema"]) == 0
-    assert json.loads(capsys.readouterr().out) == suite_schema(default_registry())
+    assert json.loads(capsys.readouterr().out) == suite_schema(Registry.installed())
 
 
 def test_evaluators_lists_every_evaluator_with_its_metrics_and_every_source(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,15 +22,15 @@ def test_evaluators_lists_every_evaluator_with_its_metrics_and_every_source(caps
     lines = out.splitlines()
     heads = [line for line in lines if line and not line.startswith((" ", "("))]
     assert heads[:3] == ["text", "judge", "claims"]
-    assert sorted(heads[:-2]) == sorted(default_registry())
+    assert sorted(heads[:-2]) == sorted(Registry.installed())
     assert heads[-2:] == ["checks", "sources"]
     checks = " ".join(lines[lines.index("checks") + 1 : lines.index("sources") - 1]).replace(",", "").split()
-    assert set(checks) == set(default_registry().checks)
+    assert set(checks) == set(Registry.installed().checks)
     assert lines[lines.index("text") + 1] == "  exact_match, f1, rouge1, rouge2, rougeL, bleu1, bleu2, bleu4, meteor"
     assert lines[lines.index("claims") + 1].startswith("  faithfulness, hallucination_rate (-), context_recall")
     assert "near_misses (-), " in out
     assert set(" ".join(lines[lines.index("sources") + 1 : -2]).replace(",", "").split()) == set(
-        default_registry().sources
+        Registry.installed().sources
     )
 
 
@@ -39,7 +38,7 @@ def test_evaluators_name_lists_direction_and_signature_of_each_metric(capsys: py
     assert main(["evaluators", "narrative"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if not line.startswith(" ")] == [
-        name for name in default_registry() if name.startswith("narrative")
+        name for name in Registry.installed() if name.startswith("narrative")
     ]
     rows = [line.split() for line in lines]
     assert ["window_diff", "lower", "window:half-mean-segment|segeval:compatible|v:1"] in rows
@@ -48,7 +47,7 @@ def test_evaluators_name_lists_direction_and_signature_of_each_metric(capsys: py
     assert "".join([rows[place][2], *(row[0] for row in rows[place + 1 :])]).startswith(signature)
 
 
-@pytest.mark.parametrize("name", [None, *default_registry()])
+@pytest.mark.parametrize("name", [None, *Registry.installed()])
 def test_evaluators_fits_eighty_columns(name: str | None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluators", *filter(None, [name])]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
@@ -75,11 +74,11 @@ def test_an_evaluator_whose_metrics_cannot_be_listed_hides_no_other(
         def describe(self) -> list[Metric]:
             raise RuntimeError("no metrics")
 
-    registry = default_registry()
+    registry = Registry.installed()
     registry.register(Choosy)
     registry.register(Broken)
     registry.register("no_such_package:Thing", name="absent")
-    monkeypatch.setattr(authoring, "default_registry", lambda: registry)
+    monkeypatch.setattr(Registry, "installed", lambda: registry)
     assert main(["evaluators"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[lines.index("choosy") + 1] == "  its metrics depend on options: limit is missing"

@@ -17,9 +17,9 @@ from msgspec import structs
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import MetricChange
-from pytest_llmeval.reports import RunReport, read_report
+from pytest_llmeval.reports import CaseReport, RunReport, read_report
 from pytest_llmeval.workbench import _comment as comment_module
-from pytest_llmeval.workbench._case_changes import NO_CASE, CaseLine, Change, ReportComparison
+from pytest_llmeval.workbench._case_changes import CaseLine, Change, ReportComparison
 from pytest_llmeval.workbench._comment import MARKER, comment_text
 from pytest_llmeval.workbench._source_links import SourceLinks
 
@@ -388,7 +388,7 @@ def test_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: pytest.
     run, _ = hostile_run(tmp_path, ["*" * 20], 60)
     suite = structs.replace(run.suites[0], suite="*" * 80)
     changes = [Change(suite, "*" * 20, MetricChange("declined", 1.0, 0.5, -0.5, -0.6, -0.4, 0.001, 40))] * 60
-    worse = [CaseLine(suite, each, "*" * 290, NO_CASE) for each in suite.cases]
+    worse = [CaseLine(suite, each, "*" * 290, CaseReport.not_run()) for each in suite.cases]
     found = ReportComparison(
         declined=changes, improved=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 60
     )

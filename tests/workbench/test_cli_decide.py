@@ -12,7 +12,7 @@ from pytest_llmeval.reports._json import write_json
 from pytest_llmeval.reports._making import suite_report
 from pytest_llmeval.run._execute import execute_repeats
 from pytest_llmeval.run._job import CaseAnswer
-from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites import Registry, load_suite
 
 HEAD = "suite: s\ngroup_by: [kind]\nevaluators: [{text: {metrics: [f1, exact_match]}}]\n"
 CASES = """\
@@ -28,7 +28,7 @@ def record(folder: Path, text: str) -> str:
     """Run a suite as pytest would, and write the report."""
     path = folder / "s.eval.yaml"
     path.write_text(text, encoding="utf-8")
-    suite = load_suite(path, default_registry(), root=folder)
+    suite = load_suite(path, Registry.installed(), root=folder)
     records = [execute_repeats(suite, [CaseAnswer(case)] * suite.repeats.times).record for case in suite.cases]
     result = summarize(suite.metrics, records, group_by=suite.group_by)
     report = suite_report("s", "s.eval.yaml", result, [gate.judge(result) for gate in suite.gates], suite.total)

@@ -16,7 +16,7 @@ from servers import PATIENCE
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import LlmevalError
-from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites import Registry, load_suite
 from pytest_llmeval.workbench.init._questions import (
     AnswerShape,
     QuestionColumns,
@@ -124,7 +124,7 @@ def test_gates_of_a_judged_suite_can_be_decided_early_and_decide_on_falls(init: 
     init("questions.csv", "--yes", "--judge", "openai:some-model")
     path = shop / "tests/evals/questions.eval.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("# stop:", "stop:"), encoding="utf-8")
-    suite = load_suite(path, default_registry(), root=shop)
+    suite = load_suite(path, Registry.installed(), root=shop)
     assert suite.all_faults == ()
     assert suite.stop is not None
     assert suite.stop_fault() == ""

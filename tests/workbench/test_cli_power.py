@@ -11,7 +11,7 @@ import pytest
 from test_cli_compare import write_report
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.baselines import SuiteScores, fingerprint, render, score_file
+from pytest_llmeval.baselines import ScoreFile, SuiteScores, fingerprint
 from pytest_llmeval.baselines._comparable import Comparable
 from pytest_llmeval.baselines._scores import Approval, Cases
 from pytest_llmeval.cli import main
@@ -65,7 +65,7 @@ def approve(column: Sequence[float]) -> None:
         {},
         history=(Approval("2026-01-01", None, {}),),
     )
-    (folder / "s.scores.json").write_text(render(made), encoding="utf-8")
+    (folder / "s.scores.json").write_text(made.text, encoding="utf-8")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -258,7 +258,7 @@ def test_the_approved_run_of_a_suite_with_systems_is_that_of_its_first_system(
     systems = {name: {"predictions": "new.json"} for name in ("new", "old")}
     Path(suite).write_text(json.dumps({**data, "systems": systems}), encoding="utf-8")
     approve(scores(1))
-    target = score_file(SuiteKey(suite, suite, variant="new"))
+    target = ScoreFile.of_suite(SuiteKey(suite, suite, variant="new")).path
     Path("__llmeval__/s.scores.json").rename(target)
     Path("__llmeval__/s.cases.jsonl").rename(str(target).replace(".scores.json", ".cases.jsonl"))
     assert printed(capsys, suite)[2].startswith("exact_match: scores of approved run of new, an upper bound")

@@ -12,7 +12,7 @@ from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
 from pytest_llmeval.core import Case, CaseRecord, Observation
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.run import Collected, CollectedSuite, RunRecord, RunScope, RunTerms
-from pytest_llmeval.suites import LoadedSuite, SuiteKey, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, load_suite
 from pytest_llmeval.suites._settings import StopSettings
 from pytest_llmeval.workbench.early._stopping import stop_early
 
@@ -23,7 +23,7 @@ COPIES = 8
 @pytest.fixture(scope="module")
 def example() -> LoadedSuite:
     """The example suite with eight of each of its cases, and a gate on what its judge says."""
-    suite = load_suite(EXAMPLE, default_registry(), root=EXAMPLE.parent)
+    suite = load_suite(EXAMPLE, Registry.installed(), root=EXAMPLE.parent)
     cases = [copied(each, f"{each.id} {number}") for number in range(COPIES) for each in suite.cases]
     gates = (parse_gate("judge_score >= 0.7"), parse_gate("mean(judge_score) <= 0.99"))
     return structs.replace(suite, cases=tuple(cases), gates=gates, snapshot=None, stop=StopSettings())

@@ -15,7 +15,7 @@ from builders import recorded_case, recorded_suite, write_run
 from msgspec import structs
 from running import warm_run
 
-from pytest_llmeval.baselines import TestScores, render
+from pytest_llmeval.baselines import TestScores
 from pytest_llmeval.baselines._scores import Approval
 from pytest_llmeval.cli import main
 from pytest_llmeval.suites import KEYS
@@ -286,7 +286,7 @@ def test_approved_scores_and_failures_are_compared(compare: Compare) -> None:
         approval = Approval("2026-11-01", None, {"test_score: f1": value})
         content = TestScores("test_app.py", {"test_score": {"f1": value}}, (approval,))
         failures = json.dumps({"cases": {"order": [unmet]}, "schema": 1})
-        return {"__llmeval__/app.scores.json": render(content), "__llmeval__/shop.failures.json": failures}
+        return {"__llmeval__/app.scores.json": content.text, "__llmeval__/shop.failures.json": failures}
 
     before = approved(0.8, "f1")
     assert compare(before, before)[0] == 0

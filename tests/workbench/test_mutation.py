@@ -11,11 +11,11 @@ from pytest_llmeval.cli import main, open_suite
 from pytest_llmeval.core import Case, Mutator, Neighbours
 from pytest_llmeval.numbers import wilson_interval
 from pytest_llmeval.reports import Survival
-from pytest_llmeval.suites import default_registry, get_evaluator
+from pytest_llmeval.suites import Registry, get_evaluator
 from pytest_llmeval.workbench.mutation._mutants import mutation_of
 from pytest_llmeval.workbench.mutation._survival import survival_of
 
-MUTATORS = default_registry().mutators
+MUTATORS = Registry.installed().mutators
 
 FACTS = [
     ("refund", "How long do refunds take?", "Refunds take 30 days after the return."),

@@ -6,10 +6,10 @@ import pytest
 
 from pytest_llmeval import Mutator, Neighbours, get_evaluator
 from pytest_llmeval.core import MISSING, Case, Parts, PredictionParts
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 from pytest_llmeval.workbench.mutation._mutants import is_wrong
 
-NAMED: dict[str, Mutator] = {each.name: each for each in default_registry().mutators}
+NAMED: dict[str, Mutator] = {each.name: each for each in Registry.installed().mutators}
 OTHER = Case("other", "Who sings?", "Bela Nagy", "Bela Nagy sings on Monday.")
 
 

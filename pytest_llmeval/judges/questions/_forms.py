@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
+from pytest_llmeval.core import JudgeError
 from pytest_llmeval.judges._protocol import Verdict
 from pytest_llmeval.judges.questions._replies import (
     NUMBERS,
@@ -16,8 +17,6 @@ from pytest_llmeval.judges.questions._replies import (
     object_schema,
     plain,
     says,
-    unreadable,
-    value_fault,
     within,
 )
 
@@ -239,13 +238,13 @@ class ReplyForm:
     def _grade(self, name: str, data: Mapping[str, Any], reply: str) -> float:
         grade = self.graded[name].grade(data.get(name))
         if grade is None:
-            raise unreadable(reply, value_fault(data, name, self.graded[name].expected()))
+            raise JudgeError.wrong_value(reply, data, name, self.graded[name].expected())
         return grade
 
     @staticmethod
     def _text(name: str, data: Mapping[str, Any], reply: str) -> str:
         if not isinstance(data.get(name), str):
-            raise unreadable(reply, value_fault(data, name, "text"))
+            raise JudgeError.wrong_value(reply, data, name, "text")
         return plain(data[name].strip())
 
     @cached_property

@@ -65,11 +65,6 @@ def plain(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def unreadable(reply: str, message: str) -> JudgeError:
-    """Return the error for a judge's reply that gives no verdict, with the reply in it."""
-    return JudgeError(f"{message}; the judge replied {quotation(reply, _LONGEST)}", reply)
-
-
 def _score_statement(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the score in a reply's JSON object, which the judge's prose must not contradict."""
     return {"score": data["score"]} if "score" in data else {}
@@ -102,22 +97,24 @@ def closing_object(
     )
     if not text.endswith("}"):
         ending = "text after a JSON object" if "{" in text and "}" in text else "no JSON object"
-        raise unreadable(reply, f"found {ending}, expected the reply to end with a JSON object")
+        raise JudgeError.unreadable(reply, f"found {ending}, expected the reply to end with a JSON object")
     start, depth = _start(text)
     before = text[: max(start, 0)].rstrip()
     if start < 0 or _goes_on(before):
-        raise unreadable(reply, "found an unmatched closing bracket, expected a complete JSON object")
+        raise JudgeError.unreadable(reply, "found an unmatched closing bracket, expected a complete JSON object")
     if was_fenced and not _FENCE.search(before[-_FENCE_LENGTH:]):
-        raise unreadable(reply, "found a closing fence without an opening one before the JSON object, expected both")
+        raise JudgeError.unreadable(
+            reply, "found a closing fence without an opening one before the JSON object, expected both"
+        )
     closing = text[start:] if depth <= MAX_DEPTH else _shallow(text[start:])
     try:
         data: dict[str, Any] = _decode(closing)
     except ValueError as error:
-        raise unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
+        raise JudgeError.unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
     _check_prose(reply, before, text[start:], verdict(data), says)
     if doubt := _TAKES_BACK.search(after) or says.search(after):
         both = f"{quotation(text[start:], _QUOTED)} and then {quotation(doubt.group(), _QUOTED)}"
-        raise unreadable(reply, f"found {both}, expected nothing that may take a verdict back")
+        raise JudgeError.unreadable(reply, f"found {both}, expected nothing that may take a verdict back")
     return data
 
 
@@ -126,7 +123,7 @@ def _drop_thoughts(reply: str, concludes: Callable[[str], object]) -> str:
     try:
         return spoken_text(reply, concludes)
     except UnfinishedThoughtsError as error:
-        raise unreadable(reply, str(error)) from None
+        raise JudgeError.unreadable(reply, str(error)) from None
 
 
 def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
@@ -152,10 +149,12 @@ def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
     data = closing_object(reply, agreement, other)
     beside = [name for name, value in data.items() if name != key and isinstance(value, list | dict)]
     if beside:
-        raise unreadable(reply, f"found {quotation(beside[0], _LONGEST_KEY)} beside {key!r}, expected one list")
+        raise JudgeError.unreadable(
+            reply, f"found {quotation(beside[0], _LONGEST_KEY)} beside {key!r}, expected one list"
+        )
     entries = data.get(key)
     if not isinstance(entries, list):
-        raise unreadable(reply, value_fault(data, key, "a list"))
+        raise JudgeError.wrong_value(reply, data, key, "a list")
     return entries
 
 
@@ -184,12 +183,12 @@ def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, An
     unclosed = _find_unclosed_brace(before)
     if unclosed >= 0:
         both = f"{quotation(before[unclosed:], _QUOTED)} unclosed before {quotation(closing, _QUOTED)}"
-        raise unreadable(reply, f"found {both}, expected one complete JSON object")
+        raise JudgeError.unreadable(reply, f"found {both}, expected one complete JSON object")
     for claim in says.finditer(before):
         name, value = claim["name"].lower(), claim["value"].lower()
         if name in verdict and not _is_same(value, verdict[name]):
             both = f"{quotation(claim.group(), _QUOTED)} and {quotation(closing, _QUOTED)}"
-            raise unreadable(reply, f"found two contradicting verdicts, {both}, expected one")
+            raise JudgeError.unreadable(reply, f"found two contradicting verdicts, {both}, expected one")
 
 
 def _find_unclosed_brace(text: str) -> int:
@@ -344,7 +343,7 @@ def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:
         JudgeError: It refused, was cut off, consists of thoughts or the call of a tool, or gave no verdict.
     """
     if fault := _NO_VERDICT.get(reply.stopped):
-        raise unreadable(reply.text, fault)
+        raise JudgeError.unreadable(reply.text, fault)
     return read_text(mode, reply.text)
 
 
@@ -359,15 +358,21 @@ def read_text(mode: Mode, text: str) -> Verdict:
     except JudgeError:
         raise
     except Exception as error:
-        raise unreadable(text, f"the mode {mode.name!r} failed to read the reply ({format_error(error)})") from error
+        raise JudgeError.unreadable(
+            text, f"the mode {mode.name!r} failed to read the reply ({format_error(error)})"
+        ) from error
     if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
         score = within(float(verdict.score), *mode.scale)  # which may be true or false, or a number of numpy
         if score is None:
             scale = f"a score from {mode.scale[0]:g} to {mode.scale[1]:g}"
-            raise unreadable(text, f"the mode {mode.name!r} returned the score {verdict.score:g}, expected {scale}")
+            raise JudgeError.unreadable(
+                text, f"the mode {mode.name!r} returned the score {verdict.score:g}, expected {scale}"
+            )
         return replace(verdict, score=score)
     value_text = excerpt(repr(verdict), 60)
-    raise unreadable(text, f"the mode {mode.name!r} returned {value_text}, expected a Verdict with a finite score")
+    raise JudgeError.unreadable(
+        text, f"the mode {mode.name!r} returned {value_text}, expected a Verdict with a finite score"
+    )
 
 
 def read_score(reply: str) -> Verdict:
@@ -399,15 +404,17 @@ def read_yes_no(reply: str) -> Verdict:
     text = _FENCED_WORD.sub(r"\1\n\2", _drop_thoughts(reply, _first_word))
     word = _first_word(text)
     if word is None:
-        raise unreadable(reply, "the verdict is missing: a reply begins with the word yes or no")
+        raise JudgeError.unreadable(reply, "the verdict is missing: a reply begins with the word yes or no")
     # The answer of which a sentence such as "The answer is yes" speaks may be the right one: no other may follow.
     further = _further_words(text.lower()) if word.re is _WORD else _ANY_WORD.finditer(text.lower())
     for other in further:
         if _MEANING[other["word"]] != _MEANING[word["word"]]:
             both = f"{quotation(word.group().strip(), _QUOTED)} and {quotation(other.group().strip(), _QUOTED)}"
-            raise unreadable(reply, f"found two contradicting verdicts, {both}, expected one")
+            raise JudgeError.unreadable(reply, f"found two contradicting verdicts, {both}, expected one")
     if text[word.end("word") :].lstrip("*`").startswith(("?", "？")):
-        raise unreadable(reply, f"found the question {quotation(text[: word.end() + 1], _QUOTED)}, expected yes or no")
+        raise JudgeError.unreadable(
+            reply, f"found the question {quotation(text[: word.end() + 1], _QUOTED)}, expected yes or no"
+        )
     return Verdict(_MEANING[word["word"]], plain(text[word.end() :]))
 
 
@@ -448,13 +455,13 @@ def read_explanation(reply: str) -> Verdict:
     """
     data = closing_object(reply, lambda data: {**_score_statement(data), **_flags_of_reply(data)})
     if isinstance(data.get("score"), str):
-        raise unreadable(reply, value_fault(data, "score", "a number"))
+        raise JudgeError.wrong_value(reply, data, "score", "a number")
     score = _score_within(data, reply, 0.0, _HIGHEST_GRADE)
     flags = _flags_of_reply(data)
     for flag, value in flags.items():
         if not isinstance(value, bool):
             name = flag if flag in data else f"has_{flag}"
-            raise unreadable(reply, value_fault(data, name, "true or false"))
+            raise JudgeError.wrong_value(reply, data, name, "true or false")
     unnamed = [flag for flag in FLAGS if flag not in data and f"has_{flag}" not in data]
     more: dict[str, Any] = {UNNAMED_DEFECTS: unnamed} if unnamed else {}
     return Verdict(score, text_under(data, "reasoning"), {**flags, **more})
@@ -475,7 +482,7 @@ def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
     score = _number(data)
     if score is None or score not in levels:
         known = ", ".join(str(int(level)) if level.is_integer() else repr(level) for level in levels)
-        raise unreadable(reply, value_fault(data, "score", f"one of the levels {known}"))
+        raise JudgeError.wrong_value(reply, data, "score", f"one of the levels {known}")
     return Verdict(score, text_under(data, "reasoning"))
 
 
@@ -485,7 +492,7 @@ def _score_within(data: Mapping[str, Any], reply: str, low: float, high: float) 
     known = None if score is None else within(score, low, high)
     if known is None:
         expected = f"a number from {low:g} to {high:g}"
-        raise unreadable(reply, value_fault(data, "score", expected))
+        raise JudgeError.wrong_value(reply, data, "score", expected)
     return known
 
 
@@ -498,13 +505,6 @@ def _number(data: Mapping[str, Any]) -> float | None:
         return float(value)
     except OverflowError:
         return math.inf
-
-
-def value_fault(data: Mapping[str, Any], name: str, expected: str) -> str:
-    """The message on a value of a judge's reply that is missing or unexpected."""
-    if name not in data:
-        return f"{name} is missing, expected {expected}"
-    return f"found {excerpt(json.dumps(data[name], ensure_ascii=False), _QUOTED)} as {name}, expected {expected}"
 
 
 def text_under(data: Mapping[str, Any], name: str) -> str:
@@ -594,10 +594,10 @@ def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
     verdict = read_text(mode, reply)
     if not probabilities:
         needed = "score: expected needs a model that gives logprobs for a score of one token"
-        raise unreadable(reply, f"the probabilities of the score's tokens are missing: {needed}")
+        raise JudgeError.unreadable(reply, f"the probabilities of the score's tokens are missing: {needed}")
     shares = {int(level): share for level, share in probabilities.items() if int(level) in levels and share > 0}
     if int(verdict.score) not in shares:
-        raise unreadable(reply, f"the probability of the score {verdict.score:g} itself is missing")
+        raise JudgeError.unreadable(reply, f"the probability of the score {verdict.score:g} itself is missing")
     total = math.fsum(shares.values())
     mean = math.fsum(level * share for level, share in shares.items()) / total
     named = {str(level): round(share / total, _DIGITS) for level, share in sorted(shares.items())}

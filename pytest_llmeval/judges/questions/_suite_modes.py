@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
-from pytest_llmeval.core import Fault, SuiteError, excerpt, unknown_name
+from pytest_llmeval.core import Fault, JudgeError, SuiteError, excerpt, unknown_name
 from pytest_llmeval.data import read_text
 from pytest_llmeval.judges._protocol import Mode, Question, Verdict
 from pytest_llmeval.judges.questions._forms import ReplyForm
@@ -35,7 +35,6 @@ from pytest_llmeval.judges.questions._replies import (
     plain,
     read_rubric,
     rubric_schema,
-    unreadable,
 )
 
 _MOST_STEPS: Final = 12
@@ -55,7 +54,7 @@ def read_steps(reply: str) -> Verdict:
     texts = [plain(step.strip()) for step in steps if isinstance(step, str)]
     if len(texts) < len(steps) or not all(texts) or not 1 <= len(texts) <= _MOST_STEPS:
         value_text = excerpt(json.dumps(steps, ensure_ascii=False), 60)
-        raise unreadable(reply, f"found {value_text} as steps, expected a list of 1 to {_MOST_STEPS} texts")
+        raise JudgeError.unreadable(reply, f"found {value_text} as steps, expected a list of 1 to {_MOST_STEPS} texts")
     return Verdict(float(len(texts)), "", {_STEPS: texts})
 
 

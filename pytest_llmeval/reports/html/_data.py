@@ -11,7 +11,6 @@ from pytest_llmeval.core import BAD, PASS_RATE, UNCHANGED, GateResult, MetricCha
 from pytest_llmeval.gates import RULES, ChangeGate, LimitGate
 from pytest_llmeval.reports._failures import shared_reason
 from pytest_llmeval.reports._form import (
-    NO_CASE,
     CaseReport,
     Changes,
     RunReport,
@@ -468,7 +467,7 @@ def _shortfall(name: str, case: CaseReport, scales: Mapping[str, tuple[float, fl
 
 def _row(move: _Move, case: CaseReport, others: Mapping[str, CaseReport]) -> dict[str, Any]:
     """A case in the HTML report's list of worst changes as JSON data, with its scores now and before."""
-    then = others.get(case.id, NO_CASE).metrics.get(move.metric)
+    then = others.get(case.id, CaseReport.not_run()).metrics.get(move.metric)
     now = case.metrics.get(move.metric)
     scores = {"now": now, "before": then, "gated": move.gated} if now is not None else {}
     return {"place": move.place, "kind": move.kind, **({"metric": move.metric, **scores} if scores else {})}

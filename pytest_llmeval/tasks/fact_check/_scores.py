@@ -24,7 +24,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.evaluators import Defects, Margins, precision, ratio
 from pytest_llmeval.judges import FLAGS
-from pytest_llmeval.reports import read_report, to_json
+from pytest_llmeval.reports import published, read_report
 from pytest_llmeval.tasks.fact_check._evidence import EvidenceMatch, MatchedPair
 from pytest_llmeval.tasks.fact_check._target import Answer, Claim
 
@@ -309,7 +309,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _export(options: Namespace) -> CommandResult:
     """Run ``llmeval fact-check export``: write a suite's results and error analysis as JSON files."""
-    data = to_json(read_report(options.report))
+    data = published(read_report(options.report))
     suite = _chosen(data["suites"], options.suite, str(options.report))
     options.output.mkdir(parents=True, exist_ok=True)
     results, analysis = results_of(suite), analysis_of(suite)

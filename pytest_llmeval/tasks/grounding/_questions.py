@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from pytest_llmeval.core import excerpt, listed
+from pytest_llmeval.core import JudgeError, excerpt, listed
 from pytest_llmeval.judges import (
     Listing,
     Mode,
@@ -20,7 +20,6 @@ from pytest_llmeval.judges import (
     plain,
     read_mode_file,
     text_under,
-    unreadable,
 )
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
@@ -52,18 +51,20 @@ def _read_items(
     known = set(places)
     for item in closing_list(reply, key, truth):
         if not isinstance(item, Mapping):
-            raise unreadable(reply, f"found {excerpt(repr(item), _LONGEST_EXCERPT)} among {key}, expected objects")
+            raise JudgeError.unreadable(
+                reply, f"found {excerpt(repr(item), _LONGEST_EXCERPT)} among {key}, expected objects"
+            )
         numbers: tuple[Any, ...] = tuple(item.get(name) for name in names)
         if any(type(number) is not int for number in numbers) or numbers not in known:
             value_text = ", ".join(f"{name} {excerpt(repr(item.get(name)), _LONGEST_EXCERPT)}" for name in names)
             expected = listed([_place(names, place) for place in places])
-            raise unreadable(reply, f"found {value_text}, expected each of {expected} once")
+            raise JudgeError.unreadable(reply, f"found {value_text}, expected each of {expected} once")
         if numbers in by_numbers:
-            raise unreadable(reply, f"found {_place(names, numbers)} twice, expected each once")
+            raise JudgeError.unreadable(reply, f"found {_place(names, numbers)} twice, expected each once")
         by_numbers[numbers] = item
     missing = [_place(names, place) for place in places if place not in by_numbers]
     if missing:
-        raise unreadable(reply, f"{listed(missing)} missing, expected each of {len(places)} once")
+        raise JudgeError.unreadable(reply, f"{listed(missing)} missing, expected each of {len(places)} once")
     return [by_numbers[place] for place in places]
 
 
@@ -83,7 +84,7 @@ def _read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> bo
         fault = f"{name!r} of {what} is missing"
         if name in item:
             fault = f"found {excerpt(repr(value), _LONGEST_EXCERPT)} as {name!r} of {what}"
-        raise unreadable(reply, f"{fault}, expected true or false")
+        raise JudgeError.unreadable(reply, f"{fault}, expected true or false")
     return value
 
 
@@ -284,7 +285,7 @@ def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
     for number, item in zip(numbers, sentences, strict=True):
         texts = item.get("claims")
         if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
-            raise unreadable(reply, f"expected a list of texts as claims of sentence {number}")
+            raise JudgeError.unreadable(reply, f"expected a list of texts as claims of sentence {number}")
         for text in texts:
             # What is said twice in the same words is one claim, and counts once.
             claims.setdefault(" ".join(text.casefold().split()), {"claim": plain(text.strip()), "sentence": number})
@@ -299,15 +300,19 @@ def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) ->
         what = f"claim {number}"
         supported, by = _read_truth(reply, item, "supported", what), item.get("passages")
         if not isinstance(by, list) or not all(type(passage) is int for passage in by):
-            raise unreadable(reply, f"expected a list of numbers as passages of {what}")
+            raise JudgeError.unreadable(reply, f"expected a list of numbers as passages of {what}")
         if len(set(by)) < len(by):
-            raise unreadable(reply, f"found a passage twice for {what}, expected each once")
+            raise JudgeError.unreadable(reply, f"found a passage twice for {what}, expected each once")
         if unknown := [passage for passage in by if passage not in passages]:
-            raise unreadable(reply, f"found passage {unknown[0]} for {what}, expected one of {_listed(passages)}")
+            raise JudgeError.unreadable(
+                reply, f"found passage {unknown[0]} for {what}, expected one of {_listed(passages)}"
+            )
         if supported and not by:
-            raise unreadable(reply, f"found {what} supported without a passage, expected those that support it")
+            raise JudgeError.unreadable(
+                reply, f"found {what} supported without a passage, expected those that support it"
+            )
         if by and not supported:
-            raise unreadable(reply, f"found {what} not supported, but with passage {by[0]}, expected none")
+            raise JudgeError.unreadable(reply, f"found {what} not supported, but with passage {by[0]}, expected none")
         verdicts.append({"supported": supported, "passages": sorted(by), "reason": text_under(item, "reason")})
     return _verdicts(verdicts, "supported")
 

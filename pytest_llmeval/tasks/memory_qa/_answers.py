@@ -31,7 +31,7 @@ from pytest_llmeval.judges import (
 )
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import ScoreFile
+    from pytest_llmeval.judges import JudgeScoreFile
 
 _LOG = logging.getLogger(__name__)
 _ANSWER_MODES: Final = tuple(sorted({*MODE_OF_TYPE.values(), "abstention"}))
@@ -219,12 +219,12 @@ def import_cache(
         ValueError: The mode is unknown.
         OSError: The file cannot be written.
     """
-    from pytest_llmeval.judges import ScoreFile
+    from pytest_llmeval.judges import JudgeScoreFile
 
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
     answered = [(results[row], text) for row, text in _answers(results, mode).items()]
     names = _keys_of_ids([question for question, _ in answered], _tasks(answered, mode))
-    source, target = ScoreFile.open(Path(old)), ScoreFile.open(Path(new))
+    source, target = JudgeScoreFile.open(Path(old)), JudgeScoreFile.open(Path(new))
     ids = source.plain_ids
     matches = {name: keys for name in ids if len(keys := names.get(name, set())) == 1}
     source.move({name: next(iter(keys)) for name, keys in matches.items()})
@@ -297,10 +297,10 @@ def _tasks(answered: Sequence[tuple[AnsweredQuestion, str]], mode: str) -> "list
 
 def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> list[str]:
     """The keys under which the scores of memory answers are stored in a score file."""
-    from pytest_llmeval.judges import ScoreFile
+    from pytest_llmeval.judges import JudgeScoreFile
 
     return [
-        ScoreFile.key_of(result.sample_id, result.question_id, task.identity)
+        JudgeScoreFile.key_of(result.sample_id, result.question_id, task.identity)
         for result, task in zip(results, tasks, strict=True)
     ]
 
@@ -344,11 +344,11 @@ def _judged(
     return [by_key[key] for key in keys]
 
 
-def _opened(path: Path, results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> "ScoreFile":
+def _opened(path: Path, results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> "JudgeScoreFile":
     """Open a score file of memory answers; scores kept by question id alone move to their results."""
-    from pytest_llmeval.judges import ScoreFile
+    from pytest_llmeval.judges import JudgeScoreFile
 
-    file = ScoreFile.open(path)
+    file = JudgeScoreFile.open(path)
     if not (ids := file.plain_ids):
         return file
     names = _keys_of_ids(results, tasks)
@@ -458,7 +458,7 @@ def keys_of_ids(questions: Iterable[tuple[str, str, str]]) -> dict[str, set[str]
     """The score keys of the memory questions that an id may mean.
 
     Args:
-        questions: Id of the conversation, id of the question in it, and `ScoreFile.key_of` of each.
+        questions: Id of the conversation, id of the question in it, and `JudgeScoreFile.key_of` of each.
     """
     keys: dict[str, set[str]] = defaultdict(set)
     for sample, question, key in questions:

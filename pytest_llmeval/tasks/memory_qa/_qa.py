@@ -51,7 +51,7 @@ from pytest_llmeval.evaluators import ChangeablePart, describe_found, has_cjk, r
 from pytest_llmeval.judges import is_unanswerable
 from pytest_llmeval.run import score
 from pytest_llmeval.services import presentable
-from pytest_llmeval.suites import default_registry, get_evaluator
+from pytest_llmeval.suites import Registry, get_evaluator
 from pytest_llmeval.tasks.memory_qa._answers import batch_judge, import_cache, judge_answer
 
 _FIELDS = ("sample_id", "question_id", "question_type", "question", "ground_truth", "prediction")
@@ -402,7 +402,7 @@ def _scores(
     """The scores of memory answers by metric; METEOR without WordNet has none, and `missing` gets the reason."""
     columns: dict[str, list[float | None]] = {}
     families = {"text": _TEXT, "semantic": _SEMANTIC}
-    known = {name: [option.name for option in fields(default_registry().get(name))] for name in families}
+    known = {name: [option.name for option in fields(Registry.installed().get(name))] for name in families}
     unknown = [option for option in options if all(option not in own for own in known.values())]
     if unknown:
         options_known = list(chain(*known.values()))

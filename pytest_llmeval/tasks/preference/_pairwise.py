@@ -45,8 +45,6 @@ from pytest_llmeval.judges import (
     read_mode_file,
     says,
     text_under,
-    unreadable,
-    value_fault,
 )
 from pytest_llmeval.numbers import IntArray, cluster_totals, unit_numbers
 
@@ -101,7 +99,7 @@ def read_better(reply: str) -> Verdict:
     data = closing_object(reply, _statement, _SAYS)
     better = data.get("better")
     if not isinstance(better, str) or better.strip().lower() not in _SCORES:
-        raise unreadable(reply, value_fault(data, "better", "first, second or tie"))
+        raise JudgeError.wrong_value(reply, data, "better", "first, second or tie")
     return Verdict(_SCORES[better.strip().lower()], text_under(data, "reasoning"))
 
 

@@ -24,7 +24,6 @@ from pytest_llmeval.judges import (
     Verdict,
     closing_object,
     connect_embeddings,
-    unreadable,
 )
 
 _FIELDS: Final = ("answer", "reference")
@@ -51,7 +50,7 @@ def read_similarity(reply: str) -> Verdict:
     """
     value: Any = closing_object(reply).get(_KEY)
     if type(value) not in (int, float) or not -1 <= value <= 1:
-        raise unreadable(reply, f"found {value!r} as similarity, expected a number from -1 to 1")
+        raise JudgeError.unreadable(reply, f"found {value!r} as similarity, expected a number from -1 to 1")
     return Verdict(float(value))
 
 

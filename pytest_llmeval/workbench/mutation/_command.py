@@ -10,7 +10,7 @@ from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, number, open
 from pytest_llmeval.core import LlmevalError, counted
 from pytest_llmeval.data import display_path
 from pytest_llmeval.reports import Survival, published, survival_lines
-from pytest_llmeval.suites import LoadedSuite, SuiteKey, default_registry
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench._console import open_noted, refuse_input, suite_files
 from pytest_llmeval.workbench._judge import judge_options
@@ -75,7 +75,7 @@ def _mutate(options: Namespace) -> CommandResult:
         for system in suite.systems or [None]:
             try:
                 answers = _answers(options, path, system or "")
-                own.append(mutation_of(suite, default_registry().mutators, answers, options.seed, system))
+                own.append(mutation_of(suite, Registry.installed().mutators, answers, options.seed, system))
             except LlmevalError as error:  # of several systems, some may have no answers yet
                 faults.append(str(error))
         score = _scorer(options, suite, own) if options.judges and own else None

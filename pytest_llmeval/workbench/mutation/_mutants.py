@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
     format_error,
     grouped,
 )
-from pytest_llmeval.judges import JudgeOptions, jurors_of
+from pytest_llmeval.judges import JudgeOptions
 from pytest_llmeval.numbers import Repeats
 from pytest_llmeval.run import (
     CaseRunner,
@@ -262,7 +262,7 @@ class JudgedScorer:
         Raises:
             LlmevalError: One of them does.
         """
-        for spec in jurors_of(suite.judge) if suite.asks_judge else ():
+        for spec in suite.judge.jurors if suite.asks_judge else ():
             if spec.provider in (None, "fixture"):
                 raise LlmevalError(f"--judges: found {spec.model!r}, expected a model: a fixture judges in pytest only")
 

@@ -32,7 +32,7 @@ from pytest_llmeval.data import CaseFile, display_path, looks_like_suite
 from pytest_llmeval.evaluators import HumanLabel, HumanLabels, LabelScale
 from pytest_llmeval.gates import LimitGate
 from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, read_report
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench._console import open_noted
 from pytest_llmeval.workbench.reviews.draws import drawn, shuffled
@@ -437,7 +437,7 @@ def _has_spans(path: Path) -> bool:
 
 def _traced(path: Path) -> RunReport:
     """The traces in a file that have an answer, as a report with one case each."""
-    source: Any = default_registry().source("traces")
+    source: Any = Registry.installed().source("traces")
     file = CaseFile(path, str(path))
     source(path=str(path)).read(file)
     file.faults.check()

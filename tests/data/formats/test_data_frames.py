@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from pytest_llmeval.core import Case, LlmevalError
 from pytest_llmeval.data import rows_of
-from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites import Registry, load_suite
 
 COLUMNS = {
     "id": ["a", "b"],
@@ -97,7 +97,7 @@ def test_files_and_saved_datasets_are_sources(tmp_path: Path, kind: str, more: s
     name = write(tmp_path, kind)
     suite = tmp_path / "s.eval.yaml"
     suite.write_text(f"evaluators: [text]\nsource: {{format: arrow, path: {name}{more}}}\n")
-    cases = load_suite(suite, default_registry(), root=tmp_path).cases
+    cases = load_suite(suite, Registry.installed(), root=tmp_path).cases
     assert [(case.id, case.input, case.expected, case.prediction, case.line) for case in cases] == [
         ("a", "q", "x", "x", 1),
         ("b", "r", None, "y", 2),
@@ -114,4 +114,4 @@ def test_a_table_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
     ):
         suite.write_text(f"evaluators: [text]\nsource: {{format: arrow, path: {path}}}\n")
         with pytest.raises(LlmevalError, match=fault):
-            load_suite(suite, default_registry(), root=tmp_path)
+            load_suite(suite, Registry.installed(), root=tmp_path)

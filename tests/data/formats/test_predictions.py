@@ -6,7 +6,7 @@ import pytest
 from project import load_source
 
 from pytest_llmeval.core import MISSING, Fault
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 
 SAMPLES = [
     {
@@ -130,7 +130,7 @@ def test_bad_prediction_files_are_told_with_their_place(tmp_path: Path, name: st
 
 def test_missing_prediction_file_is_a_fault(tmp_path: Path) -> None:
     faults: list[Fault] = []
-    cases = default_registry().source("jsonl")(path="b.jsonl", predictions="sub/p.json").load(tmp_path, faults)
+    cases = Registry.installed().source("jsonl")(path="b.jsonl", predictions="sub/p.json").load(tmp_path, faults)
     assert [case.prediction for case in cases] == [MISSING, MISSING]
     assert list(map(str, faults)) == ["sub/p.json  cannot be read: No such file or directory"]
 

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core import MISSING, Case, Fault, LlmevalError
 from pytest_llmeval.data import Source
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -30,8 +30,8 @@ def jsonl(*rows: Any) -> str:
 
 
 def test_every_format_gives_its_source() -> None:
-    for name in default_registry().sources:
-        source = default_registry().source(name)
+    for name in Registry.installed().sources:
+        source = Registry.installed().source(name)
         assert issubclass(source, Source)
         assert source.format == name
 
@@ -39,20 +39,20 @@ def test_every_format_gives_its_source() -> None:
 def test_unknown_format_is_told_with_the_nearest() -> None:
     message = r"^unknown source json1, did you mean json\?$"
     with pytest.raises(LlmevalError, match=message):
-        default_registry().source("json1")
+        Registry.installed().source("json1")
 
 
-@pytest.mark.parametrize("name", default_registry().sources)
+@pytest.mark.parametrize("name", Registry.installed().sources)
 @pytest.mark.parametrize("options", [{"path": 1}, {}, {"path": "a", "nope": 1}, {"path": "a", "predictions": 3}])
 def test_options_are_strictly_typed(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        TypeAdapter(default_registry().source(name)).validate_json(json.dumps(options), strict=True)
+        TypeAdapter(Registry.installed().source(name)).validate_json(json.dumps(options), strict=True)
 
 
 @pytest.mark.parametrize("fields", [{"id": 1}, {"nope": "x"}, {"labels": ["x"]}, {"input": {"a": 1}}])
 def test_field_maps_are_strictly_typed(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        TypeAdapter(default_registry().source("jsonl")).validate_json(
+        TypeAdapter(Registry.installed().source("jsonl")).validate_json(
             json.dumps({"path": "a", "fields": fields}), strict=True
         )
 
@@ -340,7 +340,7 @@ def test_bad_lines_and_bad_rows_of_a_file_are_told_together(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv"])
 def test_missing_data_file_is_a_fault(tmp_path: Path, name: str) -> None:
     faults: list[Fault] = []
-    source = TypeAdapter(default_registry().source(name.rpartition(".")[2])).validate_python({"path": f"sub/{name}"})
+    source = TypeAdapter(Registry.installed().source(name.rpartition(".")[2])).validate_python({"path": f"sub/{name}"})
     assert source.load(tmp_path, faults) == []
     assert list(map(str, faults)) == [f"sub/{name}  cannot be read: No such file or directory"]
 
@@ -350,12 +350,12 @@ def test_paths_are_relative_to_the_suite_and_shown_from_the_current_folder(
 ) -> None:
     (tmp_path / "evals").mkdir()
     (tmp_path / "evals" / "a.jsonl").write_text("x\n")
-    source = default_registry().source("jsonl")(path="a.jsonl")
+    source = Registry.installed().source("jsonl")(path="a.jsonl")
     faults: list[Fault] = []
     source.load(tmp_path / "evals", faults)
     assert faults[0].file == str(Path("evals", "a.jsonl"))
     faults.clear()
-    default_registry().source("jsonl")(path=str(tmp_path / "evals" / "a.jsonl")).load(Path("elsewhere"), faults)
+    Registry.installed().source("jsonl")(path=str(tmp_path / "evals" / "a.jsonl")).load(Path("elsewhere"), faults)
     assert faults[0].file == str(Path("evals", "a.jsonl"))
     monkeypatch.chdir(tmp_path / "evals")
     faults.clear()

@@ -11,7 +11,7 @@ from pytest_llmeval.core import JudgeError, Totals
 from pytest_llmeval.evaluators import Judge
 from pytest_llmeval.judges import FLAGS, MODE_OF_TYPE, Question, Rubric, Verdict, get_mode
 from pytest_llmeval.judges.questions._suite_modes import Level
-from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites import Registry, load_suite
 
 RUBRIC = Rubric("Politeness", (Level(1, "rude"), Level(3, "neutral"), Level(5, "polite")), pass_mark=3)
 
@@ -320,7 +320,7 @@ def test_a_case_without_a_question_type_is_judged_right_or_wrong() -> None:
 def test_a_suite_file_can_say_a_rubric(tmp_path: Path) -> None:
     path = tmp_path / "s.eval.yaml"
     path.write_text(SUITE)
-    suite = load_suite(path, default_registry(), root=tmp_path)
+    suite = load_suite(path, Registry.installed(), root=tmp_path)
     assert suite.faults == ()
     (evaluator,) = suite.evaluators.values()
     assert isinstance(evaluator, Judge)
@@ -331,9 +331,9 @@ def test_faults_of_a_suite_have_their_place(tmp_path: Path) -> None:
     path = tmp_path / "s.eval.yaml"
     path.write_text(SUITE.replace("pass_mark: 1", "pass_mark: 2"))
     with pytest.raises(SuiteError, match=r"s\.eval\.yaml:5:9  evaluators\[0\]\.judge\.rubric: found pass_mark 2"):
-        load_suite(path, default_registry(), root=tmp_path)
+        load_suite(path, Registry.installed(), root=tmp_path)
     path.write_text("evaluators: [judge]\ncases:\n  - {id: a, input: q, expected: {n: 1}, prediction: x}\n")
     with pytest.raises(
         SuiteError, match=r"s\.eval\.yaml:3:5  cases\[0\]: .*found an object as expected, expected text"
     ):
-        load_suite(path, default_registry(), root=tmp_path)
+        load_suite(path, Registry.installed(), root=tmp_path)

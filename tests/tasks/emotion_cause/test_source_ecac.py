@@ -9,7 +9,7 @@ from project import CONFORMANCE, ROOT, Loaded, load_source
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core import MISSING, Case, Fault
-from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites import Registry, load_suite
 from pytest_llmeval.tasks.emotion_cause._pairs import EMOTIONS
 from pytest_llmeval.tasks.emotion_cause._source import EcacSource
 
@@ -318,7 +318,7 @@ def test_a_suite_of_another_subtask_is_told_by_line_of_the_gold_file(tmp_path: P
     path.write_text(
         "evaluators: [{emotion_cause: {subtask: 1}}]\nsource: {format: ecac, gold: gold.json, subtask: 2}\n"
     )
-    suite = load_suite(path, default_registry(), root=tmp_path)
+    suite = load_suite(path, Registry.installed(), root=tmp_path)
     assert [case.id for case in suite.cases] == ["7"]
     (fault,) = suite.faults
     assert (fault.file, fault.line, suite.faulty) == ("gold.json", 3, 1)

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_llmeval import MISSING, Case
 from pytest_llmeval.core import Fault
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 from pytest_llmeval.tasks.fact_check._source import FactCheckSource
 
 CLAIMS = [
@@ -45,7 +45,7 @@ def predictions(folder: Path, answers: Any, claims: Any = CLAIMS) -> list[Any]:
 
 
 def test_the_format_is_known_by_name() -> None:
-    assert default_registry().source("fact_check") is FactCheckSource
+    assert Registry.installed().source("fact_check") is FactCheckSource
 
 
 @pytest.mark.parametrize("name", ["claims.json", "claims.jsonl"])

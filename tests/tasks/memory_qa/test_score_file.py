@@ -15,7 +15,7 @@ from servers import PATIENCE
 
 from pytest_llmeval import SuiteError
 from pytest_llmeval.core import BudgetError, JudgeError
-from pytest_llmeval.judges import JudgeRequest, ScoreFile
+from pytest_llmeval.judges import JudgeRequest, JudgeScoreFile
 from pytest_llmeval.tasks.memory_qa import EvalResult, batch_judge, import_cache
 
 LOG = "pytest_llmeval.tasks.memory_qa._answers"
@@ -125,11 +125,11 @@ def test_results_that_are_alike_in_everything_are_judged_once(tmp_path: Path) ->
 
 def test_judging_with_one_file_at_the_same_time_loses_no_score(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
-    files = [ScoreFile.open(path) for _ in range(4)]
+    files = [JudgeScoreFile.open(path) for _ in range(4)]
     for number, file in enumerate(files):
         file.add(str(number), 1.0)
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(ScoreFile.save, files))
+        list(pool.map(JudgeScoreFile.save, files))
     assert json.loads(path.read_text()) == dict.fromkeys("0123", 1.0)
 
 
@@ -201,7 +201,7 @@ def test_the_file_is_written_now_and_then_before_the_end(tmp_path: Path) -> None
 
 
 def test_a_file_that_cannot_be_written_leaves_no_scratch_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = ScoreFile.open(tmp_path / "scores.json")
+    file = JudgeScoreFile.open(tmp_path / "scores.json")
     file.add("q", 1.0)
 
     def refuse(path: Path, target: Path) -> Path:

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, get_evaluator, score
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites import Registry, load_suite
 from pytest_llmeval.tasks.narrative._composite import Narrative
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def test_a_users_component_is_part_of_the_overall_score_by_weight(given: Any) ->
 
 
 def test_a_component_may_be_an_evaluator_of_a_conftest(tmp_path: Path) -> None:
-    registry = default_registry()
+    registry = Registry.installed()
     registry.register(Themes)
     path = tmp_path / "s.eval.yaml"
     path.write_text(
@@ -114,7 +114,7 @@ def test_a_component_may_be_an_evaluator_of_a_conftest(tmp_path: Path) -> None:
     suite = load_suite(path, registry, root=tmp_path)
     assert "narrative_themes" in [metric.name for metric in suite.evaluators["narrative"].describe()]
     with pytest.raises(SuiteError, match="unknown evaluator themes, expected one of"):
-        load_suite(path, default_registry(), root=tmp_path)
+        load_suite(path, Registry.installed(), root=tmp_path)
 
 
 def test_a_users_component_without_ground_truth_is_left_out() -> None:

@@ -7,7 +7,7 @@ import pytest
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.data import taxonomy_path
-from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites import Registry
 from pytest_llmeval.suites._registry import using
 from pytest_llmeval.tasks.narrative import package
 from pytest_llmeval.tasks.narrative._composite import Narrative
@@ -126,7 +126,7 @@ def test_a_subclass_with_the_two_methods_is_an_evaluator() -> None:
 
 
 def test_a_subclass_can_be_registered_and_be_a_component() -> None:
-    registry = default_registry().copy()
+    registry = Registry.installed().copy()
     registry.register(ThemesEvaluator)
     with using(registry):
         found = get_evaluator("themes")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from project import CONFORMANCE, load_source
 
 from pytest_llmeval.core import MISSING, Case, Fault
-from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites import Registry, load_suite
 from pytest_llmeval.tasks.narrative._source import JsonV3Source
 
 STORIES = CONFORMANCE / "narrative" / "stories.jsonl"
@@ -327,7 +327,7 @@ def test_a_suite_takes_its_cases_from_the_files_and_counts_the_faulty(tmp_path: 
         "cases: [{id: swan, prediction: x}, {id: wren, prediction: x}]\n"
         "source: {format: json_v3, gold: gold, predictions: answers}\n"
     )
-    suite = load_suite(tmp_path / "s.eval.yaml", default_registry(), root=tmp_path)
+    suite = load_suite(tmp_path / "s.eval.yaml", Registry.installed(), root=tmp_path)
     assert [case.id for case in suite.cases] == ["swan", "wren"]
     assert len(suite.faults) == suite.faulty == 2
 
