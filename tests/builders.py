@@ -40,21 +40,11 @@ from pytest_llmeval.judges import JudgeRequest, Message, Mode, Question, StoredJ
 from pytest_llmeval.judges._stored_judgement import components, judgement_key
 from pytest_llmeval.numbers import CaseStatistics, RunPairing
 from pytest_llmeval.reports import Point, Timeline
-from pytest_llmeval.run import (
-    Checkout,
-    Item,
-    ItemResult,
-    Reported,
-    ResultOptions,
-    RunRecord,
-    RunTerms,
-    Shard,
-    SuitePart,
-    finish_run,
-)
+from pytest_llmeval.run import Checkout, Reported, ResultOptions, RunRecord, RunTerms, Shard, SuitePart, finish_run
 from pytest_llmeval.run._checkout import print_suite, versions
 from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.run._run_record import Item, ItemResult
 from pytest_llmeval.run._shards import Origin, SuiteVariant
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.tasks.memory_qa import EvalResult, QuestionType

@@ -38,19 +38,9 @@ from pytest_llmeval.judges import (
     Verdict,
     judgements_of,
 )
-from pytest_llmeval.run import (
-    CaseRunner,
-    EarlyCalls,
-    Item,
-    ItemResult,
-    LoadedCase,
-    RunRecord,
-    RunScope,
-    RunTerms,
-    SuitePart,
-    judges_of,
-)
+from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, RunRecord, RunScope, RunTerms, SuitePart, judges_of
 from pytest_llmeval.run._judging import judge
+from pytest_llmeval.run._run_record import Item, ItemResult
 from pytest_llmeval.run._stages import Judged as JudgedRun
 from pytest_llmeval.run._stages import collect
 from pytest_llmeval.suites import Registry, SuiteKey, load_suite

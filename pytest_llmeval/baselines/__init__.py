@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.baselines._baselines import deciding_labels, early_pairings, examine_regressions, judge_snapshot
+    from pytest_llmeval.baselines._baselines import SnapshotReview
     from pytest_llmeval.baselines._comparable import (
         SharedTexts,
         Stamp,
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_python_scores": ("AssertedScores",),
-    "_baselines": ("deciding_labels", "early_pairings", "examine_regressions", "judge_snapshot"),
     "_comparable": ("SharedTexts", "Stamp", "evaluator_prints", "digests_of", "fingerprint", "plain"),
     "_files": ("ApprovedAnswers", "ScoreFile"),
     "_history": ("History", "HISTORY"),
     "_runs": ("ApprovedCases", "FailuresFile", "Keeper", "RunWatch", "SnapshotJudgement", "SnapshotMode", "SuiteRun"),
     "_scores": ("ApprovedScore", "Bridge", "SuiteScores", "TestScores"),
+    "_baselines": ("SnapshotReview",),
 }
 """Module to the names that other packages use of it."""
 

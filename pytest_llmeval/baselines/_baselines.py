@@ -1,4 +1,4 @@
-"""Runs against approved scores."""
+"""The review of runs against approved scores."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ from pytest_llmeval.baselines._verdicts import (
     unchanged_part,
     with_falls,
 )
-from pytest_llmeval.core import EVERYTHING, PASS_RATE, CaseRecord, SnapshotVerdict, SuiteError, counted, interval
+from pytest_llmeval.core import EVERYTHING, CaseRecord, SnapshotVerdict, SuiteError, counted, interval
 from pytest_llmeval.data import has_text
 from pytest_llmeval.gates import ChangeGate, GateEvidence
 from pytest_llmeval.numbers import CaseMatching, Difference, RunPairing, differences
@@ -36,7 +36,65 @@ SUITE_SNAPSHOT = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
 
 
-def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode, stamp: Stamp) -> SnapshotJudgement:
+class SnapshotReview(NamedTuple):
+    """The review of a suite's run against its approved scores.
+
+    Attributes:
+        run: The suite with its metrics.
+        keeper: The keeper of the run's approved scores.
+    """
+
+    run: SuiteRun
+    keeper: Keeper
+
+    def judge(self, stamp: Stamp) -> SnapshotJudgement:
+        """Judge the scores against the approved ones; an empty judgement for a suite without a snapshot.
+
+        Args:
+            stamp: Of the approval, if the scores are approved.
+        """
+        settings = self.keeper.settings(self.run.suite)
+        if settings is None:
+            return SnapshotJudgement()
+        return _judge_snapshot(self.run, settings, self.keeper.mode, stamp)
+
+    def examine(
+        self, snapshot: SnapshotJudgement, incomplete: str, unjudged: str = ""
+    ) -> tuple[list[GateEvidence], RunWatch | None]:
+        """Examine the regression gates against the approved run.
+
+        Args:
+            snapshot: The judgement of the scores; nothing has been written yet.
+            incomplete: Why the run is not one of the whole suite.
+            unjudged: Why the run has nothing to compare.
+
+        Returns:
+            The evidence, and the part of the run in gates that weigh many runs.
+        """
+        return _examine_regressions(self.run, self.keeper, snapshot, incomplete, unjudged)
+
+    def pairings(self) -> Iterator[tuple[ChangeGate, RunPairing | None]]:
+        """Yield the gates against a baseline, drift gates included, each with the runs that it compares so far.
+
+        Cases that have yet to run are in the run.
+
+        Yields:
+            A gate, and ``None`` where there is nothing to compare with, or runs may not be comparable by its metric.
+        """
+        run = self.run
+        gates = run.suite.regressions
+        baseline = _baseline_of_run(run, self.keeper)
+        doubted = {doubt.metric for doubt in baseline.doubts} - {EVERYTHING}
+        for gate in gates:
+            yield gate, None if gate.metric in doubted else baseline.pooled or baseline.pairing
+        if baseline.approved is not None and baseline.approved.anchors:
+            from pytest_llmeval.baselines._anchors import anchored_gates
+
+            for gate, pairing in anchored_gates(gates, run, baseline.approved, ScoreFile.of_suite(run.key)):
+                yield gate, None if isinstance(pairing, str) else pairing
+
+
+def _judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode, stamp: Stamp) -> SnapshotJudgement:
     """Judge the scores of a suite against the approved ones.
 
     Args:
@@ -129,7 +187,7 @@ def _verdicts(
         new,
         settings,
         run.suite.metrics,
-        deciding=deciding_labels(run.suite),
+        deciding=run.suite.deciding_labels,
         gated=_make_gate_test(run),
         warn_unused=mode.warn_unused,
         display_path=run.key.display_path,
@@ -196,21 +254,6 @@ def _limits(suite: LoadedSuite, settings: SnapshotSettings) -> dict[str, str]:
 def _has_errors(record: CaseRecord) -> bool:
     """Whether a case of a run that may be approved has an error, wholly or in one evaluator's observation."""
     return bool(record.errors) or any(observation.errored for observation in record.observations.values())
-
-
-def deciding_labels(suite: LoadedSuite) -> Callable[[str], set[str]]:
-    """The labels of evaluators that decide a metric of a snapshot; limits and checks decide the pass rate."""
-    limited = {metric for case in suite.cases for metric in suite.limits(case)}
-    asserting = (
-        {label for label, evaluator in suite.evaluators.items() if evaluator.asserts} if suite.checked else set()
-    )
-
-    def labels(metric: str) -> set[str]:
-        owned = map(suite.metrics.find, limited if metric == PASS_RATE else [metric])
-        labels = {owner.label for owner in owned if owner is not None}
-        return labels | asserting if metric == PASS_RATE else labels
-
-    return labels
 
 
 def _make_gate_test(run: SuiteRun) -> Callable[[str], bool]:
@@ -349,8 +392,8 @@ class _Baseline(NamedTuple):
     runs: int = 1
 
 
-def examine_regressions(
-    run: SuiteRun, keeper: Keeper, snapshot: SnapshotJudgement, incomplete: str, unjudged: str = ""
+def _examine_regressions(
+    run: SuiteRun, keeper: Keeper, snapshot: SnapshotJudgement, incomplete: str, unjudged: str
 ) -> tuple[list[GateEvidence], RunWatch | None]:
     """Examine the regression gates of a suite against the approved run.
 
@@ -394,28 +437,6 @@ def examine_regressions(
 
     file = ScoreFile.of_suite(run.key)
     return [*findings, *drift_findings(sure, run, baseline.approved, file)], watch
-
-
-def early_pairings(run: SuiteRun, keeper: Keeper) -> Iterator[tuple[ChangeGate, RunPairing | None]]:
-    """Yield the gates against a baseline, drift gates included, each with the runs that it compares so far.
-
-    Args:
-        run: The suite so far; cases that have yet to run are in it.
-        keeper: The snapshots of the run.
-
-    Yields:
-        A gate, and ``None`` where there is nothing to compare with, or runs may not be comparable by its metric.
-    """
-    gates = run.suite.regressions
-    baseline = _baseline_of_run(run, keeper)
-    doubted = {doubt.metric for doubt in baseline.doubts} - {EVERYTHING}
-    for gate in gates:
-        yield gate, None if gate.metric in doubted else baseline.pooled or baseline.pairing
-    if baseline.approved is not None and baseline.approved.anchors:
-        from pytest_llmeval.baselines._anchors import anchored_gates
-
-        for gate, pairing in anchored_gates(gates, run, baseline.approved, ScoreFile.of_suite(run.key)):
-            yield gate, None if isinstance(pairing, str) else pairing
 
 
 def _approved_drift(gates: Sequence[ChangeGate], run: SuiteRun, pending: PendingFile | None) -> Iterator[GateEvidence]:
@@ -514,7 +535,7 @@ def _doubts(
 
     Those of the snapshot do not suffice: it may leave a metric out, and does not judge part of a suite.
     """
-    comparable, deciding = run.comparable, deciding_labels(run.suite)
+    comparable, deciding = run.comparable, run.suite.deciding_labels
     approved = replace(approved, comparable=alike(approved.comparable, comparable, matching))
     if changed := changed_cases(approved, comparable, len(run.records)):
         yield not_comparable(EVERYTHING, changed, settings)

@@ -17,7 +17,7 @@ from pytest_llmeval.plugin._options import AGENT
 from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
 from pytest_llmeval.plugin._pytest_private import encodable, terminal_width, write_order
 from pytest_llmeval.reports import Line, RunReport, agent_lines, render
-from pytest_llmeval.run import Item, ItemResult, RunRecord
+from pytest_llmeval.run import RunRecord
 from pytest_llmeval.services import secret_values, without
 from pytest_llmeval.suites import SuiteKey
 
@@ -75,7 +75,7 @@ class FoldedFailures(NamedTuple):
             _name_reason(error)
         failed = stats.get("failed")
         if failed and terminalreporter.verbosity <= 1:
-            stats["failed"] = _fold_failures(failed, self.record.items, is_verbose=terminalreporter.verbosity == 1)
+            stats["failed"] = _fold_failures(failed, self.record, is_verbose=terminalreporter.verbosity == 1)
         try:
             return (yield)
         finally:
@@ -104,7 +104,7 @@ class BriefFailures:
 
     def _shorten_report(self, report: Any) -> Any:
         """A failed case's report with the first line of its message alone."""
-        if Item(report.location[0], report.nodeid) not in self.record.items:
+        if self.record.result_of(report) is None:
             return report
         crash = getattr(report.longrepr, "reprcrash", None)
         message = report.longrepr if isinstance(report.longrepr, str) else getattr(crash, "message", "")
@@ -123,17 +123,17 @@ def _name_reason(report: Any) -> None:
             representation.reprcrash = SimpleNamespace(message=first.removeprefix(file))
 
 
-def _fold_failures(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verbose: bool) -> list[Any]:
+def _fold_failures(reports: Sequence[Any], run: RunRecord, *, is_verbose: bool) -> list[Any]:
     """The failure blocks to print: one for all cases with the same error, few for many failing cases.
 
     Args:
         reports: Of what failed.
-        items: The results of all cases.
+        run: Has the results of all cases.
         is_verbose: Whether few cases are shown one by one.
     """
     cases: dict[int, tuple[SuiteKey, CaseRecord]] = {}
     for report in reports:
-        result = items.get(Item(report.location[0], report.nodeid)) if hasattr(report, "nodeid") else None
+        result = run.result_of(report) if hasattr(report, "nodeid") else None
         if result is not None and len(result.part.records) == 1 and result.part.records[0].reason:
             cases[id(report)] = result.part.key, result.part.records[0]
     from pytest_llmeval.reports import FEW_FAILURES, shared_reason  # a run without failures does without it
@@ -153,7 +153,7 @@ def _fold_failures(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, 
             **record.labels,
             **({"system": key.variant} if (key := result.part.key).variant else {}),
         }
-        for result in items.values()
+        for result in run.items.values()
         for record in result.part.records
     }
 

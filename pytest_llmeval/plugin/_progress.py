@@ -34,7 +34,7 @@ from pytest_llmeval.plugin._payload import (
 )
 from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, worker_process
 from pytest_llmeval.plugin._session import Run, SessionSuites
-from pytest_llmeval.run import CaseRunner, ChoiceTerms, Item, RunWatcher
+from pytest_llmeval.run import CaseRunner, ChoiceTerms, RunWatcher
 from pytest_llmeval.services import Activity, Snapshot, watched
 from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, Registry, StopGroup, SuiteKey, extensions_of
 
@@ -516,7 +516,7 @@ class StopWatchHooks:
         """Look at the gates of a suite once the cases of its next block have run."""
         if not report.__dict__.pop(_ENDED, False):
             return
-        result = self._run.record.items.get(Item(report.location[0], report.nodeid))
+        result = self._run.record.result_of(report)
         if result is not None:
             for watcher in self._watches:
                 watcher.take(self._run.record, result.part.key, [record.id for record in result.part.records])

@@ -33,8 +33,6 @@ from pytest_llmeval.plugin._presentation import emit, verdict_report
 from pytest_llmeval.plugin._pytest_private import fixture_info, rerun_last_failed, terminal_width
 from pytest_llmeval.run import (
     CaseRunner,
-    Item,
-    ItemResult,
     LoadedCase,
     PlanReport,
     Reported,
@@ -205,7 +203,7 @@ class Run(Struct):
             "call",
             "teardown",
         )  # xdist reports the case of a crashed worker as "???"
-        if self.record.has(report):
+        if self.record.result_of(report) is not None:
             self.record.failures.discard(report.nodeid)  # that of a phase before its results came
         elif report.failed and not (crashed and report.nodeid in self._expected):
             self.record.failures.add(report.nodeid)
@@ -219,7 +217,7 @@ class Run(Struct):
         for item in items:
             part = item.stash.get(RESULT, None)
             if part is not None and not item.stash.get(UNREPORTED, False):
-                self.record.items[Item(item.location[0], item.nodeid)] = ItemResult(part, "passed", 0.0)
+                self.record.keep(item, part)
 
     def expect(self, nodeids: Iterable[str], over_suites: Iterable[str] = ()) -> None:
         """Note the pytest items that are to run, and their suite files.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._judging import variants_of
     from pytest_llmeval.run._merging import merge_shards
     from pytest_llmeval.run._partial import PartialResult
-    from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
+    from pytest_llmeval.run._run_record import RunRecord, SuitePart
     from pytest_llmeval.run._score import score
     from pytest_llmeval.run._scripts import SuiteResult, run_judged, run_predicted, score_unjudged
     from pytest_llmeval.run._shards import ResultOptions, Shard, ShardFile
@@ -51,7 +51,7 @@ _HOMES = {
     "_judging": ("variants_of",),
     "_merging": ("merge_shards",),
     "_partial": ("PartialResult",),
-    "_run_record": ("Item", "ItemResult", "RunRecord", "SuitePart"),
+    "_run_record": ("RunRecord", "SuitePart"),
     "_score": ("score",),
     "_scripts": ("SuiteResult", "run_judged", "run_predicted", "score_unjudged"),
     "_shards": ("Shard", "ShardFile", "ResultOptions"),

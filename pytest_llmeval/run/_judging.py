@@ -279,9 +279,10 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
     judged = structs.replace(judged, snapshot=snapshot, gates=gates)
     if not suite.regressions:
         return judged, []
-    from pytest_llmeval.baselines import examine_regressions
+    from pytest_llmeval.baselines import SnapshotReview
 
-    evidence, watch = examine_regressions(measured.run, scope.keeper, snapshot, judged.incomplete, unjudged)
+    review = SnapshotReview(measured.run, scope.keeper)
+    evidence, watch = review.examine(snapshot, judged.incomplete, unjudged)
     evidence = [
         _await_verdicts(gate_evidence, waiting.get(_declared_name(gate_evidence.gate.metric, suite), 0))
         for gate_evidence in evidence
@@ -405,16 +406,15 @@ def _snapshot(measured: MeasuredSuite, scope: RunScope, unjudged: str) -> Snapsh
         scope: The run.
         unjudged: Why nothing is compared: only a part of the suite ran, or judges are off.
     """
-    settings = scope.keeper.settings(measured.suite)
-    if settings is None:
+    if scope.keeper.settings(measured.suite) is None:
         return SnapshotJudgement()
     if unjudged:
         return SnapshotJudgement(
             [SnapshotVerdict(EVERYTHING, "not_judged", "not_judged", reason=f"not evaluated: {unjudged}")]
         )
-    from pytest_llmeval.baselines import judge_snapshot
+    from pytest_llmeval.baselines import SnapshotReview
 
-    return judge_snapshot(measured.run, settings, scope.keeper.mode, scope.stamp)
+    return SnapshotReview(measured.run, scope.keeper).judge(scope.stamp)
 
 
 def _incomplete(measured: MeasuredSuite, scope: RunScope, *, is_part: bool) -> str:

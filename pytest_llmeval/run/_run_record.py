@@ -58,6 +58,18 @@ class UsedJudgements:
             yield from Written.of_used(self._used, renewed)
 
 
+class NamedItem(Protocol):
+    """The part of a pytest item, or of pytest's report on it, that names the item."""
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """The file, the line and the name of the item."""
+
+    @property
+    def nodeid(self) -> str:
+        """The node id of the item."""
+
+
 class ItemReport(Protocol):
     """The part of pytest's report on an item that a run record is made of."""
 
@@ -134,6 +146,11 @@ class Item(NamedTuple):
 
     file: str
     nodeid: str
+
+    @classmethod
+    def from_pytest(cls, item: NamedItem) -> "Item":
+        """The name of an item, or of that of a report."""
+        return cls(item.location[0], item.nodeid)
 
 
 class ItemResult(msgspec.Struct, frozen=True):
@@ -236,7 +253,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
 
     def take(self, report: ItemReport, part: SuitePart | None) -> None:
         """Keep the results on the last report of an item, with the outcome and duration of those before it."""
-        item = Item(report.location[0], report.nodeid)
+        item = Item.from_pytest(report)
         if report.when == "setup":
             self.items.pop(item, None)
             self._phases.pop(item, None)
@@ -248,6 +265,10 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
             self.items[item] = ItemResult(part, "error" if report.outcome == "failed" else outcome, duration)
             if part.attempts > 1:
                 self.reruns.add(item)
+
+    def keep(self, item: NamedItem, part: SuitePart) -> None:
+        """Keep the results of an item that no report will follow."""
+        self.items[Item.from_pytest(item)] = ItemResult(part, "passed", 0.0)
 
     def add_part(self, part: SuitePart) -> None:
         """Keep the results of cases that ran outside pytest, where no item reports them."""
@@ -264,9 +285,9 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
                 of_suite[record.id] = _settle_record(record, result) if single else record
         return records
 
-    def has(self, report: ItemReport) -> bool:
-        """Whether the item of a report has a result."""
-        return Item(report.location[0], report.nodeid) in self.items
+    def result_of(self, item: NamedItem) -> ItemResult | None:
+        """The result of an item; ``None`` if it reported none."""
+        return self.items.get(Item.from_pytest(item))
 
     def relocated(self, move: Callable[[str], str]) -> "RunRecord":
         """The record with other paths of suite files and recordings, as another checkout has them."""

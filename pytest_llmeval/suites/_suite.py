@@ -379,6 +379,16 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         """The metrics that the suite reports, by name."""
         return MetricIndex.from_evaluators(self.reported)
 
+    def deciding_labels(self, metric: str) -> set[str]:
+        """The labels of the evaluators that decide a metric of a snapshot; limits and checks decide the pass rate."""
+        if metric != PASS_RATE:
+            return {owner.label for owner in [self.metrics.find(metric)] if owner is not None}
+        limited = {limit for case in self.cases for limit in self.limits(case)}
+        labels = {owner.label for owner in map(self.metrics.find, limited) if owner is not None}
+        if self.checked:
+            labels |= {label for label, evaluator in self.evaluators.items() if evaluator.asserts}
+        return labels
+
     @property
     def can_fail(self) -> bool:
         """Whether some score would fail a case or the suite; approved scores aside, which a run may compare with."""

@@ -16,7 +16,6 @@ from pytest_llmeval.baselines import (
     ScoreFile,
     Stamp,
     SuiteScores,
-    deciding_labels,
     digests_of,
 )
 from pytest_llmeval.core import (
@@ -261,13 +260,12 @@ def measured_shifts(suite: LoadedSuite, old: JudgedSide, new: JudgedSide) -> dic
     digests = digests_of(suite)
     here, there = (CaseStatistics.from_records(side.records, digests=digests) for side in (new, old))
     pairing = RunPairing(here, there, suite.metrics)
-    deciding = deciding_labels(suite)
     flipped = [record.outcome for record in old.records] != [record.outcome for record in new.records]
     judged = judged_labels(suite)
 
     def moved_by(label: str) -> Callable[[str], bool]:
         def moves(metric: str) -> bool:
-            return label in deciding(metric) or (metric == PASS_RATE and flipped)
+            return label in suite.deciding_labels(metric) or (metric == PASS_RATE and flipped)
 
         return moves
 

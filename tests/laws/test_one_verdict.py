@@ -15,9 +15,10 @@ from pytest_llmeval.core import MetricChange, number
 from pytest_llmeval.reports import RunReport, read_report, render
 from pytest_llmeval.reports._json import write_json
 from pytest_llmeval.reports.html._data import changes_json
-from pytest_llmeval.run import Checkout, Item, ItemResult, RunRecord, SuitePart
+from pytest_llmeval.run import Checkout, RunRecord, SuitePart
 from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.run._run_record import Item, ItemResult
 from pytest_llmeval.suites import SuiteKey
 from pytest_llmeval.workbench._comment import comment_text
 from pytest_llmeval.workbench._reports import page_runs

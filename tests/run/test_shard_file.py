@@ -9,13 +9,8 @@ import pytest
 from builders import entry, forged, origin, ran, write_suite
 
 from pytest_llmeval.core import CaseRecord, LlmevalError
-from pytest_llmeval.run import (
-    Item,
-    ItemResult,
-    RunRecord,
-    ShardFile,
-    SuitePart,
-)
+from pytest_llmeval.run import RunRecord, ShardFile, SuitePart
+from pytest_llmeval.run._run_record import Item, ItemResult
 from pytest_llmeval.suites import SuiteKey
 
 
