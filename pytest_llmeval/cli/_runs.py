@@ -92,13 +92,12 @@ def run_result(
     finished: "Reported", options: Namespace, root: Path, lacking: Sequence[str] = (), head: Sequence[str] = ()
 ) -> CommandResult:
     """The result of a command that runs suites without pytest: reports are written, verdicts and paths returned."""
-    from pytest_llmeval.reports import verdicts_of
     from pytest_llmeval.run import write_run
 
     written, missing, notes = write_run(finished.report, options.report, root)
     reports = (f"report written to {path}" for path in written)
     why = [*finished.shortfalls, *lacking, *missing]
-    data = {"suites": verdicts_of(finished.report), "why": why, "written": [*map(str, written)]}
+    data = {"suites": finished.report.verdict_data(), "why": why, "written": [*map(str, written)]}
     lines = [*head, *finished_lines(finished, options.verbose), *reports, *notes]
     errors = [f"exit code 1: {reason}" for reason in why]
     return CommandResult(1 if why or finished.failed else 0, data, lines, errors)

@@ -44,9 +44,9 @@ from pytest_llmeval.exchange._result_suites import (
 )
 from pytest_llmeval.exchange.results import ResultRow, ResultRows
 from pytest_llmeval.gates import ChangeGate, Gate
-from pytest_llmeval.reports import Conclusion, SuiteReport, verdicts_of
+from pytest_llmeval.reports import Conclusion, SuiteReport
 from pytest_llmeval.run import Checkout, Reported, RunRecord, RunTerms, SuitePart, finish_run
-from pytest_llmeval.suites import CANNOT_FAIL, LoadedSuite, Registry, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 GateDecision: TypeAlias = Literal["passed", "failed", "undecided"]
 """What the gates decide about results, by which the exit code goes."""
@@ -193,7 +193,7 @@ class GateVerdict(Struct, frozen=True):
             "assumed": list(self.assumed),
             "notes": list(self.notes),
         }
-        return {**head, **counts, "cases": to_builtins(self.proofs), "suites": verdicts_of(self.finished.report)}
+        return {**head, **counts, "cases": to_builtins(self.proofs), "suites": self.finished.report.verdict_data()}
 
 
 def judge_results(
@@ -532,7 +532,9 @@ def _with_texts_of(finished: Reported, parts: Sequence[_ResultsPart], options: G
         suites.append(with_texts(judged_suite if limited else judged_suite.as_scored(), part.rows, part.olds))
     systems = [system if limited else system.without(PASS_RATE) for system in finished.report.systems]
     report = structs.replace(finished.report, suites=suites, systems=systems)
-    return structs.replace(finished, report=report, notes=[note for note in finished.notes if CANNOT_FAIL not in note])
+    unlimited = {judged.suite.cannot_fail for judged in finished.judged.suites}  # which nobody expects of results
+    notes = [note for note in finished.notes if not any(line in note for line in unlimited)]
+    return structs.replace(finished, report=report, notes=notes)
 
 
 _UNUSABLE: Final = ("unreadable", "not_written", "missing")

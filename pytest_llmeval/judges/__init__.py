@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges._coordination import Reservation
     from pytest_llmeval.judges._deferral import DeferredRequest, ReadReplies, Requests
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
-    from pytest_llmeval.judges._judges import OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges, UserAccess
+    from pytest_llmeval.judges._judges import OWN_JUDGE, JudgeAccess, SuiteJudges
     from pytest_llmeval.judges._options import (
         DEFAULT_PLACE,
         STORES,
@@ -30,13 +30,11 @@ if TYPE_CHECKING:
         PanelQuestion,
     )
     from pytest_llmeval.judges._protocol import (
-        JudgeOffError,
         JudgeReply,
         JudgeRequest,
         Listing,
         Message,
         Mode,
-        PendingVerdictError,
         Question,
         Role,
         ShownMedium,
@@ -82,26 +80,17 @@ if TYPE_CHECKING:
         says,
         text_under,
     )
-    from pytest_llmeval.judges.questions._suite_modes import (
-        PromptFile,
-        Rubric,
-        criteria_mode,
-        prompt_of,
-        prompts_fault,
-        steps_question,
-    )
+    from pytest_llmeval.judges.questions._suite_modes import PromptFile, Rubric, criteria_mode, steps_question
 
 _HOMES = {
     "_asking": ("Asking", "as_judge_errors", "ask_from_python"),
     "_protocol": (
-        "JudgeOffError",
         "JudgeReply",
         "JudgeRequest",
         "Listing",
         "Message",
         "ShownMedium",
         "Mode",
-        "PendingVerdictError",
         "Question",
         "Role",
         "UnaskedError",
@@ -112,7 +101,7 @@ _HOMES = {
     "_coordination": ("Reservation",),
     "_deferral": ("DeferredRequest", "ReadReplies", "Requests"),
     "_evaluators": ("JudgedEvaluator",),
-    "_judges": ("JudgeAccess", "OWN_JUDGE", "OwnJudge", "SuiteJudges", "UserAccess"),
+    "_judges": ("JudgeAccess", "OWN_JUDGE", "SuiteJudges"),
     "_options": ("Budget", "CachePlace", "DEFAULT_PLACE", "JudgeMode", "JudgeOptions", "STORES", "StoreKind"),
     "_panel": (
         "JudgePanel",
@@ -161,7 +150,7 @@ _HOMES = {
         "says",
         "text_under",
     ),
-    "questions._suite_modes": ("PromptFile", "Rubric", "criteria_mode", "prompt_of", "prompts_fault", "steps_question"),
+    "questions._suite_modes": ("PromptFile", "Rubric", "criteria_mode", "steps_question"),
 }
 """Module to the names that other packages use of it."""
 

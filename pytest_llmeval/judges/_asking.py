@@ -17,7 +17,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.judges._evaluators import JudgedEvaluator
 from pytest_llmeval.judges._panel import Judgement, JudgePanel, PanelQuestion
-from pytest_llmeval.judges._protocol import PendingVerdictError, Question, Verdict
+from pytest_llmeval.judges._protocol import Question, UnaskedError, Verdict
 from pytest_llmeval.judges._service import CallLimit, JudgeService, UnkeptVerdicts
 from pytest_llmeval.services import Background, caught, together
 
@@ -29,7 +29,7 @@ _MOST_ROUNDS = 8
 
 def _awaits(verdicts: Sequence[Verdict | LlmevalError]) -> bool:
     """Whether a judge's verdict is deferred, so that questions that may depend on it cannot be put yet."""
-    return any(isinstance(verdict, PendingVerdictError) for verdict in verdicts)
+    return any(isinstance(verdict, UnaskedError) and verdict.is_pending for verdict in verdicts)
 
 
 @dataclass

@@ -20,8 +20,8 @@ from pytest_llmeval.judges._panel import JurorQuestion
 from pytest_llmeval.judges._protocol import (
     JudgeReply,
     JudgeRequest,
-    PendingVerdictError,
     Stopped,
+    UnaskedError,
     Usage,
     sent_tokens,
     uncounted_media,
@@ -279,7 +279,7 @@ class Deferral:
         """Defer a question to a judge; return why it has no verdict.
 
         Returns:
-            A `PendingVerdictError`; for a question whose replies cannot be read, or that nobody can be asked later,
+            A pending `UnaskedError`; for a question whose replies cannot be read, or that nobody can be asked later,
             another error.
         """
         from pytest_llmeval.judges.clients._http import DIALECTS
@@ -297,7 +297,7 @@ class Deferral:
                 if name not in self._put:
                     self._put.add(name)
                     self.requests.put(self.run, self._request(name, question))
-                return PendingVerdictError()
+                return UnaskedError.pending()
             try:
                 _read_deferred(question, reply)
             except JudgeError as error:

@@ -157,6 +157,28 @@ class SuiteJudges:
             self._users.setdefault(asking, JudgePanel.of_one(juror))
         return self._users[asking]
 
+    def user_access(
+        self,
+        asking: Path,
+        spec: JudgeSpec,
+        display_path: str,
+        own: OwnJudge | None,
+        objects: "Mapping[str, Any] | None" = None,
+    ) -> "JudgeAccess":
+        """The model that plays the user, as one case's conversation asks it.
+
+        Args:
+            asking: The file.
+            spec: The model.
+            display_path: The file as messages name it.
+            own: The user's own judge, if any.
+            objects: Names of models to clients that Python passes by value.
+
+        Raises:
+            SuiteError: As `judge_of`.
+        """
+        return UserAccess(self.user_of(asking, spec, display_path), self, asking, spec, own, objects)
+
     def open_user(
         self, asking: Path, spec: JudgeSpec, own: OwnJudge | None, objects: "Mapping[str, Any] | None" = None
     ) -> None:

@@ -154,21 +154,25 @@ class JudgeReply(Struct, frozen=True):
 
 
 class UnaskedError(JudgeError):
-    """A judge verdict that this run does not ask for, so that metrics that need it are undefined."""
+    """A judge verdict that this run does not ask for, so that metrics that need it are undefined.
 
+    Attributes:
+        is_pending: Whether the question is deferred to a provider's batch interface, and its reply has not come.
+    """
 
-class JudgeOffError(UnaskedError):
-    """Judges are switched off for this run."""
+    def __init__(self, message: str, *, is_pending: bool = False) -> None:
+        self.is_pending = is_pending
+        super().__init__(message)
 
-    def __init__(self) -> None:
-        super().__init__("judges are off (--llmeval-judge=off)")
+    @classmethod
+    def off(cls) -> "UnaskedError":
+        """The error of a run for which judges are switched off."""
+        return cls("judges are off (--llmeval-judge=off)")
 
-
-class PendingVerdictError(UnaskedError):
-    """The judge question is deferred to a provider's batch interface, and its reply has not come."""
-
-    def __init__(self) -> None:
-        super().__init__("the verdict is pending")
+    @classmethod
+    def pending(cls) -> "UnaskedError":
+        """The error of a deferred question whose reply has not come."""
+        return cls("the verdict is pending", is_pending=True)
 
 
 class JudgeClient(Protocol):

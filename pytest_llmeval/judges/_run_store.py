@@ -14,7 +14,7 @@ from msgspec import structs
 from pytest_llmeval.core import BudgetError, JudgeCall, JudgeError, LlmevalError, NoJudgeError, format_error
 from pytest_llmeval.judges._options import Budget, CachePlace, JudgeMode
 from pytest_llmeval.judges._panel import JurorQuestion, JurorVerdict
-from pytest_llmeval.judges._protocol import JudgeOffError, JudgeReply, Message, Usage, Verdict, sent_tokens
+from pytest_llmeval.judges._protocol import JudgeReply, Message, UnaskedError, Usage, Verdict, sent_tokens
 from pytest_llmeval.judges._recordings import NOT_RECORDED
 from pytest_llmeval.judges._service import CallLimit
 from pytest_llmeval.judges._spec import Price
@@ -270,7 +270,7 @@ class RunStore:
             LlmevalError: The cache cannot be used.
         """
         if self.mode == "off":
-            return JurorVerdict(JudgeOffError())
+            return JurorVerdict(UnaskedError.off())
         if self.mode != "refresh":
             recorded = question.juror.recordings.get(question.key)
             if recorded is not None:

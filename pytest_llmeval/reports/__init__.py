@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         gate_verdicts,
     )
     from pytest_llmeval.reports._headline import MergeAnswer
-    from pytest_llmeval.reports._json import SCHEMA_VERSION, published, read_report, verdicts_of, write_json
+    from pytest_llmeval.reports._json import SCHEMA_VERSION, published, read_report, write_json
     from pytest_llmeval.reports._making import ReportedTexts, complete_report, fill_tables, systems_report
-    from pytest_llmeval.reports._markdown import VERDICTS, answer_text, text, verdict_reason
+    from pytest_llmeval.reports._markdown import answer_text, text, verdict_cells
     from pytest_llmeval.reports._media_paths import begin_media_of, media_paths
     from pytest_llmeval.reports._mutation import survival_lines
     from pytest_llmeval.reports._overview import calls_line, run_notes
@@ -54,9 +54,9 @@ _HOMES = {
         "SuiteReport",
         "gate_verdicts",
     ),
-    "_json": ("SCHEMA_VERSION", "published", "read_report", "verdicts_of", "write_json"),
+    "_json": ("SCHEMA_VERSION", "published", "read_report", "write_json"),
     "_making": ("complete_report", "ReportedTexts", "fill_tables", "systems_report"),
-    "_markdown": ("verdict_reason", "VERDICTS", "answer_text", "text"),
+    "_markdown": ("answer_text", "text", "verdict_cells"),
     "_media_paths": ("begin_media_of", "media_paths"),
     "_mutation": ("survival_lines",),
     "_overview": ("run_notes", "calls_line"),

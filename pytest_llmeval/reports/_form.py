@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
+from msgspec import UNSET, Meta, Struct, UnsetType, field, structs, to_builtins
 
 from pytest_llmeval.core import (
     BAD,
@@ -812,6 +812,10 @@ class Conclusion(Struct, frozen=True):
     next_step: str = ""
 
 
+_METRIC_KEYS: Final = ("value", "low", "high", "scored", "errored", "missing")
+"""The figures of a metric that commands print for programs."""
+
+
 class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The report of a run, from which all report formats are written.
 
@@ -836,6 +840,22 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     media: Mapping[str, str] = field(default_factory=dict)
 
     COMPUTED: ClassVar = {"money": "suites"}
+
+    def verdict_data(self) -> list[dict[str, Any]]:
+        """Metrics and verdicts of each suite as JSON data, which commands print for programs."""
+        return [
+            {
+                "suite": suite.base_name,
+                "system": suite.variant,
+                "cases": suite.total,
+                "metrics": {
+                    name: {key: getattr(metric, key) for key in _METRIC_KEYS} for name, metric in suite.metrics.items()
+                },
+                "gates": to_builtins(suite.gates),
+                "snapshot": to_builtins(suite.snapshot),
+            }
+            for suite in self.suites
+        ]
 
     @property
     def verdict(self) -> RunVerdict:

@@ -213,24 +213,6 @@ def _indented_text(value: Any) -> str:
         return visible_json(_SLOW_ENCODER.encode(value))
 
 
-_METRIC: Final = ("value", "low", "high", "scored", "errored", "missing")
-
-
-def verdicts_of(report: RunReport) -> list[dict[str, Any]]:
-    """Metrics and verdicts of each suite of a run as JSON data, which commands print for programs."""
-    return [
-        {
-            "suite": suite.base_name,
-            "system": suite.variant,
-            "cases": suite.total,
-            "metrics": {name: {key: getattr(metric, key) for key in _METRIC} for name, metric in suite.metrics.items()},
-            "gates": msgspec.to_builtins(suite.gates),
-            "snapshot": msgspec.to_builtins(suite.snapshot),
-        }
-        for suite in report.suites
-    ]
-
-
 def to_errors(report: RunReport) -> dict[str, Any]:
     """The error analysis of a run as JSON data, with nothing that differs between two runs over the same data."""
     return {"schema_version": SCHEMA_VERSION, "suites": [_error_analysis(suite) for suite in report.suites]}

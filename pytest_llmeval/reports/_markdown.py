@@ -45,7 +45,7 @@ _LONGEST = 300
 _GLANCE = 100
 """Width in characters of the metrics in the table of all suites."""
 
-VERDICTS = {
+_VERDICTS = {
     "passed": "passed",
     "failed": "**FAILED**",
     "undecided": "**undecided**",
@@ -160,7 +160,7 @@ def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
     """Cells of a suite in the overview table of the Markdown report."""
     summary = brief(row, _GLANCE)
     _, cases, gates = row.cells
-    return VERDICTS[row.suite.verdict], text(row.suite.suite), cases, gates, text(summary)
+    return _VERDICTS[row.suite.verdict], text(row.suite.suite), cases, gates, text(summary)
 
 
 def _counts(suite: SuiteReport) -> str:
@@ -189,7 +189,7 @@ def _systems(systems: SystemsReport, failures: Iterable[bool]) -> list[str]:
     return [f"## {text(systems.title)}", "", *lines] if any(failures) else _fold_lines(systems.title, "", lines)
 
 
-def verdict_reason(
+def _verdict_reason(
     suite: SuiteReport, verdict: GateResult | SnapshotVerdict, before: Mapping[str, CaseReport] | None = None
 ) -> str:
     """The reason for the verdict on a gate or an approved score, with the worst cases if it failed.
@@ -207,6 +207,13 @@ def verdict_reason(
     return "; ".join([reason, *map(str.strip, cases)])
 
 
+def verdict_cells(
+    suite: SuiteReport, verdict: GateResult | SnapshotVerdict, before: Mapping[str, CaseReport] | None = None
+) -> tuple[str, str]:
+    """The outcome of a gate or an approved score and its reason, as cells of a table; see `_verdict_reason`."""
+    return _VERDICTS[verdict.outcome], text(_verdict_reason(suite, verdict, before))
+
+
 def _suite(suite: SuiteReport) -> list[str]:
     """A suite's section of the Markdown report: failures, changes, tables of evaluators, and the rest folded."""
     lines = [text(suite.description, cell=False), ""] if suite.description else []
@@ -215,13 +222,13 @@ def _suite(suite: SuiteReport) -> list[str]:
         lines += [text(line), ""]
     gates = sorted(suite.gates, key=lambda gate: gate.outcome == "passed")
     if gates:
-        rows = [(VERDICTS[gate.outcome], text(gate.gate), text(verdict_reason(suite, gate))) for gate in gates]
+        rows = [(_VERDICTS[gate.outcome], text(gate.gate), text(_verdict_reason(suite, gate))) for gate in gates]
         lines += ["### Gates", "", _table(rows, ("verdict", "gate", "reason")), ""]
     moved = (verdict for verdict in suite.snapshot if verdict.kind != "unchanged" and verdict.outcome != "failed")
     changed = [*suite.broken_scores, *moved]
     if changed:
         changes = [
-            (VERDICTS[verdict.outcome], text(verdict.metric), text(verdict_reason(suite, verdict)))
+            (_VERDICTS[verdict.outcome], text(verdict.metric), text(_verdict_reason(suite, verdict)))
             for verdict in changed
         ]
         lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]

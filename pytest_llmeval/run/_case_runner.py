@@ -1,7 +1,7 @@
 """The runner of the cases of a process."""
 
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from itertools import islice
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from pytest_llmeval.baselines import ApprovedAnswers
-    from pytest_llmeval.judges import OwnJudge, SuiteJudges
+    from pytest_llmeval.judges import SuiteJudges
     from pytest_llmeval.run._answering import Answering, Prefetch
     from pytest_llmeval.targets import Recordings, Target
 
@@ -92,7 +92,7 @@ class FromFixtures(Struct, frozen=True):
     """
 
     target: "Target | None" = None
-    judge: "OwnJudge | None" = None
+    judge: Callable[[], Any] | None = None
 
 
 async def _cancel_tasks(tasks: "Iterable[asyncio.Task[Any]]") -> None:
@@ -427,15 +427,12 @@ class CaseRunner(Struct, dict=True):
         if suite.judged:
             from pytest_llmeval.judges import JudgeAccess
 
-            display_path, priced = loaded.key.display_path, suite.asks_judge
-            panel = self.judges.judge_of(suite.path, suite.judge, display_path, priced=priced)
+            panel = self.judges.judge_of(suite.path, suite.judge, loaded.key.display_path, priced=suite.asks_judge)
             judge = JudgeAccess(panel, self.judges, suite.path, suite.judge, fixtures.judge, suite.objects)
         player, user = suite.conversation.user, None
         if player is not None:
-            from pytest_llmeval.judges import UserAccess
-
-            playing = self.judges.user_of(suite.path, player, loaded.key.display_path)
-            user = UserAccess(playing, self.judges, suite.path, player, fixtures.judge, suite.objects)
+            display_path = loaded.key.display_path
+            user = self.judges.user_access(suite.path, player, display_path, fixtures.judge, suite.objects)
         shared = self.options.shares and early.target and not loaded.key.test
         jobs = [Job(loaded, repeat, load_target, judge, shared, user) for repeat in range(suite.repeats.times)]
         return (

@@ -176,7 +176,7 @@ def execute(
 
 def unjudged_answer(suite: LoadedSuite, case: Case) -> CaseAnswer:
     """A case with its prediction as an answer without judges, which leaves judged metrics undefined."""
-    from pytest_llmeval.judges import JudgeOffError
+    from pytest_llmeval.judges import UnaskedError
 
     case = with_figures(case, suite.parts_of(case))
     if not suite.judged:
@@ -186,7 +186,7 @@ def unjudged_answer(suite: LoadedSuite, case: Case) -> CaseAnswer:
     for label, evaluator in suite.asking.items():
         try:
             views = suite.readings[label].views(case)
-            verdicts[label] = [[JudgeOffError()] * len(evaluator.questions(view)) for view in views]
+            verdicts[label] = [[UnaskedError.off()] * len(evaluator.questions(view)) for view in views]
         except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
             failed[label] = error
     return CaseAnswer(case, verdicts=verdicts, failed=failed)
@@ -383,9 +383,9 @@ def _awaited_reason(suite: LoadedSuite, observations: Mapping[str, Observation])
     """The reason why an executed case cannot be held to its limits yet; empty if no verdict is pending."""
     if not suite.judged:
         return ""
-    from pytest_llmeval.judges import PendingVerdictError
+    from pytest_llmeval.judges import UnaskedError
 
-    why = str(PendingVerdictError())
+    why = str(UnaskedError.pending())
     return why if any(why in observation.undefined.values() for observation in observations.values()) else ""
 
 

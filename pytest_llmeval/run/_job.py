@@ -35,7 +35,7 @@ from pytest_llmeval.suites import LoadedSuite, ModelSystem, Registry, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.data import MediaFolder
-    from pytest_llmeval.judges import AsyncJudge, JudgeAccess, StoredJudgement, UserAccess, Verdict
+    from pytest_llmeval.judges import AsyncJudge, JudgeAccess, StoredJudgement, Verdict
     from pytest_llmeval.services import RunCalls
     from pytest_llmeval.targets import BatchTarget, Target, World
 
@@ -121,7 +121,7 @@ class Job(Struct, frozen=True):
     load_target: "Callable[[], Target | BatchTarget]"
     judge: "JudgeAccess | None" = None
     shared: bool = False
-    user: "UserAccess | None" = None
+    user: "JudgeAccess | None" = None
     opponents: "Mapping[str, Job | NoAnswer | Itself]" = {}
     block: Sequence[Case] = ()
     messages: list[Any] | None = None

@@ -448,12 +448,12 @@ def _find_unasked(collected: CollectedSuite, judge: "JudgeMode") -> tuple[frozen
     """
     if judge not in ("off", "defer"):
         return frozenset(), {}
-    from pytest_llmeval.judges import JudgeOffError, PendingVerdictError
+    from pytest_llmeval.judges import UnaskedError
 
     suite, costs = collected.suite, [metric.name for metric in UsageEvaluator().describe()]
     if judge == "off" and suite.judged:
-        return frozenset([*costs, *_find_undefined(collected, str(JudgeOffError()))]), {}
-    if judge == "defer" and (waiting := _find_undefined(collected, str(PendingVerdictError()))):
+        return frozenset([*costs, *_find_undefined(collected, str(UnaskedError.off()))]), {}
+    if judge == "defer" and (waiting := _find_undefined(collected, str(UnaskedError.pending()))):
         return frozenset(), {**dict.fromkeys(costs, max(waiting.values())), **waiting}
     return frozenset(), {}
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         SnapshotSettings,
         Tolerance,
     )
-    from pytest_llmeval.suites._suite import CANNOT_FAIL, LoadedSuite, StopGroup, SuiteKey
+    from pytest_llmeval.suites._suite import LoadedSuite, StopGroup, SuiteKey
     from pytest_llmeval.suites._systems import ModelSystem
 
 SUITE_FILES = (
@@ -79,7 +79,7 @@ _HOMES = {
     "_settings": ("ConversationSpec", "SimulatedUser", "CaseOrder", "NOT_NEEDED", "SnapshotSettings", "Tolerance"),
     "_evaluator_settings": ("widest",),
     "_reading": ("SUITE_METRICS", "SuiteReading"),
-    "_suite": ("CANNOT_FAIL", "StopGroup", "LoadedSuite", "SuiteKey"),
+    "_suite": ("StopGroup", "LoadedSuite", "SuiteKey"),
     "_systems": ("ModelSystem",),
 }
 """Module to the names that other packages use of it."""

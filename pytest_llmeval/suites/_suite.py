@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates import ChangeGate, ScoreGate
     from pytest_llmeval.judges import JudgedEvaluator
 
-CANNOT_FAIL = "nothing can fail here: without thresholds, checks, gates or a snapshot, every score passes"
+_CANNOT_FAIL = "nothing can fail here: without thresholds, checks, gates or a snapshot, every score passes"
 
 
 class ExtraKey(Struct, frozen=True):
@@ -401,7 +401,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         """The line about a suite in which nothing can fail, with the next step."""
         name = next((entry.name for declared in self.metrics.declared.values() for entry in declared), "")
         limit = f"{name} {'<= 0.2' if self.metrics.lower_is_better(name) else '>= 0.8'}"
-        return f"{CANNOT_FAIL}: add gates: ['{limit}'], or snapshot: true and approve the scores of a run"
+        return f"{_CANNOT_FAIL}: add gates: ['{limit}'], or snapshot: true and approve the scores of a run"
 
     @property
     def total(self) -> int:

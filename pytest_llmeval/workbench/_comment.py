@@ -18,7 +18,6 @@ from pytest_llmeval.data import read_text
 from pytest_llmeval.gates import split_statistic
 from pytest_llmeval.reports import (
     MOST,
-    VERDICTS,
     CaseReport,
     MergeAnswer,
     RunReport,
@@ -28,7 +27,7 @@ from pytest_llmeval.reports import (
     read_report,
     run_notes,
     text,
-    verdict_reason,
+    verdict_cells,
 )
 from pytest_llmeval.workbench._case_changes import (
     CaseFates,
@@ -439,9 +438,7 @@ def _summary(
     """The sentence of the pull-request comment that counts cases, gates and changes since the baseline."""
     parts = [f"{counted(run.total, 'case')}: {', '.join(run.outcome_counts)}"]
     if gates := _gates(run):
-        named = {outcome: outcome for outcome in ("passed", "failed", "undecided")} | {
-            "not_judged": VERDICTS["not_judged"]
-        }
+        named = {outcome: outcome for outcome in ("passed", "failed", "undecided")} | {"not_judged": "not evaluated"}
         tally = ", ".join(f"{gates.count(outcome)} {name}" for outcome, name in named.items() if outcome in gates)
         parts.append(f"{counted(len(gates), 'gate')}: {tally}")
     of_run = "; ".join(parts).rstrip(": ") + "."
@@ -552,8 +549,8 @@ class _Verdict(NamedTuple):
     def cells(self) -> Sequence[str]:
         """Return the row."""
         name = self.judged.gate if isinstance(self.judged, GateResult) else f"snapshot {self.judged.metric}"
-        reason = verdict_reason(self.suite, self.judged, self.before or None)
-        return (VERDICTS[self.outcome], text(self.suite.suite), text(name), text(reason))
+        outcome, reason = verdict_cells(self.suite, self.judged, self.before or None)
+        return (outcome, text(self.suite.suite), text(name), reason)
 
 
 def _verdicts(suites: Iterable[SuiteReport], earlier: _Earlier) -> Iterator[_Verdict]:

@@ -9,7 +9,7 @@ from builders import question
 from msgspec.structs import replace
 
 from pytest_llmeval.core import BudgetError, JudgeError, LlmevalError
-from pytest_llmeval.judges import FLAGS, JudgeOffError, PanelError, PanelVerdict, Reduce, Verdict, get_mode
+from pytest_llmeval.judges import FLAGS, PanelError, PanelVerdict, Reduce, UnaskedError, Verdict, get_mode
 from pytest_llmeval.judges._reduction import decided, reduced
 from pytest_llmeval.tasks.grounding._questions import checklist_mode
 from pytest_llmeval.tasks.preference._pairwise import pairwise_mode
@@ -92,7 +92,7 @@ def test_too_few_verdicts_are_an_error_that_names_who_failed_and_keeps_the_votes
 def test_a_spent_budget_is_no_juror_that_fails_and_judges_that_are_off_are_off_together() -> None:
     spent = BudgetError("spent")
     assert one(1, 1, spent, least=2) is spent
-    assert isinstance(one(JudgeOffError(), JudgeOffError()), JudgeOffError)
+    assert isinstance(one(UnaskedError.off(), UnaskedError.off()), UnaskedError)
     assert isinstance(one(JudgeError("down"), JudgeError("down")), PanelError)
 
 

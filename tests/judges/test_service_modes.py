@@ -19,13 +19,13 @@ from pytest_llmeval.judges import (
     CallLimit,
     Judgements,
     JudgeMode,
-    JudgeOffError,
     JudgeOptions,
     JudgeReply,
     JudgeRequest,
     Juror,
     JurorVerdict,
     RunStore,
+    UnaskedError,
     Usage,
     Verdict,
 )
@@ -53,7 +53,7 @@ def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(
 
 def test_replay_and_off_open_no_cache(serve: Callable[..., OneJudge], juror: Juror, path: Path) -> None:
     told = [serve(mode).known(asked(juror)) for mode in ("replay", "off")]
-    assert isinstance(told[1].verdict if told[1] else None, JudgeOffError)
+    assert isinstance(told[1].verdict if told[1] else None, UnaskedError)
     assert None not in told
     assert not path.exists()
 

@@ -100,9 +100,9 @@ def test_verdicts_and_files_of_a_run_stay_as_they_are(shop: "Project") -> None:
 def test_a_report_with_mutants_is_read_as_it_was_written(shop: "Project") -> None:
     ran = shop.run("--llmeval-mutate")
     read = read_report(shop.path / "report.json")
-    from pytest_llmeval.reports import to_json
+    from pytest_llmeval.reports import published
 
-    assert to_json(read)["mutation"] == ran.report["mutation"]
+    assert published(read)["mutation"] == ran.report["mutation"]
     assert "Mutants of shop" in to_markdown(read)
 
 

@@ -11,7 +11,7 @@ from pytest_llmeval.cli import report_path
 from pytest_llmeval.core import GateResult, MetricIndex
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
-from pytest_llmeval.reports import RunReport, RunStart, render, to_json
+from pytest_llmeval.reports import RunReport, RunStart, published, render
 from pytest_llmeval.reports._files import ERROR_ANALYSIS, report_format
 from pytest_llmeval.reports._json import to_errors, write_errors
 from pytest_llmeval.reports._making import fill_buckets, suite_report
@@ -134,7 +134,7 @@ def test_the_name_of_a_file_that_has_another_form_is_refused() -> None:
 
 
 def test_the_json_report_lists_buckets_with_the_ids_of_their_cases() -> None:
-    (suite,) = to_json(report(TEXTS))["suites"]
+    (suite,) = published(report(TEXTS))["suites"]
     assert suite["error_buckets"][1] == {
         "bucket": "extreme",
         "evaluator": "length",

@@ -17,7 +17,7 @@ from pytest_llmeval.baselines import _runs as runs
 from pytest_llmeval.core import CaseRecord, Fault, FloatArray, JudgeCall
 from pytest_llmeval.data import WritingProcess
 from pytest_llmeval.numbers import Threshold
-from pytest_llmeval.reports import SuiteReport, to_json
+from pytest_llmeval.reports import SuiteReport, published
 from pytest_llmeval.reports._overview import cluster_lines
 from pytest_llmeval.run import Reported, RunRecord
 from pytest_llmeval.run._run_record import UsedJudgements
@@ -246,7 +246,7 @@ def test_the_report_says_what_clusters_cost() -> None:
     run = judge(suite, *records).report
     (report,) = run.suites
     assert list(cluster_lines(report)) == ["8 cases in 2 clusters by talk; design effect 7.00 (length)"]
-    (written,) = to_json(run)["suites"]
+    (written,) = published(run)["suites"]
     assert (written["clusters"]["label"], written["clusters"]["count"]) == ("talk", 2)
     assert written["cases"][5]["cluster"] == "1"
 

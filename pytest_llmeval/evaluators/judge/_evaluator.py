@@ -57,8 +57,6 @@ from pytest_llmeval.judges import (
     get_mode,
     instruction_language,
     preset_form,
-    prompt_of,
-    prompts_fault,
     read_mode_file,
     route,
     steps_question,
@@ -167,7 +165,7 @@ class Judge(JudgedEvaluator):
             raise ValueError(f"found {' and '.join(chosen)}, expected one of prompt, criteria and mode")
         if self.prompts and chosen:
             raise ValueError(f"found {chosen[0]} and prompts, expected prompts with mode auto")
-        if fault := prompts_fault(self.prompts or ()):
+        if fault := PromptFile.types_fault(self.prompts or ()):
             raise ValueError(f"prompts: {fault}")
         if self.reply is not None and self.prompt is None and self.criteria is None:
             raise ValueError("found reply without prompt or criteria, expected it with one of them")
@@ -332,7 +330,7 @@ class Judge(JudgedEvaluator):
         except ValueError as error:
             raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or set the mode of the evaluator") from None
         mode = self._mode(name)
-        own = prompt_of(self._prompts, case.labels.get(_TYPE_LABEL), case.id)
+        own = PromptFile.choose(self._prompts, case.labels.get(_TYPE_LABEL), case.id)
         if own is not None and mode is not None:
             mode = own.in_mode(mode)
             texts = prompt_texts(case, own.placeholders, own.name)

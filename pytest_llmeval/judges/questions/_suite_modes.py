@@ -233,6 +233,23 @@ class PromptFile:
             reply_schema=form.schema,
         )
 
+    @classmethod
+    def types_fault(cls, types: Iterable[str]) -> str | None:
+        """The fault of the question types for which a suite has judge prompts, if any."""
+        for name in types:
+            if name == ADVERSARIAL:
+                return f"found a prompt for {name!r}, which a rule decides, expected prompts for other question types"
+            if name not in PROMPTED_TYPES:
+                return unknown_name("question type", name, PROMPTED_TYPES)
+        return None
+
+    @classmethod
+    def choose(
+        cls, prompts: "Mapping[str, PromptFile]", question_type: str | None, case_id: str
+    ) -> "PromptFile | None":
+        """The user's judge prompt for the type of a question, if any."""
+        return prompts.get(ABSTENTION if is_abstention(case_id) else str(question_type))
+
 
 def _placeholder_fault(written: str) -> str | None:
     """The fault of a placeholder in a user's judge prompt, if any."""
@@ -251,21 +268,6 @@ def _placeholder_fault(written: str) -> str | None:
 
 PROMPTED_TYPES: Final = (*(name for name, mode in MODE_OF_TYPE.items() if mode != ADVERSARIAL), ABSTENTION)
 """Question types that a prompt of one's own can judge; ``abstention`` is for ids that end in ``_abs``."""
-
-
-def prompts_fault(types: Iterable[str]) -> str | None:
-    """The fault of the question types for which a suite has judge prompts, if any."""
-    for name in types:
-        if name == ADVERSARIAL:
-            return f"found a prompt for {name!r}, which a rule decides, expected prompts for other question types"
-        if name not in PROMPTED_TYPES:
-            return unknown_name("question type", name, PROMPTED_TYPES)
-    return None
-
-
-def prompt_of(prompts: Mapping[str, PromptFile], question_type: str | None, case_id: str) -> PromptFile | None:
-    """Return the user's judge prompt for the type of a question, if any."""
-    return prompts.get(ABSTENTION if is_abstention(case_id) else str(question_type))
 
 
 @cache

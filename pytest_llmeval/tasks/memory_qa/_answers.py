@@ -25,8 +25,6 @@ from pytest_llmeval.judges import (
     get_mode,
     instruction_language,
     is_unanswerable,
-    prompt_of,
-    prompts_fault,
     route,
 )
 
@@ -180,7 +178,9 @@ def batch_judge(
     if max_workers < 1:
         raise ValueError(f"found max_workers {max_workers}, expected at least 1")
     files = dict(prompts or {})
-    if fault := prompts_fault(files) or ("found prompts with one mode for all" if files and mode != _AUTO else None):
+    if fault := PromptFile.types_fault(files) or (
+        "found prompts with one mode for all" if files and mode != _AUTO else None
+    ):
         raise ValueError(f"prompts: {fault}")
     own = {name: _read_prompt(file) for name, file in files.items()}
     answers = _answers(results, mode)
@@ -188,7 +188,7 @@ def batch_judge(
     tasks = [
         replace(
             task,
-            prompt=prompt_of(own, question.question_type, question.question_id),
+            prompt=PromptFile.choose(own, question.question_type, question.question_id),
             original=unanswerable == _ORIGINAL,
         )
         for (question, _), task in zip(answered, _tasks(answered, mode), strict=True)

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core import PASS_RATE, UNFAILED, CaseRecord, Mutator, counted, fault_of, grouped
 from pytest_llmeval.gates import ScoreGate
-from pytest_llmeval.judges import JudgeOffError
+from pytest_llmeval.judges import UnaskedError
 from pytest_llmeval.numbers import Table, wilson_interval
 from pytest_llmeval.reports import GateNotice, KindOutcome, Survival
 from pytest_llmeval.run import Execution, JudgedSuite, Reported, RunScope
@@ -164,7 +164,7 @@ _TOLERANCE: Final = 1e-9
 _CONFIDENCE: Final = 0.95
 _PART: Final = 1_000
 """Mutants of which the metrics of the suite are computed at a time."""
-_OFF: Final = str(JudgeOffError())
+_OFF: Final = str(UnaskedError.off())
 
 
 class _ScoredMutant(NamedTuple):
