@@ -92,7 +92,7 @@ from pytest_llmeval.plugin._session import (
 )
 from pytest_llmeval.plugin._user_loops import USER_LOOPS, UserLoops
 from pytest_llmeval.reports import shows_passed_cases
-from pytest_llmeval.run import CaseRunner, Signals, begin_run
+from pytest_llmeval.run import CaseRunner, begin_run
 from pytest_llmeval.services import LOST, USER, forget_secrets, presentable, remember_secrets, watched
 
 if TYPE_CHECKING:
@@ -184,7 +184,8 @@ def make_runner(config: pytest.Config) -> CaseRunner:
     return CaseRunner(
         options,
         _recordings(config, options.run),
-        Signals((KeyboardInterrupt, pytest.exit.Exception), (pytest.skip.Exception,)),
+        ends=(KeyboardInterrupt, pytest.exit.Exception),
+        skips=(pytest.skip.Exception,),
         in_turn=bool(config.getoption("usepdb", False)),
         may_stop=any(config.getoption(name, None) for name in ("maxfail", "stepwise")),
         explains_all=shows_passed and config.getoption("llmeval_texts") != "none",

@@ -7,7 +7,7 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.run._answering import Answering
     from pytest_llmeval.run._call_counts import CallCounter, CallTally
-    from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures, Signals
+    from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
     from pytest_llmeval.run._checkout import Checkout, describe_origin, file_of_suite
     from pytest_llmeval.run._declared import Suite, cases, declared_suite, suite
     from pytest_llmeval.run._execute import Execution, is_skipped, json_like, measure_returned, unmet_by_expected
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.run._run_record import RunRecord, SuitePart
     from pytest_llmeval.run._score import score
-    from pytest_llmeval.run._scripts import SuiteResult, run_judged, run_predicted, score_unjudged
+    from pytest_llmeval.run._scripts import SuiteResult, run_predicted, score_unjudged
     from pytest_llmeval.run._shards import ResultOptions, Shard, ShardFile
     from pytest_llmeval.run._stages import (
         CaseChoice,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "_answering": ("Answering",),
     "_call_counts": ("CallCounter", "CallTally"),
-    "_case_runner": ("CaseRunner", "FromFixtures", "Signals"),
+    "_case_runner": ("CaseRunner", "FromFixtures"),
     "_checkout": ("describe_origin", "Checkout", "file_of_suite"),
     "_declared": ("Suite", "suite", "cases", "declared_suite"),
     "_execute": ("measure_returned", "Execution", "is_skipped", "json_like", "unmet_by_expected"),
@@ -53,7 +53,7 @@ _HOMES = {
     "_partial": ("PartialResult",),
     "_run_record": ("RunRecord", "SuitePart"),
     "_score": ("score",),
-    "_scripts": ("SuiteResult", "run_judged", "run_predicted", "score_unjudged"),
+    "_scripts": ("SuiteResult", "run_predicted", "score_unjudged"),
     "_shards": ("Shard", "ShardFile", "ResultOptions"),
     "_stream": ("score_stream",),
     "_suite_questions": ("SuiteQuestion", "SuiteQuestions"),

@@ -14,6 +14,7 @@ from pytest_llmeval.core import (
     APPROVED,
     ITSELF,
     MISSING,
+    BudgetError,
     Case,
     Itself,
     LlmevalError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.baselines import ApprovedAnswers
     from pytest_llmeval.judges import SuiteJudges
     from pytest_llmeval.run._answering import Answering, Prefetch
+    from pytest_llmeval.run._run_record import RunRecord
     from pytest_llmeval.targets import Recordings, Target
 
 _WIDEST_WINDOW = 1_000
@@ -69,18 +71,6 @@ _NOT_CALLED: Final = (
     "no prediction, and llmeval score calls no target: record predictions by pytest --llmeval "
     "--llmeval-predictions=FILE, and score them by --predictions FILE"
 )
-
-
-class Signals(Struct, frozen=True):
-    """Exceptions of a target that mean more than a missing answer.
-
-    Attributes:
-        ends: The whole run ends.
-        skips: The case is skipped.
-    """
-
-    ends: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
-    skips: tuple[type[BaseException], ...] = ()
 
 
 class FromFixtures(Struct, frozen=True):
@@ -110,7 +100,8 @@ class CaseRunner(Struct, dict=True):
     Attributes:
         options: The user's options for judges and concurrency.
         recordings: Predictions of earlier runs, if the user named a file.
-        signals: Exceptions that mean more than an error.
+        ends: Exceptions of a target that end the whole run.
+        skips: Exceptions of a target that skip the case.
         in_turn: Whether nothing may be called early, because a debugger may stop the calls.
         may_stop: Whether the run may stop at a failure, so that calls for cases far ahead would be wasted.
         explains_all: Whether evaluators also say what is wrong with cases that pass: reports list the worst cases.
@@ -122,7 +113,8 @@ class CaseRunner(Struct, dict=True):
 
     options: JudgeOptions = field(default_factory=JudgeOptions)
     recordings: "Recordings | None" = None
-    signals: Signals = Signals()
+    ends: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+    skips: tuple[type[BaseException], ...] = ()
     in_turn: bool = False
     may_stop: bool = False
     explains_all: bool = True
@@ -220,13 +212,13 @@ class CaseRunner(Struct, dict=True):
             early: Which ones.
 
         Raises:
-            BaseException: The target wants the whole run to end: one of `Signals.ends`.
+            BaseException: The target wants the whole run to end: one of `ends`.
         """
         __tracebackhide__ = True
         started = time.perf_counter()
         answers = self._own_answers(loaded) or self._answers(loaded, fixtures, following, early)
         execution = self._score_answers(loaded, answers, started)
-        if isinstance(execution.error, self.signals.ends):
+        if isinstance(execution.error, self.ends):
             raise execution.error
         return execution
 
@@ -238,6 +230,44 @@ class CaseRunner(Struct, dict=True):
         except PredictionError as error:
             return unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
         return self.run(structs.replace(loaded, case=answered), fixtures)
+
+    def run_judged(self, suite: LoadedSuite, key: SuiteKey, run: "RunRecord") -> None:
+        """Score answered cases by judges, several calls at a time; no target is called.
+
+        The recordings of the runner, if it has any, are only replayed.
+
+        Args:
+            suite: As one system answers it.
+            key: What results are gathered under.
+            run: Takes the results, and the verdicts if they are recorded.
+
+        Raises:
+            LlmevalError: The judge cannot be used, or the budget is spent.
+        """
+        from pytest_llmeval.judges import judgements_of
+        from pytest_llmeval.run._run_record import SuitePart
+
+        loaded = [LoadedCase(suite, case, key) for case in suite.cases]
+        answered = [
+            entry
+            for entry in loaded
+            if not is_skipped(entry.case) and (self.recordings is not None or entry.case.prediction is not MISSING)
+        ]
+        places = {entry.case.id: place for place, entry in enumerate(answered, 1)}
+        executions = []
+        for entry in loaded:
+            if (place := places.get(entry.case.id)) is None:
+                executions.append(self.run_recorded(entry))
+                continue
+            following = (answered[number] for number in range(place, len(answered)))
+            execution = self.run(entry, following=following, early=EarlyCalls(judge=True))
+            if isinstance(execution.error, BudgetError):
+                raise LlmevalError(f"{execution.error}; finished verdicts are stored: run it again with a new budget")
+            executions.append(execution.as_expected())
+        run.add_part(SuitePart.from_executions(key, suite.total, executions, secrets=suite.secret_variables))
+        if self.options.records:
+            for stored in (stored for execution in executions for stored in execution.entries):
+                run.judgements.add(judgements_of(suite.path), stored)
 
     def run_recorded(self, loaded: LoadedCase) -> Execution:
         """Run one case of a suite without judges by the prediction that it carries, or that is recorded for it."""
@@ -268,7 +298,7 @@ class CaseRunner(Struct, dict=True):
             Position and execution of each case, as soon as it has run.
 
         Raises:
-            BaseException: A target wants the whole run to end: one of `Signals.ends`.
+            BaseException: A target wants the whole run to end: one of `ends`.
         """
         import asyncio
 
@@ -330,7 +360,7 @@ class CaseRunner(Struct, dict=True):
 
     def _conclude(self, execution: Execution) -> Execution:
         """The execution of a case as it is expected; an error that ends the run is raised."""
-        if isinstance(execution.error, self.signals.ends):
+        if isinstance(execution.error, self.ends):
             raise execution.error
         return execution.as_expected()
 
@@ -378,7 +408,7 @@ class CaseRunner(Struct, dict=True):
         """The execution of a case, scored from its answers."""
         measure = self._measured.measure if self._is_recorded(loaded) else None
         execution = execute_repeats(loaded.suite, answers, measure, explains_all=self.explains_all, started=started)
-        if isinstance(execution.error, self.signals.skips):
+        if isinstance(execution.error, self.skips):
             return execution.with_record(outcome="skipped", errors={})
         return execution
 

@@ -207,10 +207,10 @@ def _is_one_entry(evaluators: Mapping[str, Any]) -> bool:
 def _label_evaluator(evaluator: Any, caller: str) -> tuple[str, Evaluator]:
     """An evaluator that was passed to a function such as `score`, with its label."""
     from pytest_llmeval.evaluators import evaluator_of
-    from pytest_llmeval.suites import label_evaluator
+    from pytest_llmeval.suites import NamedEvaluator
 
     try:
-        label, evaluator = label_evaluator(evaluator)
+        label, evaluator = NamedEvaluator.label(evaluator)
     except EvaluatorError as error:
         raise EvaluatorError(f"{caller}: {error}") from None
     if callable(evaluator) and not isinstance(evaluator, type | Evaluator):

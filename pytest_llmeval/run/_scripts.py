@@ -20,7 +20,6 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
 from pytest_llmeval.core import (
     MISSING,
-    BudgetError,
     Case,
     CaseRecord,
     CaseResult,
@@ -30,11 +29,11 @@ from pytest_llmeval.core import (
     printable,
 )
 from pytest_llmeval.data import display_path, own_file
-from pytest_llmeval.judges import JudgeOptions, judgements_of
+from pytest_llmeval.judges import JudgeOptions
 from pytest_llmeval.numbers import draw_ahead, summarize
 from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
-from pytest_llmeval.run._execute import CutShortError, Execution, execute, is_skipped, unjudged_answer
-from pytest_llmeval.run._job import EarlyCalls, LoadedCase, begin_run
+from pytest_llmeval.run._execute import CutShortError, Execution, execute, unjudged_answer
+from pytest_llmeval.run._job import LoadedCase, begin_run
 from pytest_llmeval.run._judging import judge
 from pytest_llmeval.run._measuring import MeasuredBlocks
 from pytest_llmeval.run._run_record import RunRecord, SuitePart
@@ -409,41 +408,6 @@ def score_unjudged(suite: LoadedSuite, cases: Sequence[Case]) -> list[Execution]
     scored = structs.replace(suite, cases=tuple(cases))
     measure = MeasuredBlocks().measure if any(evaluator.batch > 1 for evaluator in suite.evaluators.values()) else None
     return [execute(scored, unjudged_answer(scored, case), measure, explains_all=False) for case in cases]
-
-
-def run_judged(suite: LoadedSuite, key: SuiteKey, runner: CaseRunner, run: RunRecord) -> None:
-    """Score answered cases by judges, several calls at a time; no target is called.
-
-    Args:
-        suite: As one system answers it.
-        key: What results are gathered under.
-        runner: Asks the judges. Its recordings, if it has any, are only replayed.
-        run: Takes the results, and the verdicts if they are recorded.
-
-    Raises:
-        LlmevalError: The judge cannot be used, or the budget is spent.
-    """
-    loaded = [LoadedCase(suite, case, key) for case in suite.cases]
-    answered = [
-        entry
-        for entry in loaded
-        if not is_skipped(entry.case) and (runner.recordings is not None or entry.case.prediction is not MISSING)
-    ]
-    places = {entry.case.id: place for place, entry in enumerate(answered, 1)}
-    executions = []
-    for entry in loaded:
-        if (place := places.get(entry.case.id)) is None:
-            executions.append(runner.run_recorded(entry))
-            continue
-        following = (answered[number] for number in range(place, len(answered)))
-        execution = runner.run(entry, following=following, early=EarlyCalls(judge=True))
-        if isinstance(execution.error, BudgetError):
-            raise LlmevalError(f"{execution.error}; finished verdicts are stored: run it again with a new budget")
-        executions.append(execution.as_expected())
-    run.add_part(SuitePart.from_executions(key, suite.total, executions, secrets=suite.secret_variables))
-    if runner.options.records:
-        for stored in (stored for execution in executions for stored in execution.entries):
-            run.judgements.add(judgements_of(suite.path), stored)
 
 
 def _whole_blocks(suite: LoadedSuite) -> Iterator[list[Case]]:

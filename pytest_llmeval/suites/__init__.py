@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         check,
         evaluator,
         get_checks,
-        label_evaluator,
         listed,
     )
     from pytest_llmeval.suites._evaluator_settings import widest
@@ -62,7 +61,6 @@ def left_alone(files: Sequence[str]) -> str:
 
 _HOMES = {
     "_entries": (
-        "label_evaluator",
         "NamedEvaluator",
         "NamedObject",
         "SuiteArguments",

@@ -39,6 +39,26 @@ class NamedEvaluator(Struct, frozen=True):
     evaluator: Evaluator
     settings: Mapping[str, Any]
 
+    @classmethod
+    def label(cls, value: Any) -> tuple[str, Any]:
+        """The label and evaluator of an entry, or of an evaluator with settings; the label may be empty.
+
+        Args:
+            value: Another value is returned without a label.
+
+        Raises:
+            EvaluatorError: The entry is wrong, only suites read a setting, or the function of an entry is not called.
+        """
+        if isinstance(value, Mapping):
+            return _evaluator_of_entry(value)
+        if isinstance(value, EntryFunction):
+            raise EvaluatorError(f"ev.{value.__name__} is not called; write ev.{value.__name__}(...)")
+        if not isinstance(value, cls):
+            return "", value
+        if unread := [name for name in value.settings if name != "as"]:
+            raise EvaluatorError(f"found an evaluator with {unread[0]}, expected it in a suite")
+        return value.settings.get("as", ""), value.evaluator
+
 
 def evaluator(
     evaluator: str | Evaluator | CaseFunction, options: Mapping[str, Any] | None = None, /, **beside: Any
@@ -421,26 +441,6 @@ def __getattr__(name: str) -> EntryFunction:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     function = globals()[name] = EntryFunction(name, kinds.get(name, name), is_check=name not in kinds)
     return function
-
-
-def label_evaluator(value: Any) -> tuple[str, Any]:
-    """The label and evaluator of an entry, or of an evaluator with settings; the label may be empty.
-
-    Args:
-        value: Another value is returned without a label.
-
-    Raises:
-        EvaluatorError: The entry is wrong, a setting is read by suites only, or the function of an entry is not called.
-    """
-    if isinstance(value, Mapping):
-        return _evaluator_of_entry(value)
-    if isinstance(value, EntryFunction):
-        raise EvaluatorError(f"ev.{value.__name__} is not called; write ev.{value.__name__}(...)")
-    if not isinstance(value, NamedEvaluator):
-        return "", value
-    if unread := [name for name in value.settings if name != "as"]:
-        raise EvaluatorError(f"found an evaluator with {unread[0]}, expected it in a suite")
-    return value.settings.get("as", ""), value.evaluator
 
 
 def _evaluator_of_entry(entry: Mapping[str, Any]) -> tuple[str, Evaluator]:

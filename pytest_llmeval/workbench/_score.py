@@ -16,7 +16,7 @@ from msgspec import structs
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, say
 from pytest_llmeval.core import LlmevalError, SuiteError, needing
 from pytest_llmeval.data import FaultLog, add_predictions, read_answers
-from pytest_llmeval.run import run_judged, run_predicted
+from pytest_llmeval.run import run_predicted
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import notes
 
@@ -238,7 +238,7 @@ def _ask_judges(
     runner = CaseRunner(judging, recordings)
     try:
         for key, system in systems.items():
-            run_judged(system, key, runner, run)
+            runner.run_judged(system, key, run)
             checkout.known = {**checkout.known, key: judges_of(system, runner.judges, key.display_path)}
         return runner.judges.list_pending().text(Path.cwd()) if options.judge == "defer" else ""
     finally:

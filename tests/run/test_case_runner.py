@@ -12,7 +12,7 @@ from builders import Length, key_of, length_suite
 
 from pytest_llmeval import Case, Observation
 from pytest_llmeval.judges import CachePlace, JudgeOptions
-from pytest_llmeval.run import CaseRunner, EarlyCalls, FromFixtures, LoadedCase, Signals
+from pytest_llmeval.run import CaseRunner, EarlyCalls, FromFixtures, LoadedCase
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.targets import Recordings, TargetSpec
 
@@ -146,7 +146,7 @@ def raising(error: BaseException) -> FromFixtures:
 
 
 def test_a_target_can_skip_its_case_and_end_the_run(make: Callable[..., CaseRunner]) -> None:
-    runner = make(signals=Signals(ends=(Ended,), skips=(Skipped,)))
+    runner = make(ends=(Ended,), skips=(Skipped,))
     (case,) = loaded(asking("c"))
     skipped = runner.run(case, raising(Skipped("no GPU"))).record
     assert (skipped.outcome, skipped.errors) == ("skipped", {})
