@@ -82,6 +82,8 @@ class EntryFunction:
 class NamedEvaluator(Struct, frozen=True):
     evaluator: Evaluator
     settings: Mapping[str, Any]
+    @classmethod
+    def label(cls, value: Any) -> tuple[str, Any]: ...
 
 @overload
 def evaluator(
@@ -226,16 +228,6 @@ def get_checks(*entries: Any) -> Checks:
     Example:
         >>> get_checks({"contains": "Paris"}, {"max_words": 2}).evaluate("It is Paris.", None)["check_rate"]
         0.5
-    """
-
-def label_evaluator(value: Any) -> tuple[str, Any]:
-    """The label and evaluator of an entry, or of an evaluator with settings; the label may be empty.
-
-    Args:
-        value: Another value is returned without a label.
-
-    Raises:
-        EvaluatorError: The entry is wrong, a setting is read by suites only, or the function of an entry is not called.
     """
 
 def not_(check: Check) -> Entry:
@@ -1752,7 +1744,6 @@ __all__ = [
     "json_subset",
     "judge",
     "judge_agreement",
-    "label_evaluator",
     "language",
     "latency_s",
     "levenshtein",
