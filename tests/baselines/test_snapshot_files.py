@@ -299,7 +299,7 @@ def test_statistics_are_checked_against_the_scores_whatever_their_line_ends(tmp_
 
 def test_writing_leaves_equal_files_alone_and_no_scratch_files(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "s.scores.json"
-    pending = PendingFile(path, {}, {}, frozenset(), approved, "statistics\n")
+    pending = PendingFile(ScoreFile(path, path.name), {}, {}, frozenset(), approved, "statistics\n")
     pending.write()
     files = sorted(path.parent.iterdir())
     assert [each.name for each in files] == ["s.cases.jsonl", "s.scores.json"]
@@ -313,7 +313,7 @@ def test_writing_leaves_equal_files_alone_and_no_scratch_files(tmp_path: Path) -
 
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "s.json").mkdir()
-    pending = PendingFile(tmp_path / "s.json", {}, {}, frozenset(), approved)
+    pending = PendingFile(ScoreFile(tmp_path / "s.json", "s.json"), {}, {}, frozenset(), approved)
     with pytest.raises(OSError, match="directory"):
         pending.write()
     assert pending.fault == f"{tmp_path / 's.json'}: not written: Is a directory"
@@ -328,7 +328,7 @@ def pair(path: Path, value: float) -> PendingFile:
         new = suite_scores(value, cases=Cases(4, fingerprint(statistics)))
         return approve(ScoreFile(path, path.name).read(SuiteScores), new, STAMP, 20)
 
-    return PendingFile(path, {}, {}, frozenset(), scores, statistics)
+    return PendingFile(ScoreFile(path, path.name), {}, {}, frozenset(), scores, statistics)
 
 
 @pytest.mark.parametrize("step", range(1, 8))
