@@ -13,7 +13,7 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.cli._console import CommandResult, amount, count, number, open_suite, say, share, write_text
     from pytest_llmeval.cli._options import OPTIONS, SHARD_SUFFIX, add_options, report_path
-    from pytest_llmeval.cli._runs import finished_lines, run_result
+    from pytest_llmeval.cli._runs import run_result
     from pytest_llmeval.suites import Command, Registry
 
 _USAGE = 2
@@ -151,10 +151,7 @@ _HOMES = {
         "add_options",
         "report_path",
     ),
-    "_runs": (
-        "finished_lines",
-        "run_result",
-    ),
+    "_runs": ("run_result",),
 }
 """Module to the names that other packages use of it."""
 

@@ -1,6 +1,5 @@
 """The end of a run without pytest."""
 
-import shutil
 import sys
 import uuid
 from argparse import ArgumentParser, Namespace
@@ -98,7 +97,7 @@ def run_result(
     reports = (f"report written to {path}" for path in written)
     why = [*finished.shortfalls, *lacking, *missing]
     data = {"suites": finished.report.verdict_data(), "why": why, "written": [*map(str, written)]}
-    lines = [*head, *finished_lines(finished, options.verbose), *reports, *notes]
+    lines = [*head, *finished.lines(options.verbose), *reports, *notes]
     errors = [f"exit code 1: {reason}" for reason in why]
     return CommandResult(1 if why or finished.failed else 0, data, lines, errors)
 
@@ -184,11 +183,3 @@ def _failed_elsewhere(run: "RunRecord") -> list[str]:
     """The failures of merged shards that are not failures of cases, as lines for people."""
     reasons = [f"{counted(len(run.failures), 'other test')} failed in the shards"] if run.failures else []
     return [*reasons, "tests could not be collected"] if run.uncollected else reasons
-
-
-def finished_lines(finished: "Reported", verbosity: int) -> list[str]:
-    """The lines of a run's report and notes, as wide as the terminal."""
-    from pytest_llmeval.reports import render
-
-    width = shutil.get_terminal_size().columns
-    return [*(line.text for line in render(finished.report, verbosity=verbosity, width=width)), *finished.notes]

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from pytest_llmeval.cli import CommandResult, add_options, amount, count, finished_lines, main, open_suite, say
+from pytest_llmeval.cli import CommandResult, add_options, amount, count, main, open_suite, say
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, counted, grouped, printable, resolve, unknown_name
 from pytest_llmeval.data import Document, plain_value, read_document, read_text, write_bytes, write_text
 from pytest_llmeval.exchange._causes import Situation
@@ -517,7 +517,7 @@ def _gate(options: Namespace) -> CommandResult:
         _comment(verdict, options.comment)
         written = [*written, options.comment]
     say([*notes, *missing], error=True)
-    lines = [*finished_lines(verdict.finished, options.verbose), *(f"written to {path}" for path in written)]
+    lines = [*verdict.finished.lines(options.verbose), *(f"written to {path}" for path in written)]
     return CommandResult(code or int(bool(missing)), verdict.data(code), [*lines, *verdict.lines()])
 
 

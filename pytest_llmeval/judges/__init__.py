@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         uncounted_media,
     )
     from pytest_llmeval.judges._recordings import NOT_RECORDED, Judgements, JudgeScoreFile, Written, judgements_of
-    from pytest_llmeval.judges._reduction import CascadeVerdict, PanelError, PanelVerdict, Votes, is_unsure
+    from pytest_llmeval.judges._reduction import CascadeVerdict, PanelError, PanelVerdict, is_unsure
     from pytest_llmeval.judges._run_store import RunStore
     from pytest_llmeval.judges._service import CallLimit, JudgeService
     from pytest_llmeval.judges._spec import PROVIDERS, CascadeRule, JudgeSpec, PanelSpec, Price, Reduce
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges.questions._modes import (
         ADVERSARIAL,
         MODE_OF_TYPE,
-        SIMULATED_USER,
-        USER_ROLE,
         get_mode,
         instruction_language,
         is_unanswerable,
@@ -113,7 +111,7 @@ _HOMES = {
         "Panel",
         "PanelQuestion",
     ),
-    "_reduction": ("CascadeVerdict", "PanelError", "PanelVerdict", "Votes", "is_unsure"),
+    "_reduction": ("CascadeVerdict", "PanelError", "PanelVerdict", "is_unsure"),
     "_recordings": ("Judgements", "NOT_RECORDED", "JudgeScoreFile", "Written", "judgements_of"),
     "_run_store": ("RunStore",),
     "_service": ("CallLimit", "JudgeService"),
@@ -126,8 +124,6 @@ _HOMES = {
     "questions._modes": (
         "ADVERSARIAL",
         "MODE_OF_TYPE",
-        "SIMULATED_USER",
-        "USER_ROLE",
         "get_mode",
         "instruction_language",
         "is_unanswerable",

@@ -34,7 +34,6 @@ from pytest_llmeval.run import (
     FromFixtures,
     LoadedCase,
     SuitePart,
-    is_skipped,
 )
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
@@ -102,10 +101,10 @@ class CaseItem(pytest.Function):
         """Run every case of a suite in mode ``bulk``."""
         __tracebackhide__ = True
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
-        every = [structs.replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
+        whole = [structs.replace(self.loaded, case=case) for case in self.bulk]
         carried = {name: choice.record for name, choice in choices_of(self).items() if choice.record is not None}
-        every = [case for case in every if case.case.id not in carried]
-        executions = [Execution.skipped(case) for case in self.bulk if is_skipped(case)]
+        every = [loaded for loaded in whole if not loaded.is_skipped and loaded.case.id not in carried]
+        executions = [Execution.skipped(loaded.case) for loaded in whole if loaded.is_skipped]
         executions += [Execution(case, carried[case.id]) for case in self.bulk if case.id in carried]
         runner.activity.done += len(executions)
         try:

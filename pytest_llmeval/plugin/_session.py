@@ -1,6 +1,5 @@
 """The run in the main process."""
 
-import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,7 +38,6 @@ from pytest_llmeval.run import (
     RunRecord,
     RunTerms,
     finish_run,
-    is_skipped,
     judges_of,
     write_run,
 )
@@ -501,5 +499,7 @@ def planned_cases(items: Iterable[pytest.Item]) -> Iterator[tuple[LoadedCase, bo
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None and carried_records(item) is None:
             defined = fixture_info(item).name2fixturedefs.get("llmeval_target", ())[-1:]
             own = any(not definition.func.__module__.startswith("pytest_llmeval.") for definition in defined)
-            for case in itertools.filterfalse(is_skipped, item.bulk or (item.loaded.case,)):
-                yield LoadedCase(item.loaded.suite, case, item.loaded.key), own
+            for case in item.bulk or (item.loaded.case,):
+                loaded = LoadedCase(item.loaded.suite, case, item.loaded.key)
+                if not loaded.is_skipped:
+                    yield loaded, own

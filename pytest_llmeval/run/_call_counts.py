@@ -10,7 +10,6 @@ from msgspec import structs
 
 from pytest_llmeval.core import Case, LlmevalError, NoAnswer, Parts, PredictionParts, TargetUsage
 from pytest_llmeval.judges import (
-    SIMULATED_USER,
     Asking,
     Judgement,
     Judgements,
@@ -22,7 +21,7 @@ from pytest_llmeval.judges import (
 )
 from pytest_llmeval.run._answering import Answering, with_others
 from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
-from pytest_llmeval.run._conversation import beginning, user_questions
+from pytest_llmeval.run._conversation import SIMULATED_USER, beginning, user_questions
 from pytest_llmeval.run._job import EarlyCalls, Job, LoadedCase, usage_of_target
 
 if TYPE_CHECKING:

@@ -28,7 +28,6 @@ from pytest_llmeval.run._execute import (
     answered_with,
     as_approved,
     execute_repeats,
-    is_skipped,
     is_xfail,
     unanswered,
 )
@@ -251,7 +250,7 @@ class CaseRunner(Struct, dict=True):
         answered = [
             entry
             for entry in loaded
-            if not is_skipped(entry.case) and (self.recordings is not None or entry.case.prediction is not MISSING)
+            if not entry.is_skipped and (self.recordings is not None or entry.case.prediction is not MISSING)
         ]
         places = {entry.case.id: place for place, entry in enumerate(answered, 1)}
         executions = []
@@ -271,7 +270,7 @@ class CaseRunner(Struct, dict=True):
 
     def run_recorded(self, loaded: LoadedCase) -> Execution:
         """Run one case of a suite without judges by the prediction that it carries, or that is recorded for it."""
-        if is_skipped(loaded.case):
+        if loaded.is_skipped:
             return Execution.skipped(loaded.case)
         return self._score_answers(loaded, self._own_answers(loaded) or self._replay_answers(loaded)).as_expected()
 
@@ -313,7 +312,7 @@ class CaseRunner(Struct, dict=True):
         async def execution(place: int) -> Execution:
             started = time.perf_counter()
             loaded = cases[place]
-            if is_skipped(loaded.case):
+            if loaded.is_skipped:
                 return Execution.skipped(loaded.case)
             parts[place] = []
             answers = self._own_answers(loaded) or await self._answers_here(loaded, fixtures, parts[place])

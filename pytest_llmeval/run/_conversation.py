@@ -27,7 +27,6 @@ from pytest_llmeval.core import (
     quotation,
 )
 from pytest_llmeval.judges import (
-    SIMULATED_USER,
     Judgement,
     JudgePanel,
     Mode,
@@ -46,6 +45,9 @@ from pytest_llmeval.suites import ConversationSpec, SimulatedUser, SuiteKey
 if TYPE_CHECKING:
     from pytest_llmeval.judges import JudgeService, RunStore
     from pytest_llmeval.targets import Recordings
+
+SIMULATED_USER: Final = "simulated_user"
+"""The name of the mode in which a judge model plays the user."""
 
 _LONGEST_QUOTE = 80
 """Most characters of a message in an error."""

@@ -87,6 +87,11 @@ class LoadedCase(Struct, frozen=True):
     key: SuiteKey
 
     @property
+    def is_skipped(self) -> bool:
+        """Whether the case has the tag that skips it, for runs of cases without pytest's marks."""
+        return "skip" in self.case.tags
+
+    @property
     def place(self) -> tuple[SuiteKey, str]:
         """Suite key and case id of the case: a Python test has its own prediction for a case of a suite."""
         return self.key, self.case.id

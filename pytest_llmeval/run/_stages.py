@@ -7,6 +7,7 @@ registered for a stage (`Registry.extend`) map it to another of its kind before 
 import dataclasses
 import json
 import shlex
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -416,6 +417,13 @@ class Reported(Struct, frozen=True):
             or any(case.outcome in BAD for case in cases)
             or any(verdict.outcome == "failed" for _, verdict in self.verdicts)
         )
+
+    def lines(self, verbosity: int) -> list[str]:
+        """The lines of the report and the notes, as wide as the terminal."""
+        from pytest_llmeval.reports import render
+
+        width = shutil.get_terminal_size().columns
+        return [*(line.text for line in render(self.report, verbosity=verbosity, width=width)), *self.notes]
 
 
 _Stage = TypeVar("_Stage", Collected, Reported)

@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.evaluators.judge._human_labels import LEAST_LABELS, unseen_errors
 from pytest_llmeval.evaluators.measures._confusion import krippendorff_alpha, ratio, unit_moments, weighted_kappa
-from pytest_llmeval.judges import CascadeVerdict, PanelError, PanelVerdict, Verdict, Votes
+from pytest_llmeval.judges import CascadeVerdict, PanelError, PanelVerdict, Verdict
 
 _ONE_CASE = "needs several cases"
 _FEWEST = 2
@@ -121,7 +121,7 @@ class PanelAgreement(VerdictStatistics):
             undefined[self._metric("spread")] = "no two jurors gave a verdict"
         return Observation(dict(counted), undefined=undefined)
 
-    def _counts(self, votes: Votes) -> dict[str, float]:
+    def _counts(self, votes: Mapping[str, float | None]) -> dict[str, float]:
         """The counts of one question by the scores of the jurors."""
         scores = {number: score for number, juror in enumerate(self.jurors) if (score := votes.get(juror)) is not None}
         counts: dict[str, float] = {"asked": len(votes), "missing": len(votes) - len(scores)}

@@ -30,7 +30,7 @@ PRESETS: Final = (
 )
 """The modes whose replies have a form of their own."""
 
-USER_ROLE: Final = "user_role"
+_USER_ROLE: Final = "user_role"
 """The mode for whether a simulated user kept to its role; only the evaluator ``user_drift`` asks it."""
 
 MODES: Final = (
@@ -69,9 +69,9 @@ def get_mode(name: str) -> Mode:
     Raises:
         ValueError: There is none of that name among `MODES`.
     """
-    if name not in (*MODES, USER_ROLE):
+    if name not in (*MODES, _USER_ROLE):
         raise ValueError(unknown_name("judge mode", name, MODES))
-    if name in (*PRESETS, USER_ROLE):
+    if name in (*PRESETS, _USER_ROLE):
         return form_mode(name, form_of_file(name))
     file = read_mode_file(name)
     read, reply_schema = _REPLIES[file["reply"]]
@@ -332,7 +332,3 @@ def _one_line(form: Mapping[str, Any]) -> str:
     """Return a medium's type with its digest or address, escaped for a line of a judge prompt."""
     identity = f"sha256 {form['sha256']}" if "sha256" in form else str(form["url"])
     return _UNSAFE.sub(_escape_character, f"{form['media']}, {identity}")
-
-
-SIMULATED_USER: Final = "simulated_user"
-"""The name of the mode."""

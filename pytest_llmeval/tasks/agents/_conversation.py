@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import CaseFile, Document, FileSource, case_id, kind, load_json, read_json, render_path
 from pytest_llmeval.evaluators import describe_found
-from pytest_llmeval.judges import USER_ROLE, JudgedEvaluator, Question, Verdict, get_mode, instruction_language
+from pytest_llmeval.judges import JudgedEvaluator, Question, Verdict, get_mode, instruction_language
 
 _STOPS: Final = ("script", "target", "max_turns")
 _STOPS_OF_USERS: Final = ("user", "recording")
@@ -99,6 +99,7 @@ class Conversation(Evaluator):
 
 
 _METRIC = "user_drift"
+_MODE: Final = "user_role"
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class UserDrift(JudgedEvaluator):
 
     def describe(self) -> Sequence[Metric]:
         """Return the share."""
-        signature = f"mode:{USER_ROLE}@{get_mode(USER_ROLE).version}|lang:{self.language}|v:{self.version}"
+        signature = f"mode:{_MODE}@{get_mode(_MODE).version}|lang:{self.language}|v:{self.version}"
         return [Metric(_METRIC, higher_is_better=False, signature=signature)]
 
     def questions(self, case: Case) -> Sequence[Question]:
@@ -133,7 +134,7 @@ class UserDrift(JudgedEvaluator):
         goal = str(wants.get("goal", ""))
         language = instruction_language(goal) if self.language == "auto" else self.language
         texts = {"goal": json.dumps(wants, ensure_ascii=False), "trajectory": "\n".join(lines)}
-        return [Question(get_mode(USER_ROLE), texts, language)]
+        return [Question(get_mode(_MODE), texts, language)]
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Count one conversation.

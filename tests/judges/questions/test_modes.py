@@ -14,8 +14,6 @@ from pytest_llmeval.judges import (
     ADVERSARIAL,
     FLAGS,
     MODE_OF_TYPE,
-    SIMULATED_USER,
-    USER_ROLE,
     Mode,
     Rubric,
     get_mode,
@@ -65,7 +63,7 @@ def test_whoever_changes_a_mode_gives_it_a_new_version(name: str) -> None:
 
 
 def test_every_mode_is_noted() -> None:
-    assert {*MODES, "criteria", "criteria_steps", "rubric", SIMULATED_USER, USER_ROLE} == set(DIGESTS)
+    assert {*MODES, "criteria", "criteria_steps", "rubric", "simulated_user", "user_role"} == set(DIGESTS)
 
 
 @pytest.mark.parametrize("name", MODES)
