@@ -29,7 +29,7 @@ from pytest_llmeval import (
     Result,
     score,
 )
-from pytest_llmeval.baselines import HISTORY, ApprovedScore, ScoreFile, SnapshotMode, SuiteScores
+from pytest_llmeval.baselines import ApprovedScore, History, ScoreFile, SnapshotMode, SuiteScores
 from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines._scores import Approval, Cases
 from pytest_llmeval.core import CaseRecord, FloatArray, GateResult, LlmevalError, Sums
@@ -453,7 +453,7 @@ def run_line(day: int, value: float | None = 0.5, **more: Any) -> str:
 
 def note_runs(root: Path, *lines: str) -> None:
     """Write the history of a folder."""
-    path = root / HISTORY
+    path = History.path_in(root)
     path.parent.mkdir(exist_ok=True)
     path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
 

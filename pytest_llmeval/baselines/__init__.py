@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         plain,
     )
     from pytest_llmeval.baselines._files import ApprovedAnswers, ScoreFile
-    from pytest_llmeval.baselines._history import HISTORY, History
+    from pytest_llmeval.baselines._history import History
     from pytest_llmeval.baselines._python_scores import AssertedScores
     from pytest_llmeval.baselines._runs import (
         ApprovedCases,
@@ -32,7 +32,7 @@ _HOMES = {
     "_python_scores": ("AssertedScores",),
     "_comparable": ("SharedTexts", "Stamp", "evaluator_prints", "digests_of", "fingerprint", "plain"),
     "_files": ("ApprovedAnswers", "ScoreFile"),
-    "_history": ("History", "HISTORY"),
+    "_history": ("History",),
     "_runs": ("ApprovedCases", "FailuresFile", "Keeper", "RunWatch", "SnapshotJudgement", "SnapshotMode", "SuiteRun"),
     "_scores": ("ApprovedScore", "Bridge", "SuiteScores", "TestScores"),
     "_baselines": ("SnapshotReview",),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.numbers import WatchedRun
 
 
-HISTORY = Path(WORKING_FOLDER, "history.jsonl")
+_HISTORY = Path(WORKING_FOLDER, "history.jsonl")
 
 
 def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[WatchedRun]]":
@@ -85,7 +85,7 @@ def _read_watched(
 def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
     """Yield the lines of the local history, as JSON objects, that contain a text."""
     try:
-        text = "" if root is None else (root / HISTORY).read_text(encoding="utf-8", errors="replace")
+        text = "" if root is None else (History.path_in(root)).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return
     for line in text.splitlines():
@@ -143,6 +143,11 @@ class History(NamedTuple):
     faults: list[Fault]
 
     @staticmethod
+    def path_in(root: Path) -> Path:
+        """The path of the local history of a folder."""
+        return root / _HISTORY
+
+    @staticmethod
     def read(suite: Path, root: Path) -> "History":
         """The runs and approvals of a suite in its history.
 
@@ -196,7 +201,7 @@ class History(NamedTuple):
         """
         if not runs:
             return
-        path = root / HISTORY
+        path = History.path_in(root)
         if not path.parent.exists():
             make_working_folder(path.parent)
         append_text(path, "".join(_history_line(*run, time, commit) + "\n" for run in runs))
@@ -231,8 +236,8 @@ def _of_module(module: Path, root: Path) -> "History":
 
 def _noted_lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
     """Yield the runs in the local history of a folder; faults of malformed lines are added to `faults`."""
-    path = root / HISTORY
-    display = HISTORY.as_posix()
+    path = History.path_in(root)
+    display = _HISTORY.as_posix()
     if not path.exists():
         return
     left_out = 0

@@ -57,9 +57,9 @@ def _export(options: Namespace) -> CommandResult:
 
 def _page(report: "RunReport") -> str:
     """The HTML page of a report, for the artifacts of MLflow."""
-    from pytest_llmeval.reports import PageRun, begin_media_of, to_page
+    from pytest_llmeval.reports import PageRun, ReportMedia, to_page
 
-    begin_media_of([report], Path.cwd())
+    ReportMedia.of_reports([report]).begin(Path.cwd())
     return to_page([PageRun("", report)]).html
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports._json import SCHEMA_VERSION, published, read_report, write_json
     from pytest_llmeval.reports._making import ReportedTexts, complete_report, fill_tables, systems_report
     from pytest_llmeval.reports._markdown import answer_text, text, verdict_cells
-    from pytest_llmeval.reports._media_paths import begin_media_of, media_paths
+    from pytest_llmeval.reports._media_paths import ReportMedia
     from pytest_llmeval.reports._mutation import survival_lines
     from pytest_llmeval.reports._overview import calls_line, run_notes
     from pytest_llmeval.reports._tables import Line, Point, SystemsReport, TextTable, Timeline
@@ -57,7 +57,6 @@ _HOMES = {
     "_json": ("SCHEMA_VERSION", "published", "read_report", "write_json"),
     "_making": ("complete_report", "ReportedTexts", "fill_tables", "systems_report"),
     "_markdown": ("answer_text", "text", "verdict_cells"),
-    "_media_paths": ("begin_media_of", "media_paths"),
     "_mutation": ("survival_lines",),
     "_overview": ("run_notes", "calls_line"),
     "_tables": ("Line", "Point", "SystemsReport", "TextTable", "Timeline"),
@@ -65,6 +64,7 @@ _HOMES = {
     "html._data": ("PageRun",),
     "html._media": ("PageMedia",),
     "html._page": ("rendered_page", "to_page"),
+    "_media_paths": ("ReportMedia",),
 }
 """Module to the names that other packages use of it."""
 

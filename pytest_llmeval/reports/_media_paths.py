@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -17,28 +17,51 @@ def values_of(case: CaseReport) -> Sequence[Any]:
     return [case.input, case.expected, case.prediction, *(answer.value for answer in case.several)]
 
 
-def media_paths(suites: Iterable[SuiteReport], root: Path) -> dict[str, str]:
-    """Paths of the media in reported cases by digest, for files below the root.
+class ReportMedia(NamedTuple):
+    """The files of the media in reported cases.
 
-    Args:
-        suites: Their cases have the forms of media.
-        root: Paths are relative to it; what lies outside has none.
+    Attributes:
+        paths: Digest to path, relative to the root of the run.
     """
-    paths: dict[str, str] = {}
-    values = (value for suite in suites for case in suite.cases for value in values_of(case))
-    for form in (form for value in values for form in media_in(value)):
-        if "sha256" not in form or form["sha256"] in paths:
-            continue
-        try:
-            path = media_of(form).path
-        except MediaError:
-            continue  # the report has its type, size and digest
-        if path is not None and path.is_relative_to(root):
-            paths[form["sha256"]] = path.relative_to(root).as_posix()
-    return paths
+
+    paths: dict[str, str]
+
+    @classmethod
+    def of_suites(cls, suites: Iterable[SuiteReport], root: Path) -> "ReportMedia":
+        """The media in the cases of suites, in files below the root; what lies outside has no path.
+
+        Args:
+            suites: Their cases have the forms of media.
+            root: Paths are relative to it.
+        """
+        paths: dict[str, str] = {}
+        values = (value for suite in suites for case in suite.cases for value in values_of(case))
+        for form in (form for value in values for form in media_in(value)):
+            if "sha256" not in form or form["sha256"] in paths:
+                continue
+            try:
+                path = media_of(form).path
+            except MediaError:
+                continue  # the report has its type, size and digest
+            if path is not None and path.is_relative_to(root):
+                paths[form["sha256"]] = path.relative_to(root).as_posix()
+        return cls(paths)
+
+    @classmethod
+    def of_reports(cls, reports: Iterable[RunReport]) -> "ReportMedia":
+        """The media of reports as they were read."""
+        return cls({digest: path for report in reports for digest, path in report.media.items()})
+
+    def begin(self, root: Path) -> None:
+        """Look up the contents of media at the paths, from now on.
+
+        Args:
+            root: The folder to which the paths are relative.
+        """
+        begin_media(partial(_MediaFiles, MediaFolder(root.resolve()), self.paths))
 
 
-class _ReportMedia(Struct, frozen=True):
+class _MediaFiles(Struct, frozen=True):
     """Contents of media at the paths that reports name, or else in the folder of contents.
 
     Attributes:
@@ -57,14 +80,3 @@ class _ReportMedia(Struct, frozen=True):
         """The file of a reported medium; ``None`` if it is not below the root."""
         path = (self.folder.root / self.paths.get(digest, "")).resolve()
         return path if path.is_relative_to(self.folder.root) and path.is_file() else self.folder.find(digest)
-
-
-def begin_media_of(reports: Iterable[RunReport], root: Path) -> None:
-    """Look up the contents of media at the paths that reports name, from now on.
-
-    Args:
-        reports: As they were read.
-        root: The folder to which the paths in them are relative.
-    """
-    paths = {digest: path for report in reports for digest, path in report.media.items()}
-    begin_media(partial(_ReportMedia, MediaFolder(root.resolve()), paths))

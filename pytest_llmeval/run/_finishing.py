@@ -110,9 +110,9 @@ def report(judged: Judged, scope: RunScope) -> Reported:
     root = scope.suites.root
     media: dict[str, str] = {}
     if knows_media() or (root / MEDIA_FOLDER).is_dir():
-        from pytest_llmeval.reports import media_paths
+        from pytest_llmeval.reports import ReportMedia
 
-        media = media_paths((suite for _, suite in reported), root)
+        media = ReportMedia.of_suites((suite for _, suite in reported), root).paths
     run = RunReport(
         run=RunStart(iso_time(scope.run), round(scope.run.duration, 3), __version__, commit, *origin),
         suites=[suite for _, suite in reported],

@@ -617,13 +617,14 @@ def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> I
     remembered = [suite for suite in judged.suites if suite.snapshot.remembered]
     if not remembered:
         return
-    from pytest_llmeval.baselines import HISTORY, History
+    from pytest_llmeval.baselines import History
 
     noted = [(suite.measured.run, suite.gates, suite.watch) for suite in remembered]
     try:
         History.append(root, noted, time=iso_time(run), commit=stamp.commit)
     except OSError as error:
-        yield "", f"run NOT noted in {error.filename or root / HISTORY}: {error.strerror}"  # a full disk names none
+        path = error.filename or History.path_in(root)  # a full disk names none
+        yield "", f"run NOT noted in {path}: {error.strerror}"
 
 
 def record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings | None") -> Iterator[tuple[str, str]]:

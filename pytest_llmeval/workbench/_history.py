@@ -10,7 +10,7 @@ from unicodedata import east_asian_width
 
 from msgspec import to_builtins
 
-from pytest_llmeval.baselines import HISTORY, History
+from pytest_llmeval.baselines import History
 from pytest_llmeval.cli import CommandResult, count, say, write_text
 from pytest_llmeval.core import (
     LlmevalError,
@@ -109,7 +109,7 @@ def _name(path: Path) -> str:
 def _root(suite: Path) -> Path:
     """The folder that has the history of a suite: the nearest one above it, or else the current folder."""
     folders = suite.resolve().parents
-    return next((folder for folder in folders if (folder / HISTORY).exists()), Path.cwd())
+    return next((folder for folder in folders if History.path_in(folder).exists()), Path.cwd())
 
 
 def _chosen(timeline: Timeline, names: Sequence[str] | None, most: int) -> list[str]:

@@ -23,9 +23,9 @@ from pytest_llmeval.reports import (
     CaseReport,
     Changes,
     PageRun,
+    ReportMedia,
     RunReport,
     SuiteReport,
-    begin_media_of,
     read_report,
     to_page,
 )
@@ -199,7 +199,7 @@ def _write_page(page: Path, report: Path) -> bool:
     if page.exists() and page.stat().st_mtime_ns > report.stat().st_mtime_ns:
         return False
     read = read_report(report)
-    begin_media_of([read], Path.cwd())
+    ReportMedia.of_reports([read]).begin(Path.cwd())
     html = to_page([PageRun("", read)], folder=page.absolute().parent).html
     page.parent.mkdir(parents=True, exist_ok=True)
     write_text(page, [html])
@@ -214,7 +214,7 @@ def page_runs(reports: Sequence[Path], baseline: Path | None) -> list[PageRun]:
     """
     paths = [*reports, *([] if baseline is None else [baseline])]
     read = [read_report(path) for path in paths]
-    begin_media_of(read, Path.cwd())
+    ReportMedia.of_reports(read).begin(Path.cwd())
     labels = _labels(paths) if len(paths) > 1 else [""]
     first = with_past(read[0], Path.cwd())  # reports name suites from the folder that has their history
     pairs: Sequence[int | None] = ()

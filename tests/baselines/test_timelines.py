@@ -9,7 +9,7 @@ from builders import note_runs, run_line, write_approvals
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.baselines import HISTORY, History
+from pytest_llmeval.baselines import History
 from pytest_llmeval.baselines import TestScores as Scores
 from pytest_llmeval.baselines._scores import Approval
 from pytest_llmeval.reports import Timeline
@@ -152,7 +152,7 @@ def test_a_damaged_score_file_is_a_fault_and_runs_are_read_nevertheless(tmp_path
 
 
 def test_a_history_that_is_no_file_is_a_fault(tmp_path: Path) -> None:
-    (tmp_path / HISTORY).mkdir(parents=True)
+    (History.path_in(tmp_path)).mkdir(parents=True)
     found = History.read(tmp_path / "s.eval.yaml", tmp_path)
     assert [str(each) for each in found.faults] == [".llmeval/history.jsonl  found a directory, expected a file"]
 

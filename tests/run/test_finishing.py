@@ -12,7 +12,7 @@ import pytest
 from builders import Length, finished, length_suite, parse_gate, recorded
 
 from pytest_llmeval import Case, Observation, Sums
-from pytest_llmeval.baselines import HISTORY, digests_of
+from pytest_llmeval.baselines import History, digests_of
 from pytest_llmeval.baselines import _runs as runs
 from pytest_llmeval.core import CaseRecord, Fault, FloatArray, JudgeCall
 from pytest_llmeval.data import WritingProcess
@@ -265,7 +265,7 @@ def test_an_approved_run_leaves_scores_and_a_line_of_history(tmp_path: Path) -> 
     assert set(verdicts(run)) == {("s.eval.yaml", "passed")}
     (scores,) = tmp_path.glob("*/s.scores.json")
     assert json.loads(scores.read_text())["metrics"]["length"]["value"] == 4.0
-    (line,) = map(json.loads, (tmp_path / HISTORY).read_text().splitlines())
+    (line,) = map(json.loads, (History.path_in(tmp_path)).read_text().splitlines())
     assert line["values"]["length"] == 4.0
     assert line["basis"].keys() == {"data", "evaluator", "judge"}
 
@@ -279,11 +279,11 @@ def test_scores_that_cannot_be_written_fail_in_place_of_their_approval(tmp_path:
 
 
 def test_a_history_that_cannot_be_written_is_noted_and_fails_nothing(tmp_path: Path) -> None:
-    (tmp_path / HISTORY).mkdir(parents=True)
+    (History.path_in(tmp_path)).mkdir(parents=True)
     run = finish(tmp_path, update=True)
     assert set(verdicts(run)) == {("s.eval.yaml", "passed")}
     (note,) = run.notes
-    assert note.startswith(f"run NOT noted in {tmp_path / HISTORY}: ")
+    assert note.startswith(f"run NOT noted in {History.path_in(tmp_path)}: ")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files")
@@ -297,7 +297,7 @@ def test_a_note_on_a_disk_that_takes_no_more_names_the_file(tmp_path: Path) -> N
         notes = finish(tmp_path, update=True).notes
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert f"run NOT noted in {tmp_path / HISTORY}: File too large" in notes
+    assert f"run NOT noted in {History.path_in(tmp_path)}: File too large" in notes
 
 
 def test_predictions_are_recorded(tmp_path: Path) -> None:
