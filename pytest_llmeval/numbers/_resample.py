@@ -192,11 +192,12 @@ def _make_weight_drawer(cases: int, seed: int) -> "Callable[[NDArray[Any]], None
 
 
 @lru_cache(maxsize=1)
-def _kept_weights(cases: int, resamples: int, seed: int) -> "NDArray[np.uint16]":
-    """All weights of a bootstrap that is small enough to keep, 16 bits each."""
+def _kept_weights(cases: int, resamples: int, seed: int) -> "NDArray[np.uint8]":
+    """All weights of a bootstrap that is small enough to keep, a byte each."""
     import numpy as np
 
-    weights = np.empty((resamples, cases), np.uint16)
+    # A case is drawn more than 255 times with a probability of less than 1e-500.
+    weights = np.empty((resamples, cases), np.uint8)
     draw = _make_weight_drawer(cases, seed)
     rows = _slice_rows(cases)
     for start in range(0, resamples, rows):
