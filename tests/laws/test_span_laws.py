@@ -16,9 +16,8 @@ from pytest_llmeval.tasks.narrative._segmentation import (
     Segmentation,
     end_mark_spans,
     match_boundaries,
-    pk,
     sentence_index,
-    window_diff,
+    window_errors,
 )
 from pytest_llmeval.tasks.narrative._text_span import assign_spans
 
@@ -106,8 +105,11 @@ def test_windows_are_counted_as_if_one_slid_over_the_text(reference: list[int], 
     starts = range(max(n - size, 0))
     held = [[len(side & set(range(start, start + size))) for start in starts] for side in inside]
     pairs = list(zip(*held, strict=True))
-    assert window_diff(n, reference, hypothesis) == (sum(a != b for a, b in pairs), len(pairs))
-    assert pk(n, reference, hypothesis) == (sum((a == 0) != (b == 0) for a, b in pairs), len(pairs))
+    assert window_errors(n, reference, hypothesis) == (
+        sum((a == 0) != (b == 0) for a, b in pairs),
+        sum(a != b for a, b in pairs),
+        len(pairs),
+    )
 
 
 @given(texts)

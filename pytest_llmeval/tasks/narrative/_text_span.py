@@ -25,18 +25,18 @@ from pytest_llmeval.tasks.narrative._base import (
 )
 from pytest_llmeval.tasks.narrative._document import Event, Relationship, Span
 from pytest_llmeval.tasks.narrative._segmentation import (
+    TOO_SHORT,
     boundary_counts,
     describe_boundaries,
     end_mark_spans,
     match_boundaries,
-    pk,
     sentence_index,
     summarize_boundaries,
-    window_diff,
+    window_errors,
 )
 from pytest_llmeval.tasks.narrative.labels import describe_drift, drifted_spans, narrative_taxonomy
 
-_WINDOWED = {"pk": pk, "window_diff": window_diff}
+_WINDOWED = ("pk", "window_diff")
 _OVERLAP = "overlap_ratio"
 _ABSENT = "the ground truth has no text span with start and end"
 _NO_TEXT = "text is required for text spans: give it as input, or in source_info.text_content"
@@ -113,14 +113,9 @@ class TextSpan(NarrativeEvaluator):
             return Observation(gap_counts(gaps), _details([], [], [], [], excluded) | gaps, undefined)
         sentences = end_mark_spans(stories.text)
         right, answers = (_boundaries(_spans(events), sentences) for events in (gold, predicted))
-        counts = boundary_counts(match_boundaries(right, answers, self.tolerance))
-        undefined = {}
-        for name, measure in _WINDOWED.items():
-            errors, windows = measure(len(sentences), right, answers)
-            if windows:
-                counts |= {f"{name}.errors": errors, f"{name}.windows": windows}
-            else:
-                undefined[name] = "the text is not longer than one window"
+        windows = window_errors(len(sentences), right, answers)
+        counts = boundary_counts(match_boundaries(right, answers, self.tolerance), windows)
+        undefined = {} if windows.windows else dict.fromkeys(_WINDOWED, TOO_SHORT)
         overlaps = assign_spans(_spans(gold), _spans(predicted))
         counts |= {"overlap": math.fsum(overlaps), "spans": len(overlaps)}
         details = _details(gold, overlaps, answers, right, excluded) | gap_details("text_span", stories.gold)
@@ -174,6 +169,14 @@ def span_faults(spans: Sequence[Span], length: int) -> dict[str, list[int]]:
         the text; ``empty``: both ends are the same; ``reversed``: the end comes before the start;
         ``overlapping``: it begins before an earlier one has ended.
     """
+    reached = 0
+    for start, end in spans:
+        if not reached <= start < end:
+            break
+        reached = end
+    else:
+        if reached <= length:  # one after the other, as they mostly are
+            return {}
     faults: dict[str, list[int]] = {
         "outside": [
             index for index, (start, end) in enumerate(spans) if min(start, end) < 0 or max(start, end) > length

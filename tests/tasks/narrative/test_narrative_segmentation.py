@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, EvaluatorError, Totals, get_evaluator, score
-from pytest_llmeval.tasks.narrative._segmentation import Segmentation, match_boundaries, pk, window_diff
+from pytest_llmeval.tasks.narrative._segmentation import Segmentation, match_boundaries, window_errors
 
 EVALUATOR = Segmentation()
 NAMES = [metric.name for metric in EVALUATOR.describe()]
@@ -76,18 +76,16 @@ def test_long_lists_are_matched_within_reach_only() -> None:
 def test_windows_are_half_the_mean_reference_segment(
     n: int, reference: list[int], hypothesis: list[int], wrong_pk: int, wrong_window_diff: int, windows: int
 ) -> None:
-    assert pk(n, reference, hypothesis) == (wrong_pk, windows)
-    assert window_diff(n, reference, hypothesis) == (wrong_window_diff, windows)
+    assert window_errors(n, reference, hypothesis) == (wrong_pk, wrong_window_diff, windows)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_a_text_no_longer_than_a_window_has_no_window(n: int) -> None:
-    assert pk(n, [], [0]) == window_diff(n, [], [0]) == (0, 0)
+    assert window_errors(n, [], [0]) == (0, 0, 0)
 
 
 def test_boundaries_that_do_not_separate_sentences_have_no_effect_on_windows() -> None:
-    assert window_diff(10, [3, 9, 40], [4, -1, 10, 9]) == window_diff(10, [3], [4])
-    assert pk(10, [3, 9, 40], [4, -1, 10, 9]) == pk(10, [3], [4])
+    assert window_errors(10, [3, 9, 40], [4, -1, 10, 9]) == window_errors(10, [3], [4])
 
 
 def test_a_case_has_all_metrics_and_shows_what_differs() -> None:
@@ -255,8 +253,8 @@ def test_a_suite_pools_counts_boundaries_and_windows() -> None:
     assert pooled.value == pytest.approx(1 - 2.5 / 6)
     assert pooled.mean == pytest.approx((0.5 + 0.5 + 1) / 3)
     assert (pooled.scored, pooled.undefined) == (3, 1)
-    near, far = pk(10, [4], [3]), pk(20, [3, 9, 15], [3, 9, 12])
-    assert result.metrics["pk"].value == (near.errors + far.errors) / (near.windows + far.windows)
+    near, far = window_errors(10, [4], [3]), window_errors(20, [3, 9, 15], [3, 9, 12])
+    assert result.metrics["pk"].value == (near.pk + far.pk) / (near.windows + far.windows)
     assert (result.metrics["pk"].scored, result.metrics["pk"].undefined) == (2, 2)
 
 
