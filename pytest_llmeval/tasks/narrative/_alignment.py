@@ -158,7 +158,7 @@ class Alignment:
         pairs = []
         for (gold, _), links in zip(self.events, self.links, strict=True):
             best: dict[int, Relationship] = {}
-            for right, answer in sorted(links, key=_unlikeness):
+            for right, answer in sorted(links, key=_unlikeness) if len(links) > 1 else links:
                 best.setdefault(id(right), answer)
             pairs.append(
                 [
@@ -389,7 +389,7 @@ def relationship_links(
                 groups.setdefault(_ends(relationship, resolve), ([], []))[side].append(relationship)
     if many:
         return [link for rights, answers in groups.values() for link in product(rights, answers)]
-    return [link for rights, answers in groups.values() for link in _best_relationships(rights, answers)]
+    return [link for sides in groups.values() if all(sides) for link in _best_relationships(*sides)]
 
 
 def _ends(each: Relationship, resolve: Callable[[str], str]) -> tuple[str, str]:
@@ -408,6 +408,8 @@ def _best_relationships(
     gold: list[Relationship], predicted: list[Relationship]
 ) -> list[tuple[Relationship, Relationship]]:
     """The one-to-one pairing of an event's relationships with the predicted ones of most agreement."""
+    if len(gold) == len(predicted) == 1:
+        return [(gold[0], predicted[0])]
     rows, columns = sorted(gold, key=_content), sorted(predicted, key=_content)
     edges = {
         (row, column): _likeness(right, answer)

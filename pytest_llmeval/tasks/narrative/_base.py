@@ -430,7 +430,9 @@ class NarrativeEvaluator(Evaluator):
             repaired = {side: repair_spans(story, stories.text) for side, story in sides.items()}
             sides = {side: story for side, (story, _) in repaired.items()}
             changes["repaired_spans"] = {side: log for side, (_, log) in repaired.items()}
-        return replace(stories, gold=sides["ground_truth"], predicted=sides["prediction"]), changes
+        if changes:
+            stories = replace(stories, gold=sides["ground_truth"], predicted=sides["prediction"])
+        return stories, changes
 
     def tables(self) -> Sequence[ReportTable]:
         """Return the table of the gaps in the ground truth."""

@@ -1,7 +1,9 @@
 """The evaluators of events, characters, relationships and the action layer."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from pytest_llmeval.core import Case, FloatArray, Metric, Observation, Sums
@@ -228,8 +230,9 @@ class ActionLayer(NarrativeEvaluator):
         judged = [(event, partner) for event, partner in stories.events if event.action]
         skipped = [event.label for event, partner in stories.events if not event.action and partner and partner.action]
         by_field = {field: [pair for pair in judged if field in pair[0].action] for field in ACTION_FIELDS}
-        right = {field: sum(_is_right(*pair, field) for pair in pairs) for field, pairs in by_field.items()}
-        numbers = [(sum(_is_right(*pair, field) for field in pair[0].action), len(pair[0].action)) for pair in judged]
+        hits = [_right_fields(*pair) for pair in judged]
+        right = Counter(chain.from_iterable(hits))
+        numbers = [(len(fields), len(event.action)) for fields, (event, _) in zip(hits, judged, strict=True)]
         matches = {
             "complete_matches": sum(hits == total for hits, total in numbers),
             "partial_matches": sum(0 < hits < total for hits, total in numbers),
@@ -268,12 +271,15 @@ class ActionLayer(NarrativeEvaluator):
 
 def is_action_right(event: Event, partner: Event) -> bool:
     """Whether a predicted event has every action field that the gold annotation gives."""
-    return all(_is_right(event, partner, field) for field in event.action)
+    return event.action.items() <= partner.action.items()
 
 
-def _is_right(event: Event, partner: Event | None, field: str) -> bool:
-    """Whether the paired predicted event has the gold value of an action field."""
-    return partner is not None and partner.action.get(field) == event.action[field]
+def _right_fields(event: Event, partner: Event | None) -> list[str]:
+    """The action fields of a gold event whose value the paired predicted event has."""
+    if partner is None:
+        return []
+    answers = partner.action
+    return [field for field, expected in event.action.items() if answers.get(field) == expected]
 
 
 def _wrong_fields(event: Event, partner: Event | None) -> list[dict[str, Any]]:
@@ -283,7 +289,7 @@ def _wrong_fields(event: Event, partner: Event | None) -> list[dict[str, Any]]:
     return [
         {"event": event.label, "field": field, "expected": expected, "predicted": partner.action.get(field, "")}
         for field, expected in event.action.items()
-        if not _is_right(event, partner, field)
+        if partner.action.get(field) != expected
     ]
 
 

@@ -300,7 +300,8 @@ class Narrative(NarrativeEvaluator):
         wrong: list[str] = []
         for component, evaluator in self._components.items():
             observation = evaluator.observe(stories)
-            counts |= {_count_name(component, name): count for name, count in observation.counts.items()}
+            start = _count_name(component, "")
+            counts |= {start + name: count for name, count in observation.counts.items()}
             details[component] = observation.details
             wrong += observation.details.get("wrong", [])
             undefined |= observation.undefined

@@ -4,6 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from msgspec import Struct, structs
@@ -97,7 +98,7 @@ def name_key(name: str) -> str:
     >>> name_key("  Ｍｅｎｇ　 Jiang ")
     'meng jiang'
     """
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    return " ".join((name if name.isascii() else unicodedata.normalize("NFKC", name)).casefold().split())
 
 
 def split_names(text: str) -> list[str]:
@@ -250,6 +251,7 @@ def format_faults(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     return faults
 
 
+@lru_cache(maxsize=4096)  # a key that is not read is in every object of a document
 def _is_like(key: str, part: str) -> bool:
     """Whether an unknown key of a story annotation looks like a misspelling of a known part."""
     from difflib import SequenceMatcher
@@ -325,13 +327,16 @@ def misnamed_keys(data: Mapping[str, Any]) -> list[tuple[Steps, str]]:
     return reader.misnamed
 
 
-_KEYS: Mapping[str, tuple[str, ...]] = {
-    "characters": ("name", "alias", "archetype"),
-    "narrative_events": ("id", "time_order", "text_span", "relationships", "action_layer", "agents", "targets"),
-    "relationships": ("agent", "target", "relationship_level1", "relationship_level2", "sentiment"),
-    "text_span": ("start", "end", "text"),
-    "action_layer": ACTION_FIELDS,
-    "source_info": ("text_content", "language"),
+_KEYS: Mapping[str, Mapping[str, None]] = {
+    kind: dict.fromkeys(keys)
+    for kind, keys in {
+        "characters": ("name", "alias", "archetype"),
+        "narrative_events": ("id", "time_order", "text_span", "relationships", "action_layer", "agents", "targets"),
+        "relationships": ("agent", "target", "relationship_level1", "relationship_level2", "sentiment"),
+        "text_span": ("start", "end", "text"),
+        "action_layer": ACTION_FIELDS,
+        "source_info": ("text_content", "language"),
+    }.items()
 }
 """The keys that are read in the objects under a key."""
 
@@ -360,16 +365,17 @@ class _Reader:
 
     def check_keys(self, data: Mapping[str, Any], path: Steps, kind: str) -> None:
         """Add the keys of an object that look like one that it lacks."""
-        known = _KEYS.get(kind, ())
+        known = _KEYS.get(kind, {})
+        if known.keys() >= data.keys():
+            return
         unread = [key for key in data if key not in known]
-        absent = [key for key in known if key not in data] if unread else []
-        for name in absent:
+        for name in (key for key in known if key not in data):
             similar = (key for key in unread if _is_like(str(key), name))
             self.misnamed += [((*path, key), f"found the key {key!r}, expected {name!r} (JSON v3)") for key in similar]
 
     def object(self, data: Mapping[str, Any], path: Steps, key: str) -> Mapping[str, Any]:
         value = data.get(key)
-        if isinstance(value, Mapping):
+        if type(value) is dict or isinstance(value, Mapping):
             self.check_keys(value, (*path, key), key)
             return value
         self.fault(value, (*path, key), "an object")
@@ -386,11 +392,12 @@ class _Reader:
             return []
         results = []
         for place, item in enumerate(value):
-            if isinstance(item, Mapping) and item:
-                self.check_keys(item, (*path, place), key)
-                results.append(read(item, (*path, place)))
+            inside = (*path, place)
+            if item and (type(item) is dict or isinstance(item, Mapping)):  # abstract types ask slowly
+                self.check_keys(item, inside, key)
+                results.append(read(item, inside))
             else:
-                self.fault(item, (*path, place), "an object")
+                self.fault(item, inside, "an object")
         return results
 
     def text(self, data: Mapping[str, Any], path: Steps, key: str) -> str:
@@ -403,13 +410,14 @@ class _Reader:
 
     def label(self, data: Mapping[str, Any], path: Steps, key: str) -> str:
         value = data.get(key)
-        return (value if type(value) is str else self.text(data, path, key)).strip()
+        return value.strip() if type(value) is str else self.text(data, path, key).strip()
 
     def labels(self, data: Mapping[str, Any], path: Steps, key: str) -> list[str]:
         """Read a list of texts, or one text with separators."""
-        value, path = data.get(key), (*path, key)
+        value = data.get(key)
         if isinstance(value, str):
             return split_names(value)
+        path = (*path, key)
         if not isinstance(value, (list, tuple)):
             self.fault(value, path, "text or a list of texts")
             return []
@@ -420,13 +428,13 @@ class _Reader:
 
     def scalar(self, data: Mapping[str, Any], path: Steps, key: str) -> Scalar | None:
         value = data.get(key)
-        match value:
-            case bool():
-                return "boolean", value
-            case int() | float():
-                return "number", value
-            case str() if not is_blank(value):
+        if isinstance(value, str):
+            if not is_blank(value):
                 return "text", value
+        elif isinstance(value, bool):
+            return "boolean", value
+        elif isinstance(value, (int, float)):
+            return "number", value
         self.fault(value, (*path, key), "text or a number")
         return None
 
@@ -464,7 +472,7 @@ class _Reader:
         span, inside = self.object(data, path, "text_span"), (*path, "text_span")
         start, end = self.offset(span, inside, "start"), self.offset(span, inside, "end")
         layer, within = self.object(data, path, "action_layer"), (*path, "action_layer")
-        action = {field: self.label(layer, within, field) for field in ACTION_FIELDS}
+        action = {field: label for field in ACTION_FIELDS if (label := self.label(layer, within, field))}
         return Event(
             label=render_path(path) if identifier is None else str(identifier[1]),
             id=identifier,
@@ -472,5 +480,5 @@ class _Reader:
             span=None if start is None or end is None else (start, end),
             quote=self.text(span, inside, "text"),
             relationships=tuple(self.each(data, path, "relationships", self.relationship)),
-            action={field: value for field, value in action.items() if value},
+            action=action,
         )

@@ -342,17 +342,40 @@ def check_labels(story: Story, taxonomy: NarrativeTaxonomy) -> LabelCheck:
 def _judged(event: Event, taxonomy: NarrativeTaxonomy) -> Iterator[tuple[str, str, str | None]]:
     """Yield field and label of an annotated event, with the reason if the taxonomy lacks the label."""
     for relationship in event.relationships:
-        level1_fault = taxonomy.invalid_relationship(relationship.level1, "")
-        if relationship.level1:
-            yield "relationship_level1", relationship.level1, level1_fault
-        if relationship.level2:
+        level1, level2 = relationship.level1, relationship.level2
+        level1_fault = _fault(taxonomy, "relationship_level1", level1)
+        if level1:
+            yield "relationship_level1", level1, level1_fault
+        if level2:
             # Below an invalid level 1 any level 2 is accepted: one mistake is reported once.
-            above = "" if level1_fault else relationship.level1
-            yield "relationship_level2", relationship.level2, taxonomy.invalid_relationship(above, relationship.level2)
+            yield (
+                "relationship_level2",
+                level2,
+                _fault(taxonomy, "relationship_level2", level2, "" if level1_fault else level1),
+            )
         for sentiment in sorted(relationship.sentiments):
-            yield "sentiment", sentiment, taxonomy.invalid_sentiment(sentiment)
+            yield "sentiment", sentiment, _fault(taxonomy, "sentiment", sentiment)
+    category = event.action.get("category", "")
     for field, value in event.action.items():
-        yield f"action_layer.{field}", value, taxonomy.invalid_action(field, value, event.action.get("category", ""))
+        yield f"action_layer.{field}", value, _fault(taxonomy, field, value, category)
+
+
+def _fault(taxonomy: NarrativeTaxonomy, field: str, value: str, above: str = "") -> str | None:
+    """The reason why a taxonomy lacks the label of a field, below a label of the level above."""
+    look_up = _known_fault if len(value) + len(above) <= _LONGEST else _known_fault.__wrapped__
+    return look_up(taxonomy, field, value, above)
+
+
+@lru_cache(maxsize=4096)  # stories use few labels, again and again
+def _known_fault(taxonomy: NarrativeTaxonomy, field: str, value: str, above: str) -> str | None:
+    """The reason why a taxonomy lacks a label, cached for labels of ordinary length."""
+    if field == "sentiment":
+        return taxonomy.invalid_sentiment(value)
+    if field == "relationship_level1":
+        return taxonomy.invalid_relationship(value, "")
+    if field == "relationship_level2":
+        return taxonomy.invalid_relationship(above, value)
+    return taxonomy.invalid_action(field, value, above)
 
 
 _LONGEST = 60
