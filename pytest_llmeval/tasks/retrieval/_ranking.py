@@ -102,12 +102,14 @@ class FieldRule(ABC):
     def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> list[Relevance]:
         """Return the relevance of each result."""
         value = _value_at(meta, self.query_field or self.field)
-        matches, known = self.matcher(value), value is not MISSING
-        attributes = (_value_of(result, self.paths) for result in results)
-        return [
-            Relevance(matches(attribute), known and attribute is MISSING, self.value_fault(attribute))
-            for attribute in attributes
-        ]
+        matches, known, name, paths = self.matcher(value), value is not MISSING, self.field, self.paths
+        judged = []
+        for result in results:
+            attribute = result.get(name)
+            if attribute is None:
+                attribute = _value_of(result, paths)
+            judged.append(Relevance(matches(attribute), known and attribute is MISSING, self.value_fault(attribute)))
+        return judged
 
 
 SEPARATORS: Final = ";；、,，"
@@ -147,13 +149,13 @@ class SameSet(FieldRule):
     def matcher(self, value: Any) -> Callable[[Any], bool]:
         """Whether an attribute has the query's values and no others."""
         value = parsed_list(value)
-        expected = self._values(value) or frozenset()
-        whole = frozenset(listed_values(value, self.separators) or ())
+        own = _value_sets(value, self.separators)
+        expected, whole = own.parts or frozenset(), own.listed or frozenset()
 
         def matches(attribute: Any) -> bool:
             attribute = parsed_list(attribute)
             if isinstance(value, list) and isinstance(attribute, list):
-                return frozenset(listed_values(attribute, self.separators) or ()) == whole
+                return (_value_sets(attribute, self.separators).listed or frozenset()) == whole
             return attribute == value or self._values(attribute) == expected
 
         return matches
@@ -168,10 +170,51 @@ class SameSet(FieldRule):
         return split_values(value, self.separators)
 
 
+class _ValueSets(NamedTuple):
+    """The values of a set-valued attribute; ``None`` for an attribute that has no such values.
+
+    Attributes:
+        listed: As they are listed.
+        parts: All split at separators.
+    """
+
+    listed: frozenset[str] | None
+    parts: frozenset[str] | None
+
+
 def split_values(value: Any, separators: str = SEPARATORS) -> frozenset[str] | None:
     """The values of a set-valued attribute, all split at separators; ``None`` for anything else."""
+    return _value_sets(value, separators).parts
+
+
+def _value_sets(value: Any, separators: str) -> _ValueSets:
+    """The values of a set-valued attribute in both forms; short ones are remembered, since most occur often."""
+    kind = type(value)
+    if kind is str and len(value) <= _LONGEST_KNOWN:
+        return _known_sets(value, separators)
+    if kind is list and _TEXTS.issuperset(map(type, value)) and sum(map(len, value)) <= _LONGEST_KNOWN:
+        return _known_sets(tuple(value), separators)
+    return _read_sets(value, separators)
+
+
+@lru_cache(maxsize=4096)
+def _known_sets(value: str | tuple[str, ...], separators: str) -> _ValueSets:
+    """The values of a short text or list of texts in both forms."""
+    return _read_sets(list(value) if isinstance(value, tuple) else value, separators)
+
+
+def _read_sets(value: Any, separators: str) -> _ValueSets:
+    """The values of a set-valued attribute in both forms, read anew."""
     listed = listed_values(value, separators)
-    return None if listed is None else frozenset(part for text in listed for part in _split(text, separators))
+    if listed is None:
+        return _ValueSets(None, None)
+    return _ValueSets(frozenset(listed), frozenset(part for text in listed for part in _split(text, separators)))
+
+
+_LONGEST_KNOWN: Final = 200
+"""Characters of an attribute whose values are remembered."""
+
+_TEXTS: Final = frozenset({str})
 
 
 def parsed_list(value: Any) -> Any:
@@ -310,17 +353,20 @@ Measured: TypeAlias = tuple[float | None, tuple[bool, ...]]
 """A number, or ``None`` for any other value, and flags."""
 
 
+_EXACT: Final = 2**53
 _DIGITS = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
 
 
 def _number(value: Any) -> float | None:
     """An attribute's finite number, that of a text of digits, 0 for nothing, ``None`` for anything else."""
+    if type(value) is int and -_EXACT < value < _EXACT:
+        return value
     if value is None or value is MISSING:
         return 0
     if isinstance(value, str):
         text = value.strip()
         return float(text) if _DIGITS.fullmatch(text) else None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value if number and abs(value) <= sys.float_info.max else None  # neither NaN nor more than can be subtracted
 
 

@@ -1,6 +1,7 @@
 """Queries, positives and ranked results."""
 
 import math
+import operator
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -345,8 +346,10 @@ def relevance_of(positive: Any) -> Any:
 
 def _relevance_faults(positives: Sequence[Any]) -> Iterator[str]:
     """Yield the faults of expected documents whose relevance is no number above 0."""
-    for place, grade in enumerate(map(relevance_of, positives)):
-        if type(grade) is bool or not isinstance(grade, int | float) or not 0 < grade <= sys.float_info.max:
+    most = sys.float_info.max
+    for place, positive in enumerate(positives):
+        grade = positive.get("relevance", 1) if isinstance(positive, dict) else 1
+        if type(grade) is bool or not isinstance(grade, (int, float)) or not 0 < grade <= most:
             wrong = f"found {describe_found(grade)}, expected a number above 0"
             yield f"expected.positives[{place}].relevance: {wrong}"
 
@@ -591,4 +594,6 @@ def _ranked(results: Mapping[str, float]) -> list[str]:
     """The documents of a TREC run for a query, best first."""
     # trec_eval stores scores in single precision: scores equal in that precision are ties.
     scores = array("f", results.values())
+    if all(map(operator.gt, scores, scores[1:])):  # as most runs are written
+        return list(results)
     return [document for _, document in sorted(zip(scores, results, strict=True), reverse=True)]
