@@ -32,7 +32,7 @@ def find_addresses(text: str) -> Iterator[tuple[int, int]]:
     well-known ending. It ends at white space, quotes, square brackets and Chinese punctuation; a round bracket belongs
     to it if it was opened in it.
     """
-    if "://" not in text and not _MAY_BE_ADDRESS.search(text):  # as most names of sources
+    if "://" not in text and ("." not in text or not _MAY_BE_ADDRESS.search(text)):  # as most names of sources
         return
     spans = [match.span() for match in _WITH_SCHEME.finditer(text)]
     spans += [match.span() for match in _BARE.finditer(text) if _is_host(text, match)]
@@ -187,12 +187,13 @@ def find_quantities(text: str) -> Iterator[Quantity]:
     >>> [each.key for each in find_quantities("It rose 5.2 % to 1.2 million (百分之15.20, not 5.2 percentage points).")]
     ['5.2%', '1200000', '15.2%', '5.2points']
     """
-    if _WIDE.search(text):
-        text = text.translate(_NARROW)
-    if "百" in text or "成" in text:
-        yield from _chinese_shares(text)
+    if not text.isascii():
+        if _WIDE.search(text):
+            text = text.translate(_NARROW)
+        if "百" in text or "成" in text:
+            yield from _chinese_shares(text)
     for match in _numbers(text):
-        if _TENTHS_AHEAD.match(text, match.end()):
+        if text.startswith("成", match.end()) and _TENTHS_AHEAD.match(text, match.end()):
             continue  # 3成
         sign, number, scale, unit = match["sign"], match["number"], match["scale"], match["unit"]
         signs, words = _units()
@@ -335,7 +336,7 @@ def find_attributions(text: str) -> Iterator[tuple[int, int]]:
     ['Reuters', 'BBC', '国家统计局', '外交部发言人']
     """
     yield from _english(text)
-    if _HAN.search(text):
+    if not text.isascii() and _HAN.search(text):
         stretches = list(_unglossed(text))
         if len(stretches) == 1:
             yield from _chinese(text)
