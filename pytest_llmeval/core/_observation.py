@@ -50,13 +50,12 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
         mappings = all(type(part) is dict or isinstance(part, Mapping) for part in parts)  # abstract types ask slowly
         if not (mappings and (self.malformed is None or isinstance(self.malformed, str))):
             return "found counts, details, undefined, errored or malformed of a wrong type, expected mappings and text"
-        for name, count in self.counts.items():
-            try:
-                finite = math.isfinite(count)
-            except (TypeError, OverflowError):
-                finite = False
-            if not finite:
-                return f"found {count!r} as count {name!r}, expected a finite number"
+        try:
+            finite = all(map(math.isfinite, self.counts.values()))
+        except (TypeError, OverflowError):
+            finite = False
+        if not finite:
+            return _count_fault(self.counts)
         if unknown := [name for name in self.abstained if name not in self.undefined]:
             return f"found {unknown[0]!r} in abstained, expected the name of an undefined metric"
         try:
@@ -87,6 +86,18 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _FINITE = json.JSONEncoder(allow_nan=False)
+
+
+def _count_fault(counts: Mapping[str, Any]) -> str | None:
+    """The fault of the first count of an observation that is no finite number."""
+    for name, count in counts.items():
+        try:
+            finite = math.isfinite(count)
+        except (TypeError, OverflowError):
+            finite = False
+        if not finite:
+            return f"found {count!r} as count {name!r}, expected a finite number"
+    return None
 
 
 def _expansion(parts: Iterable[float]) -> tuple[float, ...]:

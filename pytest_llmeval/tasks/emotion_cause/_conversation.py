@@ -196,13 +196,32 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, 
     return Gold(pairs, faults)
 
 
-def read_gold_texts(raw: Any, texts: Sequence[str] | None, subtask: Subtask) -> Sequence[Pair] | None:
-    """Gold emotion-cause pairs of two texts each; ``None`` for other forms or faults, which are read singly."""
+def _text_pairs(raw: Sequence[Any]) -> list[tuple[str, str]] | None:
+    """Emotion-cause pairs of two texts each, unparsed; ``None`` if one has another form."""
     pairs = []
     for pair in raw:
         if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not str or type(pair[1]) is not str:  # noqa: PLR2004 (a pair is two)
             return None
         pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def _read_plain_pairs(raw: Sequence[Any], subtask: Subtask) -> list[Pair] | None:
+    """Predicted emotion-cause pairs of two texts each; ``None`` for other forms or faults, which are read singly."""
+    pairs = _text_pairs(raw)
+    if pairs is None:
+        return None
+    try:
+        return [checked_order(parse_pair(pair, subtask)) for pair in pairs]
+    except PairFault:
+        return None
+
+
+def read_gold_texts(raw: Any, texts: Sequence[str] | None, subtask: Subtask) -> Sequence[Pair] | None:
+    """Gold emotion-cause pairs of two texts each; ``None`` for other forms or faults, which are read singly."""
+    pairs = _text_pairs(raw)
+    if pairs is None:
+        return None
     try:
         return _read_text_pairs(tuple(pairs), None if texts is None else tuple(texts), subtask)
     except PairFault:
@@ -245,6 +264,8 @@ def read_prediction(
     raw = prediction.get(step or PAIRS) if isinstance(prediction, Mapping) else _as_rows(prediction)
     if not isinstance(raw, (list, tuple)):
         return Predicted(faults=[_form_fault(name, prediction, raw, _FORM)])
+    if not stepped and texts is None and (pairs := _read_plain_pairs(raw, subtask)) is not None:
+        return Predicted(pairs, [True] * len(pairs))
     faults: list[SubmissionFault] = []
     flags = _flags(prediction.get(KEEP), len(raw), name, faults) if stepped else [True] * len(raw)
     candidates: list[Pair] = []

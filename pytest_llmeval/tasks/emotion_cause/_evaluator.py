@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias, cast
 
 from pytest_llmeval.core import (
@@ -80,7 +80,7 @@ _CONFUSION = ConfusionMatrix("Emotions of pairs (neutral: no such pair on the ot
 _ABSENT = "no expected pairs"
 _NOTHING = "neither the ground truth nor the prediction has a pair"
 _NO_GOLD = "the ground truth has no pairs to weight emotions by"
-_NEUTRAL = {"neutral"}
+_NEUTRAL = frozenset({"neutral"})
 _MOST_FAULTS = 3
 
 
@@ -298,8 +298,9 @@ class EmotionCause(Evaluator):
         """Return the reasons why scores other than F1 of the emotions are undefined in a conversation with gold."""
         reasons: dict[str, str] = {}
         right, answers = _emotions(gold), _emotions(pairs)
+        scored = right - _NEUTRAL, answers - _NEUTRAL
         for name in self._families:
-            reasons |= _why_not(name, right - _NEUTRAL, answers - _NEUTRAL)
+            reasons |= _why_not(name, *scored)
         if not self.two_step:
             return reasons
         for name, proposed in {"filtered": answers, "all": _emotions(predicted.candidates)}.items():
@@ -354,12 +355,13 @@ def _confusion(gold: Iterable[Pair], predicted: Iterable[Pair]) -> dict[str, int
 _cell = cache(_CONFUSION.count)
 
 
-def _emotions(pairs: Iterable[Pair]) -> set[str]:
+def _emotions(pairs: Iterable[Pair]) -> frozenset[str]:
     """The emotions that occur in a conversation's emotion-cause pairs."""
-    return {pair.emotion for pair in pairs}
+    return frozenset([pair.emotion for pair in pairs])
 
 
-def _why_not(name: str, right: set[str], answers: set[str]) -> dict[str, str]:
+@lru_cache(maxsize=4096)  # there are few sets of emotions
+def _why_not(name: str, right: frozenset[str], answers: frozenset[str]) -> Mapping[str, str]:
     """The emotion-cause scores without a value over all emotions, with reasons, given both sides' emotions."""
     micro, weighted, four = score_names(name)
     if not right | answers:

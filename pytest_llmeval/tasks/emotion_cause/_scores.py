@@ -155,6 +155,8 @@ def _overlap(a: _Span, b: _Span) -> int:
 
 def _most_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
     """The largest number of predicted cause spans that overlap a gold span of their own."""
+    if min(len(gold), len(predicted)) == 1:
+        return int(any(_overlap(right, answered) for right in gold for answered in predicted))
     edges: dict[tuple[int, int], tuple[int, ...]] = {
         (row, column): ()
         for row, right in enumerate(gold)
@@ -176,6 +178,9 @@ def _first_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
 
 def _tokens(gold: Sequence[_Span], predicted: Sequence[_Span]) -> dict[str, int]:
     """Count tokens of cause spans that may meet, for proportional matching."""
+    predicted_tokens = sum([end - start for start, end in predicted if end > start])
+    if not gold:
+        return {"overlap": 0, "gold_tokens": 0, "predicted_tokens": predicted_tokens}
     shared = of_gold = 0
     free = set(gold)
     for span in predicted:
@@ -186,7 +191,7 @@ def _tokens(gold: Sequence[_Span], predicted: Sequence[_Span]) -> dict[str, int]
             of_gold += end - start
             free.discard((start, end))
     of_gold += sum(map(_length, free))
-    return {"overlap": shared, "gold_tokens": of_gold, "predicted_tokens": sum(map(_length, predicted))}
+    return {"overlap": shared, "gold_tokens": of_gold, "predicted_tokens": predicted_tokens}
 
 
 PARTS = ("precision", "recall", "f1")
