@@ -193,6 +193,12 @@ def test_a_blank_entry_of_a_list_is_left_out(blank: Any) -> None:
     assert story.faults == ()
 
 
+def test_faults_of_an_event_are_in_the_order_of_the_form() -> None:
+    event = {"relationships": 1, "action_layer": {"status": 1}, "text_span": 1, "time_order": [1], "id": [1]}
+    keys = [fault.partition(":")[0].partition(".")[2] for fault in read_story({"narrative_events": [event]}).faults]
+    assert keys == ["id", "text_span", "action_layer.status", "time_order", "relationships"]
+
+
 def test_a_fault_costs_nothing_beside_it() -> None:
     story = read_story({"characters": [3, {"name": "Ann"}], "narrative_events": "?"})
     assert [each.name for each in story.characters] == ["Ann"]
