@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pytest_llmeval import Case, JudgeError, Observation, Totals, Verdict
 from pytest_llmeval.judges import FLAGS
 from pytest_llmeval.tasks.fact_check._evaluator import FactCheck
+from pytest_llmeval.tasks.fact_check._mentions import canonical_address
 from pytest_llmeval.tasks.fact_check._target import VERDICTS
 
 texts = st.sampled_from(
@@ -104,3 +105,13 @@ def test_ground_truth_as_answer_is_right_in_everything(verdict: str, evidence: l
     scores = evaluator.scores(measured(evaluator, gold, gold, Verdict(points)))
     assert (scores["verdict_accuracy"], scores["evidence_f1"], scores["unparsed_rate"]) == (1.0, 1.0, 0.0)
     assert abs((scores["overall_score"] or 0.0) - (0.7 + 0.003 * points)) < 1e-12
+
+
+@given(
+    st.sampled_from(["", "http://", "https://", "https://www."]),
+    st.lists(st.sampled_from(["a", "1", "b-c", "-d", "www", "xn--p1ai", "org", ""]), max_size=4),
+    st.lists(st.sampled_from(["", "a", "b.c", ".", "..", "~d", "-e_", "1"]), max_size=4),
+)
+def test_a_plain_address_is_that_of_its_fragments(scheme: str, labels: list[str], path: list[str]) -> None:
+    address = scheme + ".".join(labels) + "".join(f"/{part}" for part in path)
+    assert canonical_address(address) == canonical_address(f"{address}#top")

@@ -19,6 +19,10 @@ _BARE = re.compile(rf"(?<![\w@.:/-])[a-z\d-]++(?:\.[a-z\d-]++)++(?::\d++)?(?:/{_
 _MAY_BE_ADDRESS = re.compile(r"\.[a-z]|www\.", re.IGNORECASE)
 """Every host has a label that begins with a letter, behind a full stop."""
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
+_PLAIN_ADDRESS = re.compile(
+    r"(?:https?://)?+(?P<host>(?:[a-z\d-]++\.)++[a-z][a-z\d-]*+)(?P<path>(?:/[\w~-][\w.~-]*+)*+)/?", re.ASCII
+)
+"""An address that is its own canonical form, but for scheme, ``www.`` and a slash at the end."""
 _HOST_END = re.compile(r"[:/]")
 _TRAILING = ".,;:!?'*"
 _READ_ON = re.compile(r"[,;]|[^\x00-\x7f]")
@@ -94,9 +98,12 @@ def canonical_address(text: str) -> str | None:
     >>> canonical_address("HTTPS://www.Example.org:443/news/?b=2&a=1&utm_source=x#top")
     'example.org/news?a=1&b=2'
     """
+    text = text.strip()
+    plain = _PLAIN_ADDRESS.fullmatch(text)
+    if plain and "." in (host := plain["host"].removeprefix("www.")):  # yarl takes ten times as long
+        return host + plain["path"]
     from yarl import URL
 
-    text = text.strip()
     try:
         url = URL(text if _SCHEME.match(text) else f"https://{text}")
         port = url.explicit_port
