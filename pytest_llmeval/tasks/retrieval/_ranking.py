@@ -174,7 +174,7 @@ class _ValueSets(NamedTuple):
     """The values of a set-valued attribute; ``None`` for an attribute that has no such values.
 
     Attributes:
-        listed: As they are listed.
+        listed: The items of a list whole.
         parts: All split at separators.
     """
 
