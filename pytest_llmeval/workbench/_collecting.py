@@ -32,7 +32,12 @@ FOLDERS: Final = "PYTEST_LLMEVAL_FOLDERS"
 SEAL_FILE: Final = "seal"
 """The name of the file, beside the one to write, whose text goes first into that: only we have read it."""
 
-_INSTALLED: Final = tuple({sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parent.parent)})
+_INSTALLED: Final = (
+    *("<frozen ", sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parent.parent)),
+    *(entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))),
+)
+"""How paths of installed code begin; those of a project are added to Python's path later."""
+
 _PRESENTATION: Final = frozenset(
     {
         *("llmeval", "report", "texts", "otel", "annotations", "verbose", "rootdir"),

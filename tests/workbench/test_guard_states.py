@@ -331,7 +331,8 @@ HONEST: Mapping[str, tuple[Mapping[str, str | None], str]] = {
             .replace("rows = [", 'rows = [\n    {"id": "new", "input": "x", "expected": "y"},')
             .replace("test_agent", "test_replies"),
             "graders.py": GRADERS.replace("def polite(case):\n", "def polite(case):\n    # Says it nicely.\n\n"),
-            "evals/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef shop():\n    return helper()\n\n\n"
+            "evals/conftest.py": "import pytest\nfrom pytest_llmeval.workbench import modes\n\n\n@pytest.fixture\n"
+            "def shop():\n    return helper()\n\n\n"
             "def helper():\n    return 1\n",
             "test_other.py": "def test_other():\n    assert True\n",
         },
