@@ -123,7 +123,7 @@ class CaseItem(pytest.Function):
                 executions,
                 predictions=runner.hands_over_answers(self.loaded),
                 secrets=suite.secret_variables,
-                all_answers=self.config.getoption("llmeval_texts") == "all",
+                all_answers=runner.all_answers,
             )
             keep_judgements(self, suite.path, [entry for execution in executions for entry in execution.entries])
         failed = [execution for execution in executions if execution.record.outcome in BAD]

@@ -287,17 +287,18 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
         BaseException: What the target raised.
     """
     __tracebackhide__ = True
-    execution = item.config.stash[RUNNER].excused(loaded, execution)
+    runner = item.config.stash[RUNNER]
+    execution = runner.excused(loaded, execution)
     record, error = execution.record, execution.error
     # What a Python test scores need not come from the target, so it is no recording of the target's answers.
-    record_answers = item.config.stash[RUNNER].hands_over_answers(loaded)
+    record_answers = runner.hands_over_answers(loaded)
     item.stash[RESULT] = SuitePart.from_executions(
         loaded.key,
         loaded.suite.total,
         [execution],
         predictions=record_answers,
         secrets=loaded.suite.secret_variables,
-        all_answers=item.config.getoption("llmeval_texts") == "all",
+        all_answers=runner.all_answers,
     )
     if item.config.getoption("xmlpath", None):
         note_scores(item, execution.scores(loaded.suite).items())

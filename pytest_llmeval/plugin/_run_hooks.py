@@ -191,6 +191,7 @@ def make_runner(config: pytest.Config) -> CaseRunner:
         explains_all=shows_passed and config.getoption("llmeval_texts") != "none",
         approves=bool(config.getoption("update_snapshots", False)),
         mutates=bool(config.getoption("llmeval_mutate")),
+        all_answers=config.getoption("llmeval_texts") == "all",
     )
 
 

@@ -32,6 +32,7 @@ class UserLoops:
         self.has_async_tests = False
         self.shares_session = False
         self._item: pytest.Item | None = None
+        self._plain: set[_Fixture] = set()
         self._of_fixtures: dict[_Fixture, _Loop] = {}
         self._own: asyncio.Runner | None = None
         self._running = ExitStack()
@@ -39,12 +40,15 @@ class UserLoops:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_fixture_setup(self, fixturedef: _Fixture) -> Generator[None, object, object]:
         """Note in which loop a plugin sets up an async fixture."""
+        if fixturedef in self._plain:
+            return (yield)
         function = fixturedef.func
         if inspect.isasyncgenfunction(function):
             noting = self._noting_values(fixturedef, function)
         elif inspect.iscoroutinefunction(function):
             noting = self._noting_value(fixturedef, function)
         else:
+            self._plain.add(fixturedef)
             return (yield)
         vars(fixturedef)["func"] = noting
         self._running.close()  # the judge's fixtures are set up once it is asked

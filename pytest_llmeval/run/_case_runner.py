@@ -106,6 +106,7 @@ class CaseRunner(Struct, dict=True):
         explains_all: Whether evaluators also say what is wrong with cases that pass: reports list the worst cases.
         approves: Whether the run approves scores, and failures where a suite says so.
         mutates: Whether the end of the run changes its answers, to see what suites do not notice.
+        all_answers: Whether the report shows the answers of all cases.
         background: Where calls are made.
         activity: What the process does.
     """
@@ -119,6 +120,7 @@ class CaseRunner(Struct, dict=True):
     explains_all: bool = True
     approves: bool = False
     mutates: bool = False
+    all_answers: bool = False
 
     def __post_init__(self) -> None:
         self._known: dict[SuiteKey, Mapping[str, Sequence[str]]] = {}  # read where a case fails

@@ -74,8 +74,9 @@ def remember_secrets(variables: Iterable[str] = ()) -> None:
     Args:
         variables: Names of those that a suite uses as secrets; others are known by their names.
     """
-    _remembered.update(environment_secrets(os.environ))
-    _remembered.update(filter(None, (os.environ.get(name, "").strip() for name in variables)))
+    environment = getattr(os.environ, "unwatched", os.environ)
+    _remembered.update(environment_secrets(environment))
+    _remembered.update(filter(None, (environment.get(name, "").strip() for name in variables)))
 
 
 def forget_secrets() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from functools import partial
 from importlib import machinery
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -57,7 +58,7 @@ _ATTACH: Final = 24
 
 _UNPATCHED: Final[list[object]] = []
 _VARIABLES: Final = copy(os.environ)  # noqa: PLW1507 (it is to have the same variables)
-"""The environment variables, set without a look at who does so."""
+"""The environment variables, read and set without a look at who does so."""
 
 _OF_TESTS: Final = "PYTEST_CURRENT_TEST"
 """The variable that pytest sets and deletes several times for each test."""
@@ -465,6 +466,8 @@ class _Watch:
             record.options = options
             record.uses |= {("", f"option {name}") for name in _STEADY}
             self._replace(options, "__class__", _Options)
+            for name, value in vars(options).copy().items():
+                setattr(options, name, value)
         self.record = record
         if not self._is_hooked:
             self._is_hooked = True
@@ -609,7 +612,13 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 (the class of os.environ, which has no public name)
-    """The environment variables of this process, with a record of those that a suite's code reads."""
+    """The environment variables of this process, with a record of those that a suite's code reads.
+
+    Attributes:
+        unwatched: The variables, for reads that are no use of them.
+    """
+
+    unwatched = _VARIABLES
 
     @property
     def _data(self) -> Any:
@@ -618,6 +627,8 @@ class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 (the 
         return vars(self)["_data"]
 
     def __getitem__(self, key: Any) -> Any:
+        if key == _OF_TESTS:
+            return _VARIABLES[key]
         _WATCH.read_variable(os.fsdecode(key))
         return super().__getitem__(key)
 
@@ -645,18 +656,35 @@ class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 (the 
 
 
 class _Options(Namespace):
-    """The options of pytest, with a record of those that a suite's code reads."""
+    """The options of pytest, with a record of those that a suite's code reads.
 
-    def __getattribute__(self, name: str) -> Any:
-        # pytest reads its own options many times for each test. Python tells an audit hook of every look at `f_code`,
-        # but of none at `f_globals`; and `super` takes longer.
-        if name not in _STEADY and (record := _WATCH.record) is not None and name[:1] != "_":
+    pytest reads its own many times for each test, so that Python finds the steady ones without this class.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _STEADY or name[:1] == "_":  # such as the class that this one replaces
+            super().__setattr__(name, value)
+        else:
+            vars(self)[name] = value
+            setattr(_Options, name, property(partial(_Options._option, name=name)))
+
+    def __delattr__(self, name: str) -> None:
+        del vars(self)[name]
+
+    def _option(self, name: str) -> Any:
+        if (record := _WATCH.record) is not None and name[:1] != "_":
+            # Python tells an audit hook of every look at `f_code`, but of none at `f_globals`.
             frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
             while frame is not None and (module := frame.f_globals.get("__name__", "")) == _CONFIG:
                 frame = frame.f_back
             if frame is not None and not module.startswith(_JUDGING):
                 record.note(f"option {name}", frame, near=True)
-        return object.__getattribute__(self, name)
+        try:
+            return vars(self)[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    __getattr__ = _option
 
 
 @contextmanager

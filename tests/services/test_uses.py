@@ -38,6 +38,22 @@ def test_options_that_code_of_the_project_reads_are_recorded(
     assert {use for user, use in record.uses if user == "file app.py"} == {"option model", "option tone"}
 
 
+def test_options_that_are_set_or_deleted_later_are_recorded(
+    record: UseRecord, options: Namespace, tmp_path: Path
+) -> None:
+    options.model, options.late = "large", "yes"
+    del options.unread
+    app = "said = options.model, options.late, hasattr(options, 'unread'), hasattr(options, 'nowhere'), options.usepdb"
+    names = {"options": options}
+    options.usepdb = False
+    exec(compile(app, str(tmp_path / "app.py"), "exec"), names)
+    assert names["said"] == ("large", "yes", False, False, False)
+    assert {use for user, use in record.uses if user == "file app.py"} == {
+        *("option model", "option late", "option unread", "option nowhere"),
+    }
+    assert ("", "option usepdb") in record.uses  # of all, since pytest reads it for each test
+
+
 @pytest.mark.parametrize(
     "uri", ["/a b.db", "file:/a%20b.db?mode=ro", "file:///a%20b.db", "file://localhost/a%20b.db#x"]
 )
