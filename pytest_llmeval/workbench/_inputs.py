@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import tomllib
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,18 +21,10 @@ from pytest_llmeval.data import IN_MODULE, input_files, searching_within
 from pytest_llmeval.run import file_of_suite
 from pytest_llmeval.services import WATCHED, Use, is_own, is_secret_variable
 from pytest_llmeval.suites import KEYS, LoadedSuite, SuiteKey
+from pytest_llmeval.workbench._project import SETTINGS_FILES, settings_of
 from pytest_llmeval.workbench._sources import Closure, SourceTree
 
 _CONFTEST: Final = "conftest.py"
-_SETTINGS: Final = (
-    "pyproject.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "pytest.toml",
-    ".pytest.toml",
-    "tox.ini",
-    "setup.cfg",
-)
 _LOCKS: Final = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock")
 _FIELDS: Final = (
     *[name for name, key in KEYS.items() if key.carried and key.decides == "scores"],
@@ -386,17 +377,11 @@ class ProjectInputs:
     @cached_property
     def _settings(self) -> dict[str, str]:
         """The settings of pytest, in which those of this plugin stand."""
-        out = {}
-        for name in _SETTINGS:
-            path = self.root / name
-            if path.is_file():
-                out[name] = self._digest(path)
-                if path.name == "pyproject.toml":
-                    with suppress(tomllib.TOMLDecodeError, UnicodeDecodeError):
-                        section = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("pytest", {})
-                        out[f"{name} [tool.pytest]"] = fingerprint(section)
-                        del out[name]
-        return out
+        files = {
+            f"{name} [{section}]".removesuffix(" []"): self.root / name for name, section in SETTINGS_FILES.items()
+        }
+        sections = {name: settings_of(path) for name, path in files.items()}
+        return {name: fingerprint(section) for name, section in sections.items() if section is not None}
 
     def _version(self, package: str) -> str:
         """Return the installed version of a package; empty for none."""

@@ -23,16 +23,16 @@ from pytest_llmeval.workbench._console import named_files
 _ROOTS: Final = (".", "src")
 """Folders of a project that modules are imported from."""
 
-_INI_FILES: Final = (
-    ("pytest.toml", ""),
-    (".pytest.toml", ""),
-    ("pytest.ini", ""),
-    (".pytest.ini", ""),
-    ("tox.ini", "pytest"),
-    ("setup.cfg", "tool:pytest"),
-)
-"""Files that can hold pytest's settings, and the section they need for that."""
-
+SETTINGS_FILES: Final = {
+    "pytest.toml": "",
+    ".pytest.toml": "",
+    "pytest.ini": "",
+    ".pytest.ini": "",
+    "tox.ini": "pytest",
+    "setup.cfg": "tool:pytest",
+    "pyproject.toml": "tool.pytest",
+}
+"""Files that can hold pytest's settings, and the section they need for that; empty where all of it is about them."""
 
 SOURCE: Final = "git+https://github.com/pytest-llmeval/pytest-llmeval-suite"
 """What pip installs as this distribution, which no package index has."""
@@ -46,6 +46,24 @@ NO_PACKAGES: Final = frozenset(
     )
 )
 """Folders at the top of a project that setuptools never takes for packages; it does so with all others."""
+
+
+def settings_of(path: Path) -> object:
+    """The pytest settings in a file of `SETTINGS_FILES`; ``None`` if it is absent or has none."""
+    if not path.is_file():
+        return None
+    text, section = path.read_text(encoding="utf-8", errors="replace"), SETTINGS_FILES[path.name]
+    if not section:
+        return text
+    if path.suffix == ".toml":
+        with suppress(tomllib.TOMLDecodeError):
+            tool = tomllib.loads(text).get("tool")
+            return tool.get("pytest") if isinstance(tool, Mapping) else None
+        return None
+    parser = configparser.RawConfigParser(strict=False)
+    with suppress(configparser.Error):
+        parser.read_string(text)
+    return dict(parser[section]) if parser.has_section(section) else None
 
 
 class TargetPlace(NamedTuple):
@@ -187,23 +205,17 @@ class Project:
 
     def pytest_settings(self) -> PytestSettings:
         """The place of pytest's settings."""
-        for name, section in _INI_FILES:
-            if (self.folder / name).is_file() and (not section or self._has_section(name, section)):
+        *others, pyproject = SETTINGS_FILES
+        for name in others:
+            if settings_of(self.folder / name) is not None:
                 return PytestSettings(f"pytest reads its settings from {name}")
-        tool = (self._pyproject or {}).get("tool", {})
-        pytest = tool.get("pytest") if isinstance(tool, Mapping) else None
+        pytest = settings_of(self.folder / pyproject)
         if pytest is None:
             return PytestSettings()
         options = pytest.get("ini_options", pytest) if isinstance(pytest, Mapping) else {}
         paths = options.get("pythonpath", ()) if isinstance(options, Mapping) else ()
         listed = paths.split() if isinstance(paths, str) else paths if isinstance(paths, list) else []
         return PytestSettings("it has settings of pytest", [str(path).rstrip("/") for path in listed])
-
-    def _has_section(self, name: str, section: str) -> bool:
-        parser = configparser.RawConfigParser(strict=False)
-        with suppress(configparser.Error):
-            parser.read_string(self._text(name))
-        return parser.has_section(section)
 
     def installation(self, package: str) -> str:
         """Return the command that installs the project, or its dependencies alone if it cannot be built, and a package.

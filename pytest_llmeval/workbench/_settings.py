@@ -1,27 +1,14 @@
 """Files of a pull request that pytest or Python finds by their names and that change what is run and judged."""
 
-import configparser
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from pytest_llmeval.core import listed
 from pytest_llmeval.workbench._loosening import Loosening
+from pytest_llmeval.workbench._project import SETTINGS_FILES, settings_of
 from pytest_llmeval.workbench._test_code import text_of
-
-_SECTIONS: Final = {
-    "pyproject.toml": "tool.pytest",
-    "pytest.toml": "",
-    ".pytest.toml": "",
-    "pytest.ini": "",
-    ".pytest.ini": "",
-    "tox.ini": "pytest",
-    "setup.cfg": "tool:pytest",
-}
-"""File to the section in which pytest's settings stand; empty where all of it is about them."""
 
 _BEFORE_OTHERS: Final = frozenset(
     {
@@ -50,7 +37,7 @@ def compare_settings(base: Path, head: Path, changed: Iterable[str]) -> Iterator
     """
     for name in changed:
         path = PurePosixPath(name)
-        if path.name in _SECTIONS and len(path.parts) > 1 and _settings_of(base / name) != _settings_of(head / name):
+        if path.name in SETTINGS_FILES and len(path.parts) > 1 and settings_of(base / name) != settings_of(head / name):
             yield Loosening(name, 0, "settings of pytest", "changed for runs that name a path below")
         is_first = (
             path.name.endswith((".py", ".pth"))
@@ -62,17 +49,3 @@ def compare_settings(base: Path, head: Path, changed: Iterable[str]) -> Iterator
             before, after = (listed(_REQUIREMENT.findall(text_of(side / name))) for side in (base, head))
             if before and before != after:
                 yield Loosening(name, 0, "requirement of this package", "changed", before, after)
-
-
-def _settings_of(path: Path) -> object:
-    """The pytest settings in a file of a project."""
-    text, section = text_of(path), _SECTIONS[path.name]
-    if path.name == "pyproject.toml":
-        with suppress(tomllib.TOMLDecodeError):
-            return tomllib.loads(text).get("tool", {}).get("pytest")
-    if section and path.suffix != ".toml":
-        parser = configparser.RawConfigParser(strict=False)
-        with suppress(configparser.Error):
-            parser.read_string(text)
-            return dict(parser[section]) if parser.has_section(section) else None
-    return text

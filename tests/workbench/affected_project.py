@@ -280,6 +280,7 @@ STEPS: Mapping[str, tuple[Callable[[Path], object], str]] = {
     "unused module": (edit("app/unused.py", "# "), ""),
     "unused prompt": (edit("prompts/unused.md"), "filled"),
     "lock file of another package": (edit("requirements.txt", "right-pad==2.0\n"), ""),
+    "settings of another tool": (edit("tox.ini", "[testenv]\n"), ""),
     "gates": (edit_suite("star.eval.json", gates=["exact_match >= 0.0"], description="new"), ""),
     "prompt": (edit("prompts/constant.md"), ""),
     "revert": (lambda root: git(root, "revert", "--no-edit", "HEAD"), ""),
