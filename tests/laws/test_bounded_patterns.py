@@ -23,7 +23,7 @@ OF_USERS = "patterns of users' files: compared within a time limit, or only comp
 OF_NAMES = "a name in place of a part of a literal pattern, without repeats"
 
 ON_DEMAND: Mapping[str, str | Callable[[ModuleType], object]] = {
-    "baselines._files:_remembered_files": OF_NAMES,
+    "baselines._files:remembered": OF_NAMES,
     "core._errors:code_of": lambda module: module.FAULT_CODES,
     "data._model_text:_closing_tag": lambda module: module._closing_tag("think"),
     "evaluators._patterns:compile": OF_USERS,
@@ -34,7 +34,7 @@ ON_DEMAND: Mapping[str, str | Callable[[ModuleType], object]] = {
     "evaluators.measures._tokens:_penn_rules": lambda module: [re.compile(text) for text, _ in module._CONTRACTIONS],
     "evaluators.measures._tokens:_mark": lambda module: module._mark(),
     "exchange._causes:_ways_of": lambda module: list(module._OPEN_STEPS),
-    "exchange._readers:_case": "a pattern of a declared table: positions such as 'Case 4'",
+    "exchange._readers:_has_case": "a pattern of a declared table: positions such as 'Case 4'",
     "exchange._readers:_score": "a pattern of a declared table: parts of names of metrics",
     "exchange.promptfoo._assertions:written": OF_USERS,
     "judges.questions._replies:score_probabilities": OF_NAMES,
