@@ -49,6 +49,8 @@ def counters_of(cases: Iterable[str]) -> dict[str, list[str]]:
 
 def named_by_content(*sides: Sequence[ResultRow]) -> list[list[ResultRow]]:
     """Name cases of results by content where their ids only count, if all of them on all sides have one."""
+    if not any(row.content for rows in sides for row in rows):
+        return [list(rows) for rows in sides]
     counting = [_counting(rows) for rows in sides]
     renamed = {
         (suite, template)

@@ -29,6 +29,8 @@ from pytest_llmeval.exchange.results import (
     cells_of,
     content_name,
     is_own,
+    is_usual_id,
+    is_usual_name,
 )
 from pytest_llmeval.reports import read_report
 from pytest_llmeval.suites import Registry
@@ -44,6 +46,7 @@ _KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
 """Types that a score may have, and their names in messages."""
 _PLAIN: Final = ("suite", "cost", "latency", "repeat", "labels", "expected", "output")
 """Fields of a row whose value the file has at a path of its own."""
+_NUMBERS: Final = (float, int)
 _DEPTH: Final = 12
 _HEAD: Final = 1 << 16
 _MOST_LISTED: Final = 5
@@ -68,6 +71,7 @@ class _KnownPaths(dict[str, tuple[tuple[str, ...], ...]]):
         keys_of_result: The keys.
         plain: Fields of rows that it can have with their paths.
         scores: Where it can have scores, with the parts of their paths.
+        bare: The keys of its id and of its scores, if it can have nothing else that the table reads; else ``None``.
     """
 
     def __init__(self, table: ResultFormat, keys: tuple[Any, ...]) -> None:
@@ -76,6 +80,17 @@ class _KnownPaths(dict[str, tuple[tuple[str, ...], ...]]):
         paths = [(name, getattr(table, name)) for name in _PLAIN]
         self.plain = [(name, spec) for name, spec in paths if self[spec]]
         self.scores = [(scores, scores.at.split(".")) for scores in table.scores if self[scores.at or scores.value]]
+        self.bare = self._bare_keys(table)
+
+    def _bare_keys(self, table: ResultFormat) -> tuple[str, str] | None:
+        more = (*table.content.split("|"), *table.system, table.error, table.apart)
+        if table.adapts or table.only or table.codes or self.plain or any(self[spec] for spec in more):
+            return None
+        cases, found = self[table.case], [(scores, parts[0]) for scores, parts in self.scores]
+        if len(cases) != 1 or len(cases[0]) != 1 or len(found) != 1:
+            return None
+        scores, at = found[0]
+        return (cases[0][0], at) if scores == Scores(f"{at}.*", "@", "", "either") else None
 
     def __missing__(self, spec: str) -> tuple[tuple[str, ...], ...]:
         known = self[spec] = tuple(
@@ -183,6 +198,8 @@ class _TableReader:
             SuiteError: Some have faults; all are listed.
         """
         table = self.table
+        if items == ("*",) and not self.rows.log.count and (bare := self._bare_rows()):
+            return ResultRows(bare)
         for path, expected in table.expects.items():
             for steps, value in walk(self.data, path.split(".")):
                 if value != expected or type(value) is not type(expected):
@@ -200,6 +217,30 @@ class _TableReader:
             else:
                 self._result(result, result.case, system)
         return self.rows.checked()
+
+    def _bare_rows(self) -> list[ResultRow]:
+        """The rows of results that have but an id of their own and numbers; empty if one of them has more, or a fault.
+
+        Nothing in them needs a place, an excerpt or the check of a field.
+        """
+        rows, cases, metrics = list[ResultRow](), set[str](), dict[str, str]()
+        for result in self.data if type(self.data) is list and not self.table.expects else ():
+            bare = self._paths_of(tuple(result)).bare if type(result) is dict else None
+            if bare is None:
+                return []
+            case, scores = result[bare[0]], result[bare[1]]
+            if type(case) is not str or not is_usual_id(case) or type(scores) is not dict or not scores:
+                return []
+            cases.add(case)
+            for name, score in scores.items():
+                if (metric := metrics.get(name)) is None:
+                    if not is_usual_name(name):
+                        return []
+                    metric = metrics[name] = name
+                if type(score) not in _NUMBERS or not is_finite_number(score):
+                    return []
+                rows.append(ResultRow(case, metric, score, tool=self.name))
+        return rows if len(cases) == len(self.data) else []
 
     def _results(self, parts: Sequence[str]) -> Iterator[_Result]:
         """Yield the results at a path whose case has a name."""
@@ -499,7 +540,8 @@ def read_files(paths: Sequence[Path], format_name: str, columns: Mapping[str, st
     faults: list[Fault] = []
     first: dict[tuple[str, str, int, str, str], Path] = {}
     rows = ResultRows()
-    for path in dict.fromkeys(match for pattern in paths for match in _matching(pattern)):
+    files = dict.fromkeys(match for pattern in paths for match in _matching(pattern))
+    for path in files:
         try:
             of_file = read_results(path, str(path), format_name, columns)
         except SuiteError as error:
@@ -509,7 +551,7 @@ def read_files(paths: Sequence[Path], format_name: str, columns: Mapping[str, st
         rows.notes += of_file.notes
         faults += [
             Fault(str(path), 0, 0, "case", f"found {row}, expected it once: {first[row.key]} has it too")
-            for row in of_file
+            for row in (of_file if len(files) > 1 else ())
             if first.setdefault(row.key, path) != path
         ]
     if faults:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -300,14 +301,14 @@ def records_of(
         skipped: System and id of cases that were skipped.
     """
     records = {}
-    least: dict[tuple[str, str], set[int]] = {}
-    for row in planned:  # a suite of one system calls it nothing
-        least.setdefault((row.system if suite.systems else "", row.case), set()).add(row.repeat)
+    # A suite of one system calls it nothing.
+    runs = {(row.system if suite.systems else "", row.case, row.repeat) for row in planned}
+    least = Counter((system, case) for system, case, _ in runs)
     for name in suite.systems or [""]:
         of_system = suite.for_variant(name)
         scored = _score_cases(of_system, key_of(rows[0].suite, name, root))
         records[name] = [
-            _settled(record, case, len(least.get((name, case.id), ())), skipped=(name, case.id) in skipped)
+            _settled(record, case, least[name, case.id], skipped=(name, case.id) in skipped)
             for case, record in zip(of_system.cases, scored, strict=True)
         ]
     return records

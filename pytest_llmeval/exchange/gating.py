@@ -323,9 +323,10 @@ def _part_of(
         baseline = approved_rows(name, systems, root)
     ids = [dict.fromkeys(row.case for row in side if not row.content) for side in (rows, baseline)]
     positions = Positions(*ids)
-    ran = {(row.system, row.case) for row in rows if not row.skipped}
-    left_out = {(row.system, row.case) for row in rows if row.skipped} - ran
+    left_out = {(row.system, row.case) for row in rows if row.skipped}
     rows = [row for row in rows if not row.skipped]
+    if left_out:
+        left_out -= {(row.system, row.case) for row in rows}
     baseline, expected = ([row for row in _named_as(side, systems) if not row.skipped] for side in (baseline, expected))
     if not rows:
         raise LlmevalError(f"nothing is measured: {counted(len(left_out), 'case')} skipped")
@@ -426,7 +427,8 @@ def _named_as(rows: Sequence[ResultRow], systems: Sequence[str]) -> Sequence[Res
 
     A model or a version that is compared with another one has another name.
     """
-    if len(systems) == len(names_of(rows, "system")) == 1:
+    names = names_of(rows, "system")
+    if len(systems) == len(names) == 1 and names != [*systems]:
         return [structs.replace(row, system=systems[0]) for row in rows]
     return rows
 

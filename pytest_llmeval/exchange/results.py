@@ -94,10 +94,20 @@ class _FieldKind(NamedTuple):
     schema: Mapping[str, Any]
 
 
+def is_usual_name(text: str) -> bool:
+    """Whether a text is a name in a result row as it is, as nearly all are: visible ASCII characters."""
+    return text.isascii() and text.isprintable() and text.strip() != ""
+
+
+def is_usual_id(text: str) -> bool:
+    """Whether a text is a case id in a result row as it is."""
+    return is_usual_name(text) and text == text.strip() and "::" not in text and not text.endswith(".0")
+
+
 def _name(value: Any) -> str | None:
     """A name in a result row; ``None`` if it is empty or has control characters."""
-    if type(value) is str and value.isascii() and value.isprintable() and value.strip():
-        return value  # as nearly all are
+    if type(value) is str and is_usual_name(value):
+        return value
     text = case_id(value)
     return text if text and text.strip() and not _CONTROL.search(text) else None
 

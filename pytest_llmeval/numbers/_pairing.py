@@ -243,14 +243,17 @@ def matched_by_content(current: Mapping[str, str], baseline: Mapping[str, str]) 
     """
     same = {case for case, content in current.items() if baseline.get(case) == content}
     repeated = _repeated_contents(current.values()) | _repeated_contents(baseline.values())
+    here, there = (
+        sorted(
+            (case for case in run.keys() - same if case.isdecimal() or run[case] not in repeated), key=_natural_order
+        )
+        for run in (current, baseline)
+    )
     waiting: dict[str, list[str]] = {}
-    for case in sorted(current.keys() - same, key=_natural_order, reverse=True):
-        if case.isdecimal() or current[case] not in repeated:
-            waiting.setdefault(current[case], []).append(case)
+    for case in reversed(here):
+        waiting.setdefault(current[case], []).append(case)
     out = {}
-    for case in sorted(baseline.keys() - same, key=_natural_order):
-        if baseline[case] in repeated and not case.isdecimal():
-            continue
+    for case in there:
         if cases := waiting.get(baseline[case]):
             out[cases.pop()] = case
     return out

@@ -497,16 +497,13 @@ class _Seen(NamedTuple):
 
         if label not in (OUTCOME, USAGE):
             return cls([record.observations.get(label) for record in records], None)
-        places: dict[Any, int] = {}
-        observations: list[Observation | None] = []
-        rows = np.empty(len(records), dtype=np.intp)
-        for row, record in enumerate(records):
-            key = _alike_by(record, label)
-            place = len(observations) if key is None else places.setdefault(key, len(observations))
-            if place == len(observations):
-                observations.append(_observation_of(record, label))
-            rows[row] = place
-        return cls(observations, rows)
+        alike = [_alike_by(record, label) for record in records]
+        kinds = {kind: place for place, kind in enumerate(dict.fromkeys(alike))}
+        if None in kinds:
+            return cls([_observation_of(record, label) for record in records], None)
+        first = dict(zip(reversed(alike), reversed(records), strict=True))
+        observations = [_observation_of(first[kind], label) for kind in kinds]
+        return cls(observations, np.fromiter(map(kinds.__getitem__, alike), np.intp, len(records)))
 
     def by_case(self, values: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
         """The values of observations as those of the cases."""
@@ -516,7 +513,7 @@ class _Seen(NamedTuple):
 def _alike_by(record: CaseRecord, label: str) -> object:
     """What cases have in common whose usage or outcome is the same; ``None`` for a case of its own."""
     if label == OUTCOME:
-        return None if label in record.observations else (record.ran, record.outcome)
+        return None if label in record.observations else (bool(record.observations or record.errors), record.outcome)
     if record.calls or record.target_seconds:
         return None
     return (successes_of(record), *record.target_usage)

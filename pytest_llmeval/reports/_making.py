@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
@@ -60,8 +61,8 @@ _SLACK = 1e-6
 
 _T = TypeVar("_T", bound=Struct)
 
-_SOURCES: dict[tuple[type, ...], Mapping[str, int]] = {}
-"""A part of the form and the classes of its sources to the fields that these have, with the place of the source."""
+_SOURCES: dict[tuple[object, ...], Sequence[tuple[int, Sequence[str], Callable[[object], Sequence[Any]]]]] = {}
+"""A part of the form, the classes of its sources and other fields to what each source has, and how it is read."""
 
 
 def _fill_from(form: type[_T], *sources: object, **more: Any) -> _T:
@@ -72,13 +73,19 @@ def _fill_from(form: type[_T], *sources: object, **more: Any) -> _T:
         sources: Objects such as records.
         more: Fields that differ from the sources.
     """
-    kinds = (form, *map(type, sources))
+    kinds = (form, *map(type, sources), *more)
     if kinds not in _SOURCES:  # the same for every case
-        holders = [{name for name in form.__struct_fields__ if hasattr(source, name)} for source in sources]
-        place_of = {name: place for place in reversed(range(len(sources))) for name in holders[place]}
-        _SOURCES[kinds] = {name: place_of[name] for name in form.__struct_fields__ if name in place_of}
-    fields = {name: getattr(sources[place], name) for name, place in _SOURCES[kinds].items() if name not in more}
-    return form(**fields, **more)
+        left, parts = [name for name in form.__struct_fields__ if name not in more], []
+        for place, source in enumerate(sources):
+            held = [name for name in left if hasattr(source, name)]
+            left = [name for name in left if name not in held]
+            if held:
+                parts.append((place, held, attrgetter(held[0], *held)))  # which of one name would give no tuple
+        _SOURCES[kinds] = parts
+    fields = more
+    for place, names, read in _SOURCES[kinds]:
+        fields.update(zip(names, read(sources[place])[1:], strict=True))
+    return form(**fields)
 
 
 def suite_report(

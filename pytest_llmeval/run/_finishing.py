@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -313,7 +314,7 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
     confidence = _confidence(suite)
     decided, rows = gate_verdicts(judged.gates), pairing.everything()
     changes = metric_changes(pairing, rows, names, decided, confidence=confidence, cluster_by=clusters)
-    before = list(_cases(approved.statistics, suite, _answers(measured))) if cases else []
+    before = list(_cases(approved.statistics, pairing, suite, _answers(measured))) if cases else []
     against = "approved scores" if judged.collected.baseline is None else "baseline"
     returned = []
     if any(MODES in record.labels for record in judged.records):
@@ -346,14 +347,21 @@ def _notes(pairing: "RunPairing") -> Iterator[str]:
 
 
 def _cases(
-    statistics: "CaseStatistics", suite: LoadedSuite, answers: Mapping[str, Sequence[AnswerShown]]
+    statistics: "CaseStatistics",
+    pairing: "RunPairing",
+    suite: LoadedSuite,
+    answers: Mapping[str, Sequence[AnswerShown]],
 ) -> Iterator[CaseReport]:
     """Yield the cases of an approved run with their scores and answers, for the report of the run that finished."""
-    scores = Table(suite.metrics, statistics.records).scores
-    columns = {name: scores[name].tolist() for name in scores if name != PASS_RATE}  # each column is unpacked once
-    for row, record in enumerate(statistics.records):
-        metrics = {name: None if math.isnan(column[row]) else column[row] for name, column in columns.items()}
-        texts = CaseReport.answer_fields(answers.get(record.id, ()))
+    records, table = statistics.records, pairing.table
+    rows = range(len(table.records) - len(records), len(table.records))
+    if pairing.fallen or rows.start < 0 or not all(map(is_, records, table.records[rows.start :])):
+        table, rows = Table(suite.metrics, records), range(len(records))
+    scores = {name: table.scores[name].tolist() for name in table.scores if name != PASS_RATE}  # unpacked once
+    silent = CaseReport.answer_fields(())
+    for row, record in zip(rows, records, strict=True):
+        metrics = {name: None if math.isnan(column[row]) else column[row] for name, column in scores.items()}
+        texts = CaseReport.answer_fields(answers[record.id]) if record.id in answers else silent
         yield CaseReport(id=record.id, outcome=record.outcome, metrics=metrics, **texts)
 
 

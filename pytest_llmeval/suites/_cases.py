@@ -84,7 +84,7 @@ def with_cases(
         rows: Of the source.
         row_faults: Of the source.
     """
-    places: list[tuple[Case, Fault]] = []
+    listed: list[tuple[Case, int | None]] = []
     files: dict[str, str] = {}
     faulty = 0
     if reading.entry.fetch:
@@ -96,15 +96,15 @@ def with_cases(
         if case is None:
             faulty += 1
         else:
-            places.append((case, reading.document.fault(("cases", number), "")))
+            listed.append((case, number))
     if source is not None:
         loaded = [case for row in rows if (case := _from_row(reading, row, source)) is not None]
-        places += [(row, Fault(source.file_of(row), row.line, min(row.line, 1), "", "")) for row in loaded]
+        listed += [(row, None) for row in loaded]
         names = {file: _display_path(reading, file) for file in {source.file_of(row) for row in loaded if row.line}}
         files = {row.id: names[source.file_of(row)] for row in loaded if row.line}
         faulty += source.faulty(row_faults) + len(rows) - len(loaded)
     cases: dict[str, Case] = {}
-    for case, place in places:
+    for case, place in listed:
         try:
             talking = _make_conversation(case, suite.conversation.user)
             of_names = _name_fault(talking, cases)
@@ -114,11 +114,12 @@ def with_cases(
         if fault is None:
             cases[talking.id] = talking
         else:
-            reading.faults.append(structs.replace(place, message=fault, case="" if of_names else case.id))
+            at = _place(reading, source, case, place)
+            reading.faults.append(structs.replace(at, message=fault, case="" if of_names else case.id))
             faulty += 1
-    if not places and not reading.faults:
+    if not listed and not reading.faults:
         reading.fault((), "the suite has no case: add 'cases', or a 'source' with at least one")
-    _check_labels(reading, suite, [case for case, _ in places])
+    _check_labels(reading, suite, [case for case, _ in listed])
     faults = sorted(reading.faults, key=lambda fault: (fault.file != reading.document.file, fault))
     evaluators = suite.evaluators
     if suite.checked:
@@ -128,8 +129,22 @@ def with_cases(
         from pytest_llmeval.suites._judge_settings import without_unasked
 
         evaluators = without_unasked(evaluators)
-    listed = tuple(cases.values())
-    return structs.replace(suite, evaluators=evaluators, cases=listed, faults=tuple(faults), faulty=faulty, files=files)
+    usable = tuple(cases.values())
+    return structs.replace(suite, evaluators=evaluators, cases=usable, faults=tuple(faults), faulty=faulty, files=files)
+
+
+def _place(reading: SuiteReading, source: Source | None, case: Case, number: int | None) -> Fault:
+    """A fault without words at the place of a suite's case.
+
+    Args:
+        reading: Of the file.
+        source: Of cases, if there is one.
+        case: The case.
+        number: Its position in the suite file; ``None`` if it is of the source.
+    """
+    if number is None and source is not None:
+        return Fault(source.file_of(case), case.line, min(case.line, 1), "", "")
+    return reading.document.fault(("cases", number or 0), "")
 
 
 def _display_path(reading: SuiteReading, file: str) -> str:
@@ -140,7 +155,6 @@ def _display_path(reading: SuiteReading, file: str) -> str:
 def _check_labels(reading: SuiteReading, suite: LoadedSuite, cases: Sequence[Case]) -> None:
     """Refuse grouping or clustering of a suite by a label that no case has: a gate would judge one group."""
     entry = reading.entry
-    labels = sorted({label for case in cases for label in case.labels})
     places: dict[str | None, tuple[str | int, ...]] = {entry.cluster_by: ("cluster_by",)}
     places |= {name: ("group_by", number) for number, name in enumerate(entry.group_by)}
     stratum = entry.sample.get("by") if isinstance(entry.sample, Mapping) else None
@@ -148,7 +162,9 @@ def _check_labels(reading: SuiteReading, suite: LoadedSuite, cases: Sequence[Cas
     places |= dict.fromkeys(strata, ("sample", "by"))
     clusters = [gate.cluster_by for gate in suite.regressions if gate.cluster_by]
     clusters += [suite.cluster_by] if suite.cluster_by else []
-    for name in dict.fromkeys([*suite.group_by, *clusters, *strata]) if cases else ():
+    names = dict.fromkeys([*suite.group_by, *clusters, *strata]) if cases else {}
+    labels = sorted({label for case in cases for label in case.labels}) if names else []
+    for name in names:
         if name not in labels:
             nowhere = f"unknown label {name!r}: no case of this suite has labels"
             reading.fault(places.get(name, ("gates",)), unknown_name("label", name, labels) if labels else nowhere)

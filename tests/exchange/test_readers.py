@@ -24,7 +24,7 @@ from pydantic_evals.reporting import EvaluationReportAdapter
 from running import ENVIRONMENT, WITHOUT_UNUSED, run_python
 
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.exchange._readers import read_results, results_of
+from pytest_llmeval.exchange._readers import _TableReader, read_results, results_of
 from pytest_llmeval.exchange._result_formats import FORMATS
 from pytest_llmeval.exchange.results import ResultRow
 
@@ -519,3 +519,59 @@ def test_a_file_of_pytest_says_what_pytest_prints(tmp_path: Path) -> None:
         (None, True, False): 4,  # the error, and what ran again
     }
     assert [(row.repeat, row.score) for row in rows if row.case == "test_it.test_flaky"] == [(1, None), (2, 1.0)]
+
+
+BARE = [
+    {"id": "a", "scores": {"f1": 0.5, "exact match": 1}},
+    {"id": "b.0 c", "scores": {"exact match": 0, "f1": -0.0}},
+    {"scores": {"f1": 1e-3}, "id": "case 10"},
+]
+"""Results that have but an id and numbers."""
+
+ODD: dict[str, Any] = {
+    "no other": {},
+    "an id again": {"id": "a", "scores": {"f1": 1}},
+    "an id that ends like a number": {"id": "7.0", "scores": {"f1": 1}},
+    "an id with colons": {"id": "a::b", "scores": {"f1": 1}},
+    "an id with spaces": {"id": " z", "scores": {"f1": 1}},
+    "an id of another script": {"id": "e\u0301", "scores": {"f1": 1}},
+    "a number as an id": {"id": 7, "scores": {"f1": 1}},
+    "no id": {"scores": {"f1": 1}},
+    "true": {"id": "z", "scores": {"f1": True}},
+    "no number": {"id": "z", "scores": {"f1": NAN}},
+    "a text": {"id": "z", "scores": {"f1": "high"}},
+    "a large number": {"id": "z", "scores": {"f1": 10**400}},
+    "a metric with a line break": {"id": "z", "scores": {"f\n1": 1}},
+    "no scores": {"id": "z", "scores": {}},
+    "a list of scores": {"id": "z", "scores": [1]},
+    "metrics": {"id": "z", "metrics": {"f1": 1}},
+    "both": {"id": "z", "metrics": {"f1": 1}, "scores": {"f1": 1}},
+    "an error": {"id": "z", "scores": {"f1": 1}, "error": "429"},
+    "a system": {"id": "z", "scores": {"f1": 1}, "model": "gpt"},
+    "a question": {"id": "z", "scores": {"f1": 1}, "question": "why?"},
+    "a cost": {"id": "z", "scores": {"f1": 1}, "cost": 0.5},
+    "a column that nobody reads": {"id": "z", "scores": {"f1": 1}, "note": "x"},
+    "no object": [1],
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_bare_results_are_read_as_any(odd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "rows.json"
+    file.write_text(json.dumps([*BARE, *([ODD[odd]] if ODD[odd] else [])]))
+
+    def read() -> list[Any]:
+        try:
+            rows = read_results(file, "rows.json", "scores")
+        except SuiteError as error:
+            return [str(fault) for fault in error.faults]
+        return [*rows, *rows.notes]
+
+    known = read()
+    with monkeypatch.context() as patch:
+        patch.setattr(_TableReader, "_bare_rows", lambda _: [])
+        assert known == read()
+    if odd in ("no other", "a column that nobody reads", "metrics"):
+        with monkeypatch.context() as patch:
+            patch.setattr(_TableReader, "_result", lambda *_: pytest.fail("a bare result was read as any"))
+            read()
