@@ -86,10 +86,10 @@ class _KnownPaths(dict[str, tuple[tuple[str, ...], ...]]):
         more = (*table.content.split("|"), *table.system, table.error, table.apart)
         if table.adapts or table.only or table.codes or self.plain or any(self[spec] for spec in more):
             return None
-        cases, found = self[table.case], [(scores, parts[0]) for scores, parts in self.scores]
-        if len(cases) != 1 or len(cases[0]) != 1 or len(found) != 1:
+        cases, known = self[table.case], [(scores, parts[0]) for scores, parts in self.scores]
+        if len(cases) != 1 or len(cases[0]) != 1 or len(known) != 1:
             return None
-        scores, at = found[0]
+        scores, at = known[0]
         return (cases[0][0], at) if scores == Scores(f"{at}.*", "@", "", "either") else None
 
     def __missing__(self, spec: str) -> tuple[tuple[str, ...], ...]:
@@ -390,10 +390,10 @@ class _TableReader:
 
 def _scores(result: _Result, scores: Scores, parts: Sequence[str]) -> Iterator[FileValue]:
     """Yield the scores of one kind in a runner's result; the result itself only where it has a value."""
-    found = walk(result.at.value, parts, result.at.steps)
+    matches = walk(result.at.value, parts, result.at.steps)
     if scores.at:
-        return found
-    return (at for at in found if any(True for path in _alternatives(scores.value) for _ in walk(at.value, path)))
+        return matches
+    return (at for at in matches if any(True for path in _alternatives(scores.value) for _ in walk(at.value, path)))
 
 
 def read_results(

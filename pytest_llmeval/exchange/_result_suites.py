@@ -77,14 +77,14 @@ def _case(name: str, rows: Sequence[ResultRow]) -> Case:
 def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
     """Result rows in which a metric named like one of every suite, or like a statistic, is a reported one."""
     rows = list(rows)
-    taken = {
+    reserved = {
         metric
         for metric in names_of(rows, "metric")
         if metric in (PASS_RATE, *SUITE_METRICS) or split_statistic(metric)[0] != "value"
     }
-    if not taken:
+    if not reserved:
         return rows
-    return [structs.replace(row, metric=f"reported.{row.metric}") if row.metric in taken else row for row in rows]
+    return [structs.replace(row, metric=f"reported.{row.metric}") if row.metric in reserved else row for row in rows]
 
 
 def names_of(rows: Iterable[ResultRow], field: str) -> list[str]:
@@ -262,10 +262,10 @@ def with_missing_metrics(rows: Sequence[ResultRow], expected: Iterable[ResultRow
     A case without any row is not among them: it did not run. Nor are repeats without any row, which are counted.
     """
     there = {(row.system, row.case, row.metric, row.repeat) for row in rows}
-    wanted = [row for row in expected if row.score is not None]
+    scored = [row for row in expected if row.score is not None]
     absent = {
         (row.system, row.case, row.metric)
-        for row in wanted
+        for row in scored
         if (row.system, row.case, row.metric, row.repeat) not in there
     }
     if not absent:
@@ -273,7 +273,7 @@ def with_missing_metrics(rows: Sequence[ResultRow], expected: Iterable[ResultRow
     known: dict[tuple[str, str], dict[int, set[str]]] = {}
     for row in rows:
         known.setdefault((row.system, row.case), {}).setdefault(row.repeat, set()).add(row.metric)
-    planned = grouped((key, row) for row in wanted if (key := (row.system, row.case, row.metric)) in absent)
+    planned = grouped((key, row) for row in scored if (key := (row.system, row.case, row.metric)) in absent)
     why, lacking = "no result of this metric, expected one", []
     for (system, case, metric), of_metric in planned.items():
         runs = known.get((system, case), {})

@@ -101,7 +101,7 @@ class Table:
         self.evaluators = dict(self.index.evaluators)
         self.names: dict[str, list[str]] = {}
         blocks = []
-        seen = {label: _Seen.of(records, label) for label in self.evaluators}
+        seen = {label: _Seen.from_records(records, label) for label in self.evaluators}
         for label, of_label in seen.items():
             names, block = stack(of_label.observations, compact=True)
             block = of_label.by_case(block)
@@ -491,7 +491,7 @@ class _Seen(NamedTuple):
     places: "npt.NDArray[np.intp] | None"
 
     @classmethod
-    def of(cls, records: Sequence[CaseRecord], label: str) -> "_Seen":
+    def from_records(cls, records: Sequence[CaseRecord], label: str) -> "_Seen":
         """The observations of recorded cases."""
         import numpy as np
 

@@ -77,10 +77,10 @@ def _fill_from(form: type[_T], *sources: object, **more: Any) -> _T:
     if kinds not in _SOURCES:  # the same for every case
         left, parts = [name for name in form.__struct_fields__ if name not in more], []
         for place, source in enumerate(sources):
-            held = [name for name in left if hasattr(source, name)]
-            left = [name for name in left if name not in held]
-            if held:
-                parts.append((place, held, attrgetter(held[0], *held)))  # which of one name would give no tuple
+            own = [name for name in left if hasattr(source, name)]
+            left = [name for name in left if name not in own]
+            if own:
+                parts.append((place, own, attrgetter(own[0], *own)))  # which of one name would give no tuple
         _SOURCES[kinds] = parts
     fields = more
     for place, names, read in _SOURCES[kinds]:
