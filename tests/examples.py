@@ -13,7 +13,7 @@ from project import ROOT
 from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Evaluator, Media, get_checks, get_evaluator
-from pytest_llmeval.core import Case, LlmevalError, Observation, media_form
+from pytest_llmeval.core import Case, LlmevalError, Observation
 from pytest_llmeval.evaluators import SHIPPED, Checks
 from pytest_llmeval.evaluators.checks._contents import Number
 from pytest_llmeval.evaluators.checks._kinds import Most
@@ -508,7 +508,7 @@ def _passages(rng: random.Random) -> Any:
 
 
 def _picture(rng: random.Random) -> dict[str, Any] | None:
-    return media_form(Media(data=png(12, rng.choice((12, 14)), (rng.randrange(256), 0, 0))))
+    return Media.form_of(Media(data=png(12, rng.choice((12, 14)), (rng.randrange(256), 0, 0))))
 
 
 def _picture_or_text(rng: random.Random) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.core import MediaLimits, begin_media
+from pytest_llmeval.core import MediaLimits, MediaRun
 
 PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
@@ -53,6 +53,6 @@ class NoStore:
 @pytest.fixture
 def in_memory() -> Iterator[None]:
     """Hold contents in memory, with the usual limits before and after."""
-    begin_media(NoStore, MediaLimits())
+    MediaRun(NoStore, MediaLimits()).begin()
     yield
-    begin_media(NoStore, MediaLimits())
+    MediaRun(NoStore, MediaLimits()).begin()

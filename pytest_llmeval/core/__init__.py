@@ -97,28 +97,8 @@ if TYPE_CHECKING:
         WrappedEvaluator,
         name_of,
     )
-    from pytest_llmeval.core._media import (
-        Media,
-        largest_medium,
-        media_form,
-        media_location,
-        media_of,
-        with_media,
-    )
-    from pytest_llmeval.core._media_forms import (
-        MediaLimits,
-        MediaText,
-        begin_media,
-        described_media,
-        is_media,
-        knows_media,
-        media_in,
-        media_line,
-        replaced_media,
-        size_text,
-        text_with_media,
-    )
-    from pytest_llmeval.core._media_types import type_by_ending, usual_ending
+    from pytest_llmeval.core._media import Media
+    from pytest_llmeval.core._media_forms import MediaForm, MediaLimits, MediaRun, MediaText
     from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of
     from pytest_llmeval.core._rereading import WrittenObject
     from pytest_llmeval.core._results import (
@@ -300,15 +280,15 @@ _HOMES = {
     "_codec": (
         "AnyNumber",
         "JsonNumber",
-        "Opaque",
         "LARGEST",
+        "Opaque",
         "WrittenField",
         "are_equal",
         "decode",
         "encode",
+        "form_of",
         "is_finite_number",
         "is_json",
-        "form_of",
         "is_typed",
         "normalized",
         "parse_digits",
@@ -328,6 +308,7 @@ _HOMES = {
         "PredictionError",
         "SuiteError",
         "code_of",
+        "cut_to_users_frames",
         "fault_of",
         "format_error",
         "in_its_turn",
@@ -336,7 +317,6 @@ _HOMES = {
         "origin",
         "price_hint",
         "shown_path",
-        "cut_to_users_frames",
     ),
     "_evaluator": (
         "APPROVED",
@@ -350,30 +330,12 @@ _HOMES = {
         "WrappedEvaluator",
         "name_of",
     ),
-    "_media": (
-        "Media",
-        "largest_medium",
-        "media_form",
-        "media_location",
-        "media_of",
-        "with_media",
-    ),
+    "_media": ("Media",),
     "_media_forms": (
-        "described_media",
+        "MediaForm",
         "MediaLimits",
+        "MediaRun",
         "MediaText",
-        "begin_media",
-        "is_media",
-        "knows_media",
-        "media_in",
-        "media_line",
-        "replaced_media",
-        "size_text",
-        "text_with_media",
-    ),
-    "_media_types": (
-        "type_by_ending",
-        "usual_ending",
     ),
     "_observation": (
         "FloatArray",
@@ -449,8 +411,9 @@ _HOMES = {
         "turns_of",
     ),
     "wording": (
-        "MOST_LISTED",
         "LogWriter",
+        "MOST_LISTED",
+        "all_visible",
         "as_line",
         "call_text",
         "closest",
@@ -458,7 +421,6 @@ _HOMES = {
         "excerpt",
         "html_table",
         "interval",
-        "all_visible",
         "is_visible",
         "limit",
         "listed",
@@ -473,8 +435,8 @@ _HOMES = {
         "suggest",
         "text_table",
         "unknown_name",
-        "unregistered",
         "unobeyed_json",
+        "unregistered",
         "width_of",
         "without_links",
     ),

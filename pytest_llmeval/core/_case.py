@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core._codec import are_equal, form_of, is_json
 from pytest_llmeval.core._errors import LlmevalError, PredictionError
-from pytest_llmeval.core._media_forms import is_media, media_in, media_line
+from pytest_llmeval.core._media_forms import MediaForm
 from pytest_llmeval.core.wording import listed, printable
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Parts:
         path: str | None = getattr(self, part)
         if path is not None:
             return search(path, prediction)
-        if isinstance(prediction, Mapping) and not is_media(prediction):
+        if isinstance(prediction, Mapping) and not MediaForm.matches(prediction):
             return prediction.get(part, MISSING)
         return prediction if part == "answer" else MISSING
 
@@ -324,8 +324,8 @@ def _compile_expression(path: str) -> "ParsedResult":
 
 def describe_prediction(prediction: Any) -> str:
     """The description of a prediction in a message that it lacks a part: its keys, or its type."""
-    if is_media(prediction):
-        return f"the prediction is {media_line(prediction)}"
+    if MediaForm.matches(prediction):
+        return f"the prediction is {MediaForm(prediction).line}"
     if isinstance(prediction, Mapping):
         if not prediction:
             return "the prediction is an empty object"
@@ -477,11 +477,9 @@ class Case(Generic[Input_co, Expected_co]):
         """Return the object behind `input`, `expected` or `prediction`; JSON data is itself, with its media."""
         known, form = self.objects.get(name), getattr(self, name)
         value = form if known is None else known.behind(form)
-        if value is not form or not any(media_in(form)):
+        if value is not form or not any(MediaForm.find_all(form)):
             return value
-        from pytest_llmeval.core._media import with_media
-
-        return with_media(form)
+        return MediaForm.restore_all(form)
 
     def with_equal_forms(self) -> "Case[Input_co, Expected_co]":
         """This case with one form for expectation and prediction if they are equal as objects.

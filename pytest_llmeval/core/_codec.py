@@ -389,9 +389,9 @@ def _medium_form(value: Any) -> Any:
     """The JSON form of an image, a sound or a document in a user's value; ``None`` for any other value."""
     if not isinstance(value, _BYTES) and type(value).__module__.partition(".")[0] not in _WITH_MEDIA:
         return None
-    from pytest_llmeval.core._media import media_form
+    from pytest_llmeval.core._media import Media
 
-    return media_form(value)
+    return Media.form_of(value)
 
 
 def _exact_number(value: Decimal) -> Any:

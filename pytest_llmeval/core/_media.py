@@ -17,9 +17,7 @@ from pytest_llmeval.core._media_forms import (
     MediaRun,
     MediaStore,
     known_media,
-    media_line,
     media_run,
-    replaced_media,
     size_text,
 )
 from pytest_llmeval.core._media_types import (
@@ -28,6 +26,7 @@ from pytest_llmeval.core._media_types import (
     has_dimensions,
     type_by_content,
     type_by_ending,
+    usual_ending,
     usual_name,
 )
 from pytest_llmeval.core.wording import quotation
@@ -83,21 +82,16 @@ class _Shelf:
         Raises:
             MediaError: Its content is not here.
         """
-        digest = form["sha256"]
+        digest = form.data["sha256"]
         if digest not in self.known:
             path = self.store.find(digest) if self.store is not None else None
             if path is None:
                 raise MediaError(
-                    f"the content of {media_line(form)} is not here, expected it in .llmeval/media: "
+                    f"the content of {form.line} is not here, expected it in .llmeval/media: "
                     "run the target again, or copy that folder from where it ran"
                 )
-            self.known[digest] = Media.of_form(form, path)
+            self.known[digest] = _medium_at(form, path)
         return self.known[digest]
-
-
-def largest_medium() -> int:
-    """The limit of bytes for one image, sound or document in this run."""
-    return _shelf().limits.file
 
 
 class Media:
@@ -169,7 +163,7 @@ class Media:
         try:
             if not S_ISREG(file.stat().st_mode):
                 raise MediaError(f"found {str(path)!r}, which is no file, expected one")
-            if file.stat().st_size > _shelf().limits.file:
+            if file.stat().st_size > shelf().limits.file:
                 _check_size(file.stat().st_size)
             data = file.read_bytes()
         except (OSError, ValueError) as error:
@@ -226,13 +220,41 @@ class Media:
         return cls(data=stream.getvalue(), type="audio/wav")
 
     @classmethod
-    def of_form(cls, form: MediaForm, path: Path | None = None) -> Self:
-        """The medium of a JSON form; without a path it is an address."""
-        medium = cls._in_file(path)
-        medium.type, medium.url = form["media"], form.get("url", "")
-        medium.sha256, medium.size = form.get("sha256", ""), form.get("bytes", 0)
-        medium.width, medium.height = form.get("width"), form.get("height")
-        return medium
+    def of_form(cls, form: MediaForm) -> "Media":
+        """The medium behind its JSON form in a case.
+
+        Raises:
+            MediaError: Its content is not here.
+        """
+        return _medium_at(form, None) if "url" in form.data else shelf().find(form)
+
+    @staticmethod
+    def form_of(value: Any) -> dict[str, Any] | None:
+        """The JSON form of an object that is an image, sound or document, whose content is now known to the run.
+
+        Raises:
+            MediaError: It is too large, or damaged.
+        """
+        medium = _medium_from(value)
+        if medium is None:
+            return None
+        if not medium.url:
+            shelf().add(medium)
+        return medium.form
+
+    @staticmethod
+    def type_by_ending(name: str) -> str | None:
+        """The media type that the ending of a file name says; ``None`` for an unknown one.
+
+        >>> Media.type_by_ending("scans/Invoice-7.PNG")
+        'image/png'
+        """
+        return type_by_ending(name)
+
+    @property
+    def ending(self) -> str:
+        """The usual ending, with its dot, of files of its type; empty if none is known."""
+        return usual_ending(self.type)
 
     @property
     def kind(self) -> str:
@@ -297,7 +319,7 @@ class Media:
         return self.type, self.sha256, self.url
 
     def __repr__(self) -> str:
-        return f"<Media {media_line(self.form)}>"
+        return f"<Media {MediaForm(self.form).line}>"
 
 
 _SHELF: Final = _Shelf()
@@ -305,7 +327,7 @@ _LONGEST: Final = 80
 _ADDRESS: Final = re.compile(r"https://[^\s/?#@\x00-\x1f\x7f]+(?:[/?#][^\s\x00-\x1f\x7f]*)?")
 
 
-def _shelf() -> _Shelf:
+def shelf() -> _Shelf:
     """The images, sounds and documents of this process, begun anew for a run that began since."""
     run = media_run()
     if run is not _SHELF.run:
@@ -313,12 +335,21 @@ def _shelf() -> _Shelf:
     return _SHELF
 
 
+def _medium_at(form: MediaForm, path: Path | None) -> Media:
+    """The medium of a JSON form whose content is in a file; without a path it is an address."""
+    medium, data = Media._in_file(path), form.data  # noqa: SLF001 (its own module)
+    medium.type, medium.url = data["media"], data.get("url", "")
+    medium.sha256, medium.size = data.get("sha256", ""), data.get("bytes", 0)
+    medium.width, medium.height = data.get("width"), data.get("height")
+    return medium
+
+
 def _check_size(size: int) -> None:
     """Refuse an image, sound or document that is empty or larger than ``--llmeval-media-limit``."""
     if not size:
         raise MediaError("found an empty content, expected some")
-    if size > _shelf().limits.file:
-        most = size_text(_shelf().limits.file)
+    if size > shelf().limits.file:
+        most = size_text(shelf().limits.file)
         raise MediaError(f"found {size_text(size)}, expected at most {most}: raise --llmeval-media-limit")
 
 
@@ -382,51 +413,13 @@ def _check_dimensions(kind: str, data: bytes) -> tuple[int | None, int | None]:
     if size is None:
         raise MediaError(f"found {kind} that is cut or damaged, expected all of it")
     width, height = size
-    if width * height > _shelf().limits.pixels:
-        most = _shelf().limits.pixels // 10**6
+    if width * height > shelf().limits.pixels:
+        most = shelf().limits.pixels // 10**6
         raise MediaError(f"found an image of {width} x {height} pixels, expected at most {most} million")
     return size
 
 
-def media_of(form: MediaForm) -> Media:
-    """The image, sound or document behind its JSON form in a case.
-
-    Raises:
-        MediaError: Its content is not here.
-    """
-    return Media.of_form(form) if "url" in form else _shelf().find(form)
-
-
-def media_location(form: MediaForm) -> str:
-    """The address or the path of an image, sound or document, by which another program can read it.
-
-    Raises:
-        MediaError: It has none, or its content is not here.
-    """
-    medium = media_of(form)
-    if medium.url:
-        return medium.url
-    if medium.path is None:
-        raise MediaError(f"{media_line(form)} is only in memory, expected a folder .llmeval that can be written")
-    return str(medium.path)
-
-
-def with_media(value: Any) -> Any:
-    """A value of a case with media in place of their JSON forms, as functions of users get it.
-
-    A form whose content is not here stays as it is.
-    """
-
-    def medium_or_form(form: MediaForm) -> Any:
-        try:
-            return media_of(form)
-        except MediaError:
-            return form
-
-    return replaced_media(value, medium_or_form)
-
-
-def media_from(value: Any) -> Media | None:
+def _medium_from(value: Any) -> Media | None:
     """The image, sound or document that an object of another library is; ``None`` for any other object.
 
     These are images of PIL, figures of matplotlib, contents of pydantic-ai, and bytes that begin as a medium does.
@@ -484,17 +477,3 @@ def _save_image(save: Callable[[io.BytesIO], object]) -> bytes:
     stream = io.BytesIO()
     save(stream)
     return stream.getvalue()
-
-
-def media_form(value: Any) -> dict[str, Any] | None:
-    """The JSON form of an object that is an image, sound or document, whose content is now known to the run.
-
-    Raises:
-        MediaError: It is too large, or damaged.
-    """
-    medium = media_from(value)
-    if medium is None:
-        return None
-    if not medium.url:
-        _shelf().add(medium)
-    return medium.form

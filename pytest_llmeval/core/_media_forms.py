@@ -3,57 +3,123 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 from msgspec import Struct
 
-MediaForm: TypeAlias = Mapping[str, Any]
-"""The JSON form of a medium: type, digest, size and dimensions; never the content."""
+from pytest_llmeval.core._errors import MediaError
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core._media import Media
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 MEDIA_TYPE: Final = re.compile(r"[a-z]+/[\w.+-]+", re.ASCII)
 _KEYS: Final = frozenset({"media", "sha256", "bytes", "width", "height", "url"})
 
 
-def is_media(value: Any) -> bool:
-    """Whether a value of a case is the JSON form of an image, a sound or a document."""
-    if not isinstance(value, Mapping) or "media" not in value or not value.keys() <= _KEYS:
-        return False
-    kind, digest, url = value["media"], value.get("sha256"), value.get("url")
-    if not isinstance(kind, str) or not MEDIA_TYPE.fullmatch(kind):
-        return False
-    numbers = (value.get(name, 0) for name in ("bytes", "width", "height"))
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        return False
-    if digest is None:
-        return isinstance(url, str) and url.startswith("https:")
-    return url is None and isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None and "bytes" in value
+class MediaForm(Struct, frozen=True):
+    """The JSON form of an image, a sound or a document in a value of a case; it never has the content.
 
+    Attributes:
+        data: Type, digest, size and dimensions; or type and address.
+    """
 
-def media_in(value: Any) -> Iterator[MediaForm]:
-    """Yield the forms of images, sounds and documents in a value, in order; the same one may come twice."""
-    if isinstance(value, Mapping):
-        if is_media(value):
-            yield value
-            return
-        for held in value.values():
-            yield from media_in(held)
-    elif isinstance(value, list | tuple):
-        for held in value:
-            yield from media_in(held)
+    data: Mapping[str, Any]
 
+    @staticmethod
+    def matches(value: Any) -> bool:
+        """Whether a value of a case is such a form."""
+        if not isinstance(value, Mapping) or "media" not in value or not value.keys() <= _KEYS:
+            return False
+        kind, digest, url = value["media"], value.get("sha256"), value.get("url")
+        if not isinstance(kind, str) or not MEDIA_TYPE.fullmatch(kind):
+            return False
+        numbers = (value.get(name, 0) for name in ("bytes", "width", "height"))
+        if not all(type(number) is int and number >= 0 for number in numbers):
+            return False
+        if digest is None:
+            return isinstance(url, str) and url.startswith("https:")
+        return url is None and isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None and "bytes" in value
 
-def replaced_media(value: Any, replace: Callable[[MediaForm], Any]) -> Any:
-    """A value of a case with a replacement for each form of a medium; the value itself if it has none."""
-    if type(value) is dict:
-        if is_media(value):
-            return replace(value)
-        held = {name: replaced_media(field, replace) for name, field in value.items()}
-        return value if all(held[name] is field for name, field in value.items()) else held
-    if type(value) is list:
-        items = [replaced_media(item, replace) for item in value]
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-    return value
+    @classmethod
+    def find_all(cls, value: Any) -> Iterator[Self]:
+        """Yield the forms in a value, in order; the same one may come twice."""
+        if isinstance(value, Mapping):
+            if cls.matches(value):
+                yield cls(value)
+                return
+            for held in value.values():
+                yield from cls.find_all(held)
+        elif isinstance(value, list | tuple):
+            for held in value:
+                yield from cls.find_all(held)
+
+    @classmethod
+    def replace_all(cls, value: Any, replace: Callable[[Self], Any]) -> Any:
+        """A value of a case with a replacement for each form of a medium; the value itself if it has none."""
+        if type(value) is dict:
+            if cls.matches(value):
+                return replace(cls(value))
+            held = {name: cls.replace_all(field, replace) for name, field in value.items()}
+            return value if all(held[name] is field for name, field in value.items()) else held
+        if type(value) is list:
+            items = [cls.replace_all(item, replace) for item in value]
+            return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+        return value
+
+    @classmethod
+    def describe_all(cls, value: Any) -> Any:
+        """A value of a case for people, with a line of text in place of each image, sound or document."""
+        return cls.replace_all(value, lambda form: f"<{form.line}>")
+
+    @classmethod
+    def restore_all(cls, value: Any) -> Any:
+        """A value of a case with media in place of their forms, as functions of users get it.
+
+        A form whose content is not here stays as it is.
+        """
+
+        def medium_or_form(form: Self) -> Any:
+            try:
+                return form.medium
+            except MediaError:
+                return form.data
+
+        return cls.replace_all(value, medium_or_form)
+
+    @property
+    def line(self) -> str:
+        """A line of text about the medium for people: type, dimensions, size and digest."""
+        form = self.data
+        if "url" in form:
+            return f"{form['media']} at {form['url']}"
+        dimensions = [f"{form['width']} x {form['height']}"] if "width" in form else []
+        return ", ".join([form["media"], *dimensions, size_text(form["bytes"]), f"sha256 {form['sha256'][:12]}"])
+
+    @property
+    def medium(self) -> "Media":
+        """The image, sound or document behind the form.
+
+        Raises:
+            MediaError: Its content is not here.
+        """
+        from pytest_llmeval.core._media import Media
+
+        return Media.of_form(self)
+
+    @property
+    def location(self) -> str:
+        """The address or the path of the medium, by which another program can read it.
+
+        Raises:
+            MediaError: It has none, or its content is not here.
+        """
+        medium = self.medium
+        if medium.url:
+            return medium.url
+        if medium.path is None:
+            raise MediaError(f"{self.line} is only in memory, expected a folder .llmeval that can be written")
+        return str(medium.path)
 
 
 class MediaText(str):
@@ -64,17 +130,17 @@ class MediaText(str):
     """
 
     __slots__ = ("media",)
-    media: tuple[MediaForm, ...]
+    media: tuple[Mapping[str, Any], ...]
 
-
-def text_with_media(text: str, value: Any) -> str:
-    """A text that carries the images, sounds and documents of a value; the text itself if it has none."""
-    media = tuple(media_in(value))
-    if not media:
-        return text
-    carrying = MediaText(text)
-    carrying.media = media
-    return carrying
+    @classmethod
+    def carrying(cls, text: str, value: Any) -> str:
+        """A text that carries the images, sounds and documents of a value; the text itself if it has none."""
+        media = tuple(form.data for form in MediaForm.find_all(value))
+        if not media:
+            return text
+        carrier = cls(text)
+        carrier.media = media
+        return carrier
 
 
 class MediaStore(Protocol):
@@ -100,57 +166,49 @@ class MediaLimits(Struct, frozen=True):
     run: int = 500_000_000
     pixels: int = 100_000_000
 
+    @staticmethod
+    def of_run() -> "MediaLimits":
+        """The limits of the run that began last."""
+        from pytest_llmeval.core._media import shelf
+
+        return shelf().limits
+
+    @property
+    def file_text(self) -> str:
+        """The largest size of one medium, for people."""
+        return size_text(self.file)
+
 
 class MediaRun(NamedTuple):
     """The place and the limits of the media of a run, which most runs never look at.
 
     Attributes:
-        open_store: Opens the place of contents that have no file of their own.
+        open_store: Opens the place of contents that have no file of their own; called for the first medium.
         limits: Of the run; ``None``: as before.
     """
 
     open_store: Callable[[], MediaStore]
     limits: MediaLimits | None = None
 
+    def begin(self) -> None:
+        """Begin the run, whose images, sounds and documents are counted from none."""
+        _BEGUN[:] = [self]
+
+    @staticmethod
+    def has_media() -> bool:
+        """Whether this process has met any image, sound or document."""
+        return bool(known_media)
+
 
 _BEGUN: Final[list[MediaRun]] = []
-
-
-def begin_media(open_store: Callable[[], MediaStore], limits: MediaLimits | None = None) -> None:
-    """Begin a run, whose images, sounds and documents are counted from none.
-
-    Args:
-        open_store: Opens the place of contents that have no file of their own; called for the first medium.
-        limits: Of the run; default: as before.
-    """
-    _BEGUN[:] = [MediaRun(open_store, limits)]
-
 
 known_media: Final[dict[str, Any]] = {}
 """Digest to `Media` of those that this process has met."""
 
 
-def knows_media() -> bool:
-    """Whether this process has met any image, sound or document."""
-    return bool(known_media)
-
-
 def media_run() -> MediaRun | None:
     """The place and limits of media in the run that began last; ``None`` before the first one."""
     return _BEGUN[0] if _BEGUN else None
-
-
-def media_line(form: MediaForm) -> str:
-    """A line of text about an image, sound or document for people: type, dimensions, size and digest."""
-    if "url" in form:
-        return f"{form['media']} at {form['url']}"
-    dimensions = [f"{form['width']} x {form['height']}"] if "width" in form else []
-    return ", ".join([form["media"], *dimensions, size_text(form["bytes"]), f"sha256 {form['sha256'][:12]}"])
-
-
-def described_media(value: Any) -> Any:
-    """A value of a case for people, with a line of text in place of each image, sound or document."""
-    return replaced_media(value, lambda form: f"<{media_line(form)}>")
 
 
 def size_text(size: int) -> str:

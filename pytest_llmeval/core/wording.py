@@ -7,7 +7,7 @@ from difflib import SequenceMatcher, get_close_matches
 from html import escape
 from typing import Any, Final
 
-from pytest_llmeval.core._media_forms import described_media
+from pytest_llmeval.core._media_forms import MediaForm
 
 NOT_AVAILABLE = "n/a"
 
@@ -397,7 +397,7 @@ def as_line(value: Any, most: int = _LONGEST_LIST) -> str:
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     if '"media"' in text and not isinstance(value, str):
-        described = described_media(value)
+        described = MediaForm.describe_all(value)
         text = described if isinstance(described, str) else json.dumps(described, ensure_ascii=False, default=str)
     return excerpt(text, most, count=True)
 

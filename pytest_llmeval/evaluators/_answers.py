@@ -6,16 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from pytest_llmeval.core import (
-    Case,
-    Missing,
-    Opaque,
-    expectation,
-    is_media,
-    listed,
-    media_line,
-    quotation,
-)
+from pytest_llmeval.core import Case, MediaForm, Missing, Opaque, expectation, listed, quotation
 
 if TYPE_CHECKING:
     pass
@@ -122,7 +113,7 @@ def describe_found(value: Any) -> str:
         case list() | tuple():
             description = "a list"
         case dict():
-            description = media_line(value) if is_media(value) else "an object"
+            description = MediaForm(value).line if MediaForm.matches(value) else "an object"
         case Missing():
             description = "nothing"
         case _:

@@ -323,14 +323,14 @@ def _pieces(content: Any) -> Iterator[Any]:
 
 def _medium(part: Any) -> Any:
     """The medium in a part of a message, or a text with the reason that it has none; ``None`` for other parts."""
-    from pytest_llmeval.core import media_form
+    from pytest_llmeval.core import Media
     from pytest_llmeval.exchange._media import medium_of, medium_part
 
     medium = medium_part(part)
     if medium is None:
         return None
     try:
-        return media_form(medium_of(medium))
+        return Media.form_of(medium_of(medium))
     except (LeftOutError, MediaError) as error:
         return f"[{medium.sort}: {error}]"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from pytest_llmeval.core import Media, MediaError, excerpt, type_by_ending, usual_ending
+from pytest_llmeval.core import Media, MediaError, excerpt
 from pytest_llmeval.exchange._ledger import ImportedSuite, LeftOutError, as_mapping, first_text
 
 _KINDS: Final = frozenset(
@@ -238,7 +238,9 @@ def medium_of(part: MediumPart) -> Media:
             return Media(data=data, type=kind or match["type"] or None)
         if address.startswith("https:"):
             bare = address.partition("?")[0].partition("#")[0]
-            return Media(url=address, type=kind or type_by_ending(bare) or _ASSUMED.get(part.sort, "application/pdf"))
+            return Media(
+                url=address, type=kind or Media.type_by_ending(bare) or _ASSUMED.get(part.sort, "application/pdf")
+            )
         if part.encoded or _BARE.fullmatch(address):
             return Media(data=_base64(address), type=kind)
     except MediaError as error:
@@ -253,10 +255,10 @@ def file_value(medium: Media, folder: str) -> dict[str, str]:
         medium: The medium.
         folder: Of the file.
     """
-    ending, digest = usual_ending(medium.type), medium.sha256[:_DIGITS]
+    ending, digest = medium.ending, medium.sha256[:_DIGITS]
     name = medium.url or f"{folder}/{digest}{ending}"
     bare = medium.url.partition("?")[0].partition("#")[0] if medium.url else name
-    return {"file": name} if type_by_ending(bare) == medium.type else {"file": name, "type": medium.type}
+    return {"file": name} if Media.type_by_ending(bare) == medium.type else {"file": name, "type": medium.type}
 
 
 def is_file(value: Any) -> bool:
@@ -266,7 +268,7 @@ def is_file(value: Any) -> bool:
 
 def _type(text: str) -> str | None:
     """The media type of an imported part that a source states by its name, or by the ending of files."""
-    return text if "/" in text else type_by_ending(f".{text}")
+    return text if "/" in text else Media.type_by_ending(f".{text}")
 
 
 def _base64(text: str) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from pytest_llmeval.core import MediaError, begin_media, media_in, media_of
+from pytest_llmeval.core import Media, MediaError, MediaForm, MediaRun
 from pytest_llmeval.data import MediaFolder
 from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport
 
@@ -36,15 +36,15 @@ class ReportMedia(NamedTuple):
         """
         paths: dict[str, str] = {}
         values = (value for suite in suites for case in suite.cases for value in values_of(case))
-        for form in (form for value in values for form in media_in(value)):
-            if "sha256" not in form or form["sha256"] in paths:
+        for form in (form for value in values for form in MediaForm.find_all(value)):
+            if "sha256" not in form.data or form.data["sha256"] in paths:
                 continue
             try:
-                path = media_of(form).path
+                path = Media.of_form(form).path
             except MediaError:
                 continue  # the report has its type, size and digest
             if path is not None and path.is_relative_to(root):
-                paths[form["sha256"]] = path.relative_to(root).as_posix()
+                paths[form.data["sha256"]] = path.relative_to(root).as_posix()
         return cls(paths)
 
     @classmethod
@@ -58,7 +58,7 @@ class ReportMedia(NamedTuple):
         Args:
             root: The folder to which the paths are relative.
         """
-        begin_media(partial(_MediaFiles, MediaFolder(root.resolve()), self.paths))
+        MediaRun(partial(_MediaFiles, MediaFolder(root.resolve()), self.paths)).begin()
 
 
 class _MediaFiles(Struct, frozen=True):

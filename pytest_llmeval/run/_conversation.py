@@ -17,11 +17,11 @@ from pytest_llmeval.core import (
     BudgetError,
     JudgeError,
     LlmevalError,
+    MediaForm,
     Parts,
     PredictionError,
     TargetUsage,
     as_line,
-    described_media,
     in_turn,
     input_digest,
     quotation,
@@ -440,7 +440,7 @@ def beginning(value: Any) -> Sequence[Mapping[str, Any]]:
 
 def _text(content: Any) -> str:
     """The text of a message in a conversation, or of its parts, with a line about each medium."""
-    content = described_media(content)
+    content = MediaForm.describe_all(content)
     if isinstance(content, list):
         texts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
         return "\n".join(str(text) for text in texts if text)

@@ -24,12 +24,12 @@ from pytest_llmeval.core import (
     CaseRecord,
     ComparingEvaluator,
     GateResult,
+    MediaRun,
     Result,
     Strengths,
     SuiteError,
     counted,
     fault_of,
-    knows_media,
     number,
 )
 from pytest_llmeval.data import MEDIA_FOLDER
@@ -110,7 +110,7 @@ def report(judged: Judged, scope: RunScope) -> Reported:
     origin = origin_of(scope.suites.root, os.environ) if commit else ()
     root = scope.suites.root
     media: dict[str, str] = {}
-    if knows_media() or (root / MEDIA_FOLDER).is_dir():
+    if MediaRun.has_media() or (root / MEDIA_FOLDER).is_dir():
         from pytest_llmeval.reports import ReportMedia
 
         media = ReportMedia.of_suites((suite for _, suite in reported), root).paths

@@ -19,12 +19,12 @@ from pytest_llmeval.core import (
     JudgingShown,
     LlmevalError,
     MediaLimits,
+    MediaRun,
     NoAnswer,
     Parts,
     PredictionError,
     PredictionParts,
     TargetUsage,
-    begin_media,
     form_of,
     is_finite_number,
     price_hint,
@@ -70,7 +70,7 @@ def begin_run(root: Path, limits: MediaLimits | None = None) -> None:
 
         return MediaFolder(root)
 
-    begin_media(open_folder, limits)
+    MediaRun(open_folder, limits).begin()
 
 
 class LoadedCase(Struct, frozen=True):

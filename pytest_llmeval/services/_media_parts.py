@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pytest_llmeval.core import Media, MediaError, media_line
+from pytest_llmeval.core import Media, MediaError, MediaForm
 
 _OPENAI_SOUNDS: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 _ANTHROPIC_IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -30,7 +30,7 @@ def openai_part(medium: Media) -> dict[str, Any]:
         if medium.kind == "document":
             name = f"{medium.sha256[:12]}.{medium.type.rpartition('/')[2]}"
             return {"type": "file", "file": {"filename": name, "file_data": data_address(medium)}}
-    raise MediaError(f"found {media_line(medium.form)}, expected an image, WAV, MP3 or a document for openai")
+    raise MediaError(f"found {MediaForm(medium.form).line}, expected an image, WAV, MP3 or a document for openai")
 
 
 def anthropic_part(medium: Media) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def anthropic_part(medium: Media) -> dict[str, Any]:
     if is_text(medium) and not medium.url:
         text = medium.data.decode("utf-8", "replace")
         return {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}}
-    raise MediaError(f"found {media_line(medium.form)}, expected PNG, JPEG, GIF, WebP, PDF or a text for anthropic")
+    raise MediaError(f"found {MediaForm(medium.form).line}, expected PNG, JPEG, GIF, WebP, PDF or a text for anthropic")
 
 
 def gemini_part(medium: Media) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def gemini_part(medium: Media) -> dict[str, Any]:
         return {"text": medium.data.decode("utf-8", "replace")}
     if medium.kind == "document" and medium.type != "application/pdf":
         raise MediaError(
-            f"found {media_line(medium.form)}, expected an image, a sound, a video, PDF or a text for gemini"
+            f"found {MediaForm(medium.form).line}, expected an image, a sound, a video, PDF or a text for gemini"
         )
     if medium.url:
         return {"fileData": {"mimeType": medium.type, "fileUri": medium.url}}

@@ -16,9 +16,9 @@ from pytest_llmeval.core import (
     MODES,
     Case,
     Fault,
+    MediaForm,
     excerpt,
     format_error,
-    is_media,
     origin,
     unknown_name,
 )
@@ -307,7 +307,7 @@ def _script_fault(messages: Sequence[str | MessageEntry]) -> str | None:
     for number, message in enumerate(messages, 1):
         content = message if isinstance(message, str) else message.content
         for part in content if isinstance(content, list) else [content]:
-            if not isinstance(part, str) and not is_media(part) and not _names_file(part):
+            if not isinstance(part, str) and not MediaForm.matches(part) and not _names_file(part):
                 what = excerpt(json.dumps(part, default=str), 40)
                 return f"found {what} in message {number}, expected a text or {{file: PATH}}"
     last = messages[-1]

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from msgspec import Struct
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core import MediaError, parse_digits, quotation, size_text
+from pytest_llmeval.core import MediaError, MediaLimits, parse_digits, quotation
 from pytest_llmeval.services import address_fault, redacted_url
 
 _MOST_REDIRECTS: Final = 3
@@ -53,13 +53,13 @@ def _host_of(parts: SplitResult) -> str:
     return name if parts.port in (None, _PORTS.get(parts.scheme)) else f"{name}:{parts.port}"
 
 
-def fetch_content(address: str, hosts: Collection[str], largest: int) -> FetchedContent:
+def fetch_content(address: str, hosts: Collection[str], limits: MediaLimits) -> FetchedContent:
     """Fetch the content at a medium's address for a suite; redirects are followed to the same hosts only.
 
     Args:
         address: It begins with ``https:``; on this machine, also with ``http:``.
         hosts: Those that may be asked.
-        largest: Most bytes.
+        limits: Of its size.
 
     Raises:
         MediaError: It cannot be had, or is larger.
@@ -73,7 +73,7 @@ def fetch_content(address: str, hosts: Collection[str], largest: int) -> Fetched
         try:
             with _open_reply(address, deadline - monotonic()) as response:
                 if response.status not in _REDIRECTS or not response.headers["Location"]:
-                    return _content(response, where, largest, deadline)
+                    return _content(response, where, limits, deadline)
                 address = urljoin(address, response.headers["Location"])
                 where = f"{redacted_url(address)}: "
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -117,7 +117,7 @@ def _open_reply(address: str, seconds: float) -> Any:
         return error
 
 
-def _content(response: Any, where: str, largest: int, deadline: float) -> FetchedContent:
+def _content(response: Any, where: str, limits: MediaLimits, deadline: float) -> FetchedContent:
     """Read the content of a medium that a suite fetches, within limits of size and time.
 
     Raises:
@@ -128,9 +128,10 @@ def _content(response: Any, where: str, largest: int, deadline: float) -> Fetche
     body = bytearray()
     while piece := response.read1(_PIECE):
         body += piece
-        if len(body) > largest:
-            most = size_text(largest)
-            raise MediaError(f"{where}found more than {most}, expected at most that: raise --llmeval-media-limit")
+        if len(body) > limits.file:
+            raise MediaError(
+                f"{where}found more than {limits.file_text}, expected at most that: raise --llmeval-media-limit"
+            )
         if monotonic() > deadline:
             raise MediaError(f"{where}it takes longer than {_SECONDS:g} s")
     length = parse_digits(response.headers["Content-Length"] or "")

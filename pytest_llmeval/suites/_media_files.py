@@ -8,16 +8,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from pytest_llmeval.core import (
-    Case,
-    Media,
-    MediaError,
-    SuiteError,
-    largest_medium,
-    media_form,
-    quotation,
-    type_by_ending,
-)
+from pytest_llmeval.core import Case, Media, MediaError, MediaLimits, SuiteError, quotation
 from pytest_llmeval.data import MediaFolder, check_regular
 from pytest_llmeval.services import redacted_url
 from pytest_llmeval.suites._fetching import fetch_content, is_fetched
@@ -80,12 +71,12 @@ class MediaFiles:
         try:
             if is_address:
                 hosts = self._reading.entry.fetch
-                return media_form(
+                return Media.form_of(
                     self._fetch_once(name, kind) if is_fetched(name, hosts) else Media(url=name, type=kind)
                 )
             target = self._inside(name)
             check_regular(target, name)
-            return media_form(Media.from_path(target, kind))
+            return Media.form_of(Media.from_path(target, kind))
         except SuiteError as error:
             self._reading.fault((*path, _FILE), f"{where}: {error.faults[0].message}")
         except (MediaError, ValueError) as error:
@@ -101,11 +92,11 @@ class MediaFiles:
         folder = MediaFolder(self._reading.root)
         content = folder.at(address)
         if content is None:
-            fetched = fetch_content(address, self._reading.entry.fetch, largest_medium())
+            fetched = fetch_content(address, self._reading.entry.fetch, MediaLimits.of_run())
             content = folder.note(address, fetched.data, fetched.type)
         data, served = content
         name = address.partition("?")[0].partition("#")[0]
-        return Media.of_named(data, name, kind or (None if type_by_ending(name) else served or None))
+        return Media.of_named(data, name, kind or (None if Media.type_by_ending(name) else served or None))
 
     def _inside(self, name: str) -> Path:
         """The path of a media file, below the folder that the suite may name files of.

@@ -23,6 +23,7 @@ from pytest_llmeval.core import (
     Fault,
     HeldObject,
     LlmevalError,
+    MediaForm,
     MetricIndex,
     Parts,
     PredictionParts,
@@ -30,7 +31,6 @@ from pytest_llmeval.core import (
     Turn,
     are_equal,
     is_typed,
-    media_in,
     written_object,
 )
 from pytest_llmeval.data import SharedRows, typed
@@ -341,7 +341,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         again = self.reread(case, case.prediction, written_object(case)).object_of("prediction")
         if are_equal(again, value):
             return True
-        if not any(media_in(case.prediction)) or not _are_same_but_for_media(again, value):
+        if not any(MediaForm.find_all(case.prediction)) or not _are_same_but_for_media(again, value):
             return False
         from pytest_llmeval.evaluators import reads_objects
 

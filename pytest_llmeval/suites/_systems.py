@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Typ
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.core import MISSING, Case, Fault, PredictionError, is_media, quotation, replaced_media, shown_path
+from pytest_llmeval.core import MISSING, Case, Fault, MediaForm, PredictionError, quotation, shown_path
 from pytest_llmeval.data import (
     ABSENT,
     STRICT,
@@ -363,12 +363,12 @@ class _NumberedMedia:
 
     def text_of(self, value: Any) -> str:
         """A value of a case as text, with a number in place of each medium."""
-        return json_text(replaced_media(value, self._number))
+        return json_text(MediaForm.replace_all(value, self._number))
 
-    def _number(self, form: Mapping[str, Any]) -> str:
+    def _number(self, form: MediaForm) -> str:
         """The number in place of a medium."""
-        self._forms.append(form)
-        return f"[{len(self._forms)}: {form['media']}]"
+        self._forms.append(form.data)
+        return f"[{len(self._forms)}: {form.data['media']}]"
 
     def message(self, role: "Role", text: str) -> "Message":
         """A message to a system's model with the media."""
@@ -433,14 +433,14 @@ class ModelSystem(Struct, frozen=True, dict=True):
 def _message(role: "Role", content: Any) -> "Message":
     """A message to a system's model from a case's value; a list of texts and media becomes one text."""
     media = _NumberedMedia()
-    if isinstance(content, list) and any(map(is_media, content)) and all(map(_is_part, content)):
+    if isinstance(content, list) and any(map(MediaForm.matches, content)) and all(map(_is_part, content)):
         return media.message(role, "\n".join(media.text_of(_text_of_part(part)) for part in content))
     return media.message(role, media.text_of(content))
 
 
 def _is_part(value: Any) -> bool:
     """Whether a value is a part of a message to a system's model: a text, also as providers write it, or a medium."""
-    return isinstance(value, str) or is_media(value) or isinstance(_text_of_part(value), str)
+    return isinstance(value, str) or MediaForm.matches(value) or isinstance(_text_of_part(value), str)
 
 
 def _text_of_part(part: Any) -> Any:

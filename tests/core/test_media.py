@@ -14,17 +14,7 @@ from hypothesis import strategies as st
 from pictures import GIF, JPEG, PDF, SVG, WAV, NoStore, in_memory, png, png_of
 
 from pytest_llmeval import Case, Media
-from pytest_llmeval.core import (
-    MediaError,
-    MediaLimits,
-    as_line,
-    begin_media,
-    form_of,
-    is_media,
-    media_in,
-    media_of,
-    with_media,
-)
+from pytest_llmeval.core import MediaError, MediaForm, MediaLimits, MediaRun, as_line, form_of
 from pytest_llmeval.core._media_types import agreed_type, dimensions, type_by_content
 
 pytestmark = pytest.mark.usefixtures(in_memory.__name__)
@@ -50,9 +40,9 @@ def test_a_content_shows_its_type_and_its_form_says_no_more_than_people_need(kin
     medium = Media(data=data)
     dimensions_of = {} if size is None else {"width": size[0], "height": size[1]}
     assert medium.form == {"media": kind, "sha256": sha256(data).hexdigest(), "bytes": len(data)} | dimensions_of
-    assert is_media(medium.form)
+    assert MediaForm.matches(medium.form)
     assert form_of([medium]) == [medium.form]
-    assert media_of(form_of(medium)).data == data
+    assert MediaForm(form_of(medium)).medium.data == data
 
 
 def test_equal_contents_are_equal_through_every_door(tmp_path: Path) -> None:
@@ -135,7 +125,7 @@ def test_a_file_is_what_its_name_says_and_does_not_change(tmp_path: Path) -> Non
 def test_addresses_are_passed_on_and_never_fetched() -> None:
     medium = Media(url="https://example.org/a.PNG?size=3")
     assert medium.form == {"media": "image/png", "url": "https://example.org/a.PNG?size=3"}
-    assert with_media(medium.form) == medium
+    assert MediaForm.restore_all(medium.form) == medium
     with pytest.raises(MediaError, match="is an address, which is not fetched"):
         _ = medium.data
     for url, kind in (("http://example.org/a.png", None), ("https://example.org/a", None)):
@@ -146,7 +136,7 @@ def test_addresses_are_passed_on_and_never_fetched() -> None:
 
 
 def test_limits_of_a_file_and_of_a_run(tmp_path: Path) -> None:
-    begin_media(NoStore, MediaLimits(file=100, run=150))
+    MediaRun(NoStore, MediaLimits(file=100, run=150)).begin()
     path = tmp_path / "a.pdf"
     path.write_bytes(b"%PDF-" + bytes(200))
     for make in (lambda: Media.from_path(path), lambda: Media(data=path.read_bytes())):
@@ -244,5 +234,5 @@ def test_no_content_breaks_the_reading_of_types(data: bytes) -> None:
     )
 )
 def test_data_that_only_look_like_media_stay_as_they_are(value: Any) -> None:
-    assert list(media_in(value)) == []
-    assert with_media(value) is value
+    assert list(MediaForm.find_all(value)) == []
+    assert MediaForm.restore_all(value) is value

@@ -12,7 +12,7 @@ from project import load_text
 from servers import Request, SearchAnswer, SearchServer, serving
 
 from pytest_llmeval import Media
-from pytest_llmeval.core import MediaLimits, begin_media
+from pytest_llmeval.core import MediaLimits, MediaRun
 from pytest_llmeval.data import MediaFolder
 from pytest_llmeval.suites import LoadedSuite
 
@@ -52,7 +52,7 @@ def load(folder: Path, server: SearchServer, *paths: str, **more: Any) -> Loaded
 
 
 def test_a_content_is_fetched_once_and_its_digest_is_the_identity(tmp_path: Path, server: SearchServer) -> None:
-    begin_media(partial(MediaFolder, tmp_path))
+    MediaRun(partial(MediaFolder, tmp_path)).begin()
     for _ in range(2):
         suite = load(tmp_path, server, "/a.png?size=1", "/page", "/moved")
         assert [case.input for case in suite.cases] == [
@@ -65,7 +65,7 @@ def test_a_content_is_fetched_once_and_its_digest_is_the_identity(tmp_path: Path
 
 
 def test_what_cannot_be_had_is_a_fault_of_its_case(tmp_path: Path, server: SearchServer) -> None:
-    begin_media(partial(MediaFolder, tmp_path), MediaLimits(file=1500))
+    MediaRun(partial(MediaFolder, tmp_path), MediaLimits(file=1500)).begin()
     faults = {
         "/none.png": "found the status 404, expected 200",
         "/wrong.png": "found application/pdf, expected image/png, as its name says",

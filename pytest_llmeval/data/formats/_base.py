@@ -16,6 +16,7 @@ from pytest_llmeval.core import (
     MISSING,
     Case,
     Fault,
+    MediaText,
     SuiteError,
     counted,
     grouped,
@@ -24,7 +25,6 @@ from pytest_llmeval.core import (
     quotation,
     shown_path,
     suggest,
-    text_with_media,
 )
 from pytest_llmeval.data.files._places import FaultLog
 from pytest_llmeval.data.files.documents import jsonl_lines, load_json
@@ -39,7 +39,7 @@ def json_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     text = json.dumps(value, ensure_ascii=False)
-    return text_with_media(text, value) if '"media"' in text else text
+    return MediaText.carrying(text, value) if '"media"' in text else text
 
 
 def case_id(value: Any) -> str | None:

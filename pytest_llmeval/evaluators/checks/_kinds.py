@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Final, get_type_hints
 from pytest_llmeval.core import (
     WHOLE,
     EvaluatorError,
+    MediaText,
     MissingExtraError,
     Opaque,
     excerpt,
     is_finite_number,
     limit,
-    text_with_media,
 )
 from pytest_llmeval.data import json_text
 from pytest_llmeval.evaluators._answers import describe_found
@@ -290,7 +290,7 @@ def _question_of(subject: Subject) -> str:
     """The question of a case for a judged check: text, the field ``question``, or the input as JSON; with media."""
     value = subject.case.input
     if isinstance(value, Mapping) and isinstance(value.get("question"), str):
-        return text_with_media(value["question"], value)
+        return MediaText.carrying(value["question"], value)
     return "" if value is None else json_text(value)
 
 

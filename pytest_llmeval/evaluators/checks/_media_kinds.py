@@ -1,11 +1,11 @@
 """Checks of images, sounds and documents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
-from pytest_llmeval.core import Case, expectation, is_media, media_in, media_line
+from pytest_llmeval.core import Case, MediaForm, expectation
 from pytest_llmeval.evaluators._answers import describe_found
 from pytest_llmeval.evaluators.checks._check import (
     CheckError,
@@ -62,15 +62,15 @@ class ImageSize:
         )
 
 
-def _medium(subject: Subject) -> Mapping[str, Any]:
-    """The data of the image, sound or document that a check reads in an answer.
+def _medium(subject: Subject) -> MediaForm:
+    """The form of the image, sound or document that a check reads in an answer.
 
     Raises:
         UnreadableError: It is none.
     """
-    if not is_media(subject.value):
+    if not MediaForm.matches(subject.value):
         raise UnreadableError(f"{describe_found(subject.value)}, which is no image, sound or document")
-    return subject.value  # type: ignore[no-any-return]  # a mapping, as was just asked
+    return MediaForm(subject.value)
 
 
 def _media_type(patterns: str | tuple[str, ...]) -> CheckTest:
@@ -80,7 +80,7 @@ def _media_type(patterns: str | tuple[str, ...]) -> CheckTest:
         raise ValueError(f"found {patterns!r}, expected media types such as image/png or image/*")
 
     def test(subject: Subject) -> CheckOutcome:
-        kind = _medium(subject)["media"]
+        kind = _medium(subject).data["media"]
         return CheckOutcome(any(fnmatchcase(kind, pattern) for pattern in accepted), kind)
 
     return test
@@ -91,9 +91,9 @@ def _image_size(size: ImageSize) -> CheckTest:
 
     def test(subject: Subject) -> CheckOutcome:
         form = _medium(subject)
-        if "width" not in form:
-            raise UnreadableError(f"{media_line(form)}, whose size in pixels is not known")
-        width, height = form["width"], form["height"]
+        if "width" not in form.data:
+            raise UnreadableError(f"{form.line}, whose size in pixels is not known")
+        width, height = form.data["width"], form.data["height"]
         return CheckOutcome(size.is_met(width, height), f"{width} x {height}")
 
     return test
@@ -104,20 +104,20 @@ def _same_bytes(_argument: None) -> CheckTest:
 
     def test(subject: Subject) -> CheckOutcome:
         form, accepted = _medium(subject), _expected_media(subject.case)
-        if "url" in form:
-            raise UnreadableError(f"{media_line(form)}, whose content is not fetched")
-        return CheckOutcome(form["sha256"] in {medium.get("sha256") for medium in accepted}, media_line(form))
+        if "url" in form.data:
+            raise UnreadableError(f"{form.line}, whose content is not fetched")
+        return CheckOutcome(form.data["sha256"] in {other.data.get("sha256") for other in accepted}, form.line)
 
     return test
 
 
-def _expected_media(case: Case) -> Sequence[Mapping[str, Any]]:
+def _expected_media(case: Case) -> Sequence[MediaForm]:
     """The media that a case accepts as its answer.
 
     Raises:
         CheckError: None are expected.
     """
-    accepted = list(media_in(expectation("answer", None, case.expected)))
+    accepted = list(MediaForm.find_all(expectation("answer", None, case.expected)))
     if not accepted:
         raise CheckError(f"found {describe_found(case.expected)} as expected, expected an image, sound or document")
     return accepted

@@ -12,12 +12,12 @@ from pytest_llmeval.core import (
     Case,
     FloatArray,
     JudgeError,
+    MediaForm,
+    MediaText,
     Sums,
     as_line,
     excerpt,
     listed,
-    media_in,
-    text_with_media,
 )
 from pytest_llmeval.data import ABSENT, json_text, pick
 from pytest_llmeval.evaluators._answers import as_references, as_text, describe_found
@@ -83,14 +83,14 @@ def _subject(value: Any, key: str) -> str | None:
     if value is None or value == "":
         return None
     if isinstance(value, Mapping) and (text := as_text(value.get(key))) is not None:
-        return text_with_media(text, value)
+        return MediaText.carrying(text, value)
     return json_text(value)
 
 
 def _reference(expected: Any) -> tuple[dict[str, str], str | None]:
     """The right answer that a judge is shown, several as a list; blank ones are none."""
     references = as_references(expected)
-    if references is None and any(media_in(expected)):
+    if references is None and any(MediaForm.find_all(expected)):
         return {"reference": json_text(expected)}, None
     if references is None:
         return {}, f"found {describe_found(expected)} as expected, expected text or a list of texts"

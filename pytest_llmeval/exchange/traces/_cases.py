@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from pytest_llmeval.cli import CommandResult, open_suite, write_text
-from pytest_llmeval.core import Fault, LlmevalError, SuiteError, encode, listed, media_of, replaced_media
+from pytest_llmeval.core import Fault, LlmevalError, MediaForm, SuiteError, encode, listed
 from pytest_llmeval.data import FaultLog, write_bytes
 from pytest_llmeval.exchange._media import file_value
 from pytest_llmeval.exchange.traces import case_of_spans
@@ -48,7 +48,7 @@ def _add(options: Namespace) -> CommandResult:
     suite = open_suite(options.suite)
     trace, spans = _trace(options.file, options.trace)
     contents: dict[str, bytes] = {}
-    case = replaced_media(_case(options, trace, spans, suite), partial(_file_of, contents=contents))
+    case = MediaForm.replace_all(_case(options, trace, spans, suite), partial(_file_of, contents=contents))
     before = options.suite.read_bytes().decode("utf-8")
     after = _appended(options.suite, before, case)
     if "\r\n" in before:
@@ -79,7 +79,7 @@ def _file_of(form: Any, contents: dict[str, bytes]) -> dict[str, str]:
         form: Its form.
         contents: Gets path and content, if it is no address.
     """
-    medium = media_of(form)
+    medium = form.medium
     value = file_value(medium, _TRACES)
     if not medium.url:
         contents[value["file"]] = medium.data

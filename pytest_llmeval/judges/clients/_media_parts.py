@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pytest_llmeval.core import JudgeError, Media, MediaError, media_line, media_of
+from pytest_llmeval.core import JudgeError, Media, MediaError, MediaForm
 from pytest_llmeval.judges._protocol import JudgeRequest, Message
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.services import MEDIA_FORMS
@@ -18,7 +18,7 @@ def check_media(spec: JudgeSpec, request: JudgeRequest) -> None:
     for message in request.messages:
         for labelled in message.media:
             if spec.media == "refuse":
-                what = media_line(labelled.form)
+                what = MediaForm(labelled.form).line
                 raise JudgeError(f"the {labelled.label} is {what}, which {spec.model} does not see (media: refuse)")
             medium_of(labelled.form)
 
@@ -30,7 +30,7 @@ def medium_of(form: Any) -> Media:
         JudgeError: It cannot.
     """
     try:
-        medium = media_of(form)
+        medium = MediaForm(form).medium
         if not medium.url and not medium.is_readable:
             _ = medium.data
     except MediaError as error:

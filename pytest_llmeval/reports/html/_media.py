@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from pytest_llmeval.core import Media, MediaError, media_in, media_of, type_by_ending
+from pytest_llmeval.core import Media, MediaError, MediaForm
 
 LARGEST_EMBEDDED: Final = 300_000
 """Most bytes of a content that the page itself holds."""
@@ -73,12 +73,12 @@ def _readable(values: Iterable[Any]) -> Iterator[Media]:
     """Yield the media in values of reported cases whose content is available, each once."""
     met: set[str] = set()
     for value in values:
-        for form in media_in(value):
-            digest = form.get("sha256", "")
+        for form in MediaForm.find_all(value):
+            digest = form.data.get("sha256", "")
             if digest and digest not in met:
                 met.add(digest)
                 try:
-                    medium = media_of(form)
+                    medium = form.medium
                     _ = medium.data
                 except MediaError:
                     continue  # the page has its type, size and digest
@@ -93,7 +93,7 @@ def _can_embed(medium: Media) -> bool:
 
 def _can_link(medium: Media) -> bool:
     """Whether the HTML report may link a medium: browsers run nothing of its file, by content and ending."""
-    return medium.type in _LINKED and medium.path is not None and type_by_ending(medium.path.name) in _LINKED
+    return medium.type in _LINKED and medium.path is not None and Media.type_by_ending(medium.path.name) in _LINKED
 
 
 def _relative(path: Path, folder: Path) -> str:

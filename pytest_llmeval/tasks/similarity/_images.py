@@ -11,14 +11,11 @@ from pytest_llmeval.core import (
     FloatArray,
     Media,
     MediaError,
+    MediaForm,
     Metric,
     Observation,
     Reads,
     Sums,
-    is_media,
-    media_in,
-    media_line,
-    media_of,
     unknown_name,
 )
 from pytest_llmeval.evaluators import describe_found
@@ -95,7 +92,7 @@ class ImageSimilarity(Evaluator):
             raise EvaluatorError(fault)
         if not _is_image(case.prediction):
             return self._malformed(f"found {_named(case.prediction)}, expected an image")
-        image, accepted = _medium(case.prediction), [_medium(form) for form in media_in(case.expected)]
+        image, accepted = _medium(case.prediction), [_medium(form.data) for form in MediaForm.find_all(case.expected)]
         try:
             pixels = pixels_of(image)
         except EvaluatorError as error:
@@ -109,11 +106,11 @@ class ImageSimilarity(Evaluator):
             return Observation(counts)
         if not alike:
             sizes = " or ".join(dict.fromkeys(f"{other.shape[1]} x {other.shape[0]}" for other in others))
-            fault = f"found {media_line(image.form)}, expected {sizes} pixels as the expected image"
+            fault = f"found {MediaForm(image.form).line}, expected {sizes} pixels as the expected image"
             return Observation({**counts, "ssim": 0}, malformed=fault)
         if min(pixels.shape[:2]) < LEAST_SIDE:
             least = f"{LEAST_SIDE} x {LEAST_SIDE}"
-            raise EvaluatorError(f"found {media_line(image.form)}, expected at least {least} pixels for ssim")
+            raise EvaluatorError(f"found {MediaForm(image.form).line}, expected at least {least} pixels for ssim")
         scores = [_rounded(structural_similarity(pixels, other)) for other in alike]
         counts["ssim"] = max(scores)
         where = difference_line(pixels, alike[scores.index(counts["ssim"])])
@@ -136,12 +133,12 @@ class ImageSimilarity(Evaluator):
 
 def _is_image(value: Any) -> bool:
     """Whether a case's value is a reference to an image file."""
-    return is_media(value) and value["media"].startswith("image/")
+    return MediaForm.matches(value) and value["media"].startswith("image/")
 
 
 def _named(value: Any) -> str:
     """The media or other value of an image case, as messages name it."""
-    return media_line(value) if is_media(value) else describe_found(value)
+    return MediaForm(value).line if MediaForm.matches(value) else describe_found(value)
 
 
 def _expected_fault(expected: Any) -> str:
@@ -158,9 +155,9 @@ def _medium(form: Mapping[str, Any]) -> Media:
         EvaluatorError: It is an address, or its content is not here.
     """
     try:
-        medium = media_of(form)
+        medium = MediaForm(form).medium
         if medium.url:
-            raise EvaluatorError(f"found {media_line(form)}, which is not fetched, expected an image in a file")
+            raise EvaluatorError(f"found {MediaForm(form).line}, which is not fetched, expected an image in a file")
     except MediaError as error:
         raise EvaluatorError(str(error)) from None
     return medium

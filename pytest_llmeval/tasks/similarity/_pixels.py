@@ -3,7 +3,7 @@
 import io
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pytest_llmeval.core import EvaluatorError, Media, MissingExtraError, media_line
+from pytest_llmeval.core import EvaluatorError, Media, MediaForm, MissingExtraError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,7 @@ def pixels_of(medium: Media) -> "Pixels":
         raise MissingExtraError("the evaluator 'image_similarity'", "images", error) from error
     import numpy as np
 
-    line, data = media_line(medium.form), medium.data
+    line, data = MediaForm(medium.form).line, medium.data
     _check_area(medium.width or 0, medium.height or 0, line)
     try:
         with Image.open(io.BytesIO(data), formats=_DECODED) as picture:

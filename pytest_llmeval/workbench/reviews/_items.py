@@ -15,15 +15,12 @@ from pytest_llmeval.core import (
     Case,
     CaseOutcome,
     LlmevalError,
+    MediaForm,
     Parts,
     ShownPrints,
     answer_print,
     counted,
-    described_media,
     grouped,
-    is_media,
-    media_in,
-    media_line,
     shown_prints,
     shown_text,
     suggest,
@@ -334,15 +331,15 @@ def _item(case: CaseReport, fields: Mapping[str, str], answer: Any, more: Mappin
         _readable_text(fields.get("answer"), answer),
         _readable_text(fields.get("reference") or None, expected),
         more,
-        {name: list(media_in(value)) for name, value in values.items()},
+        {name: [form.data for form in MediaForm.find_all(value)] for name, value in values.items()},
     )
 
 
 def _readable_text(text: str | None, value: Any) -> str:
     """The text that a judge was shown, or else a value as text; a line about it if it is a medium."""
-    if is_media(value):
-        return media_line(value)
-    return shown_text(described_media(value)) if text is None else text
+    if MediaForm.matches(value):
+        return MediaForm(value).line
+    return shown_text(MediaForm.describe_all(value)) if text is None else text
 
 
 def _expected(expected: Any) -> Any:

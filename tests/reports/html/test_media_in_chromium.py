@@ -8,7 +8,7 @@ from pages import Browser, case, head_of, page_run, report, suite
 from pictures import PDF, SVG, WAV, in_memory, png
 
 from pytest_llmeval import Media
-from pytest_llmeval.core import form_of, media_line
+from pytest_llmeval.core import MediaForm, form_of
 from pytest_llmeval.reports import to_page
 
 SCRIPT = b"<script>window.harmed = true</script>"
@@ -78,11 +78,11 @@ def test_lists_say_what_a_picture_is_and_the_answer_of_the_run_before_is_drawn(
     path.write_text(to_page(runs).html, encoding="utf-8")
     browser.driver.set_window_size(1280, 900)
     browser.open(path, "view=cases")
-    browser.until(f"document.querySelector('main').textContent.includes({media_line(now)!r})")
+    browser.until(f"document.querySelector('main').textContent.includes({MediaForm(now).line!r})")
     browser.go("view=cases&case=0/a")
     browser.until("document.querySelectorAll('canvas[data-drawn]').length === 5")
     assert browser.texts("pre") == []
-    assert browser.texts(".medium p")[:2] == [media_line(now), media_line(before)]
+    assert browser.texts(".medium p")[:2] == [MediaForm(now).line, MediaForm(before).line]
 
 
 def test_a_sound_plays_and_stops_and_a_broken_one_has_no_button(browser: Browser, tmp_path: Path) -> None:

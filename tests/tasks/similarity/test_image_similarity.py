@@ -10,7 +10,7 @@ import pytest
 from pictures import PDF, SVG, in_memory, png_of
 
 from pytest_llmeval import Case, EvaluatorError, Media, Observation, get_evaluator
-from pytest_llmeval.core import MissingExtraError, media_form
+from pytest_llmeval.core import MissingExtraError
 from pytest_llmeval.tasks.similarity._pixels import difference_line, hash_similarity, structural_similarity
 
 Image = pytest.importorskip("PIL.Image")
@@ -40,7 +40,7 @@ def measured(answer: Any, expected: Any, **options: Any) -> Observation:
 def form(value: Any) -> Any:
     if isinstance(value, list):
         return [form(item) for item in value]
-    return media_form(value) if isinstance(value, Media) else value
+    return Media.form_of(value) if isinstance(value, Media) else value
 
 
 def scores(found: Observation) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from pictures import PDF, in_memory, png
 from selenium.webdriver.support.ui import WebDriverWait
 
 from pytest_llmeval import Media
-from pytest_llmeval.core import form_of, media_line
+from pytest_llmeval.core import MediaForm, form_of
 from pytest_llmeval.evaluators import HumanLabel
 from pytest_llmeval.workbench.reviews import _command as review_module
 from pytest_llmeval.workbench.reviews._command import review_page
@@ -283,7 +283,7 @@ def test_pictures_are_shown_below_their_texts_with_their_difference(browser: Bro
     corner = "[...each.getContext('2d').getImageData(0, 0, 1, 1).data]"
     corners = browser.run(f"return [...document.querySelectorAll('canvas')].map((each) => {corner})")
     assert corners == [[255, 0, 0, 255], [0, 255, 0, 255], [255, 255, 0, 255]]
-    assert browser.texts("#media-answer p") == [media_line(green)]
+    assert browser.texts("#media-answer p") == [MediaForm(green).line]
     assert browser.texts("#text-answer") == []
     assert browser.run("return document.querySelector('.medium a').getAttribute('href')") == "manual.pdf#page=1"
     assert browser.complaints() == []
