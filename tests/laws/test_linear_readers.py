@@ -248,6 +248,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "baselines._comparable.Stamp": lambda kind: kind,
     "core.wording.LogWriter": lambda kind: kind(io.StringIO()),
     "core._media.Media": lambda kind: kind,
+    "core._media_forms.MediaText": lambda kind: kind,
     "data.files._json.JsonParser": lambda kind: kind(FaultLog("file")),
     "data.files._writing._Echo": lambda kind: kind(),
     "evaluators._calls.ToolCall": lambda kind: kind("find", {}),
