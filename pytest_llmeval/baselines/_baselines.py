@@ -26,7 +26,7 @@ from pytest_llmeval.baselines._verdicts import (
     unchanged_part,
     with_falls,
 )
-from pytest_llmeval.core import EVERYTHING, CaseRecord, SnapshotVerdict, SuiteError, counted, interval
+from pytest_llmeval.core import CaseRecord, SnapshotVerdict, SuiteError, counted, interval
 from pytest_llmeval.data import has_text
 from pytest_llmeval.gates import ChangeGate, GateEvidence
 from pytest_llmeval.numbers import CaseMatching, Difference, RunPairing, differences
@@ -84,7 +84,7 @@ class SnapshotReview(NamedTuple):
         run = self.run
         gates = run.suite.regressions
         baseline = _baseline_of_run(run, self.keeper)
-        doubted = {doubt.metric for doubt in baseline.doubts} - {EVERYTHING}
+        doubted = {doubt.metric for doubt in baseline.doubts} - {SnapshotVerdict.EVERYTHING}
         for gate in gates:
             yield gate, None if gate.metric in doubted else baseline.pooled or baseline.pairing
         if baseline.approved is not None and baseline.approved.anchors:
@@ -131,7 +131,7 @@ def _judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMod
         anchored = next_anchors(old, new, run, file, keep=settings.anchor == "keep", anew=mode.anchor)
         if anchored.fault:
             return _unreadable_scores(anchored.fault, moved)
-        verdicts += [SnapshotVerdict(EVERYTHING, "approved", "passed", reason=reason) for reason in anchored.discarded]
+        verdicts += [SnapshotVerdict(SnapshotVerdict.EVERYTHING, "approved", "passed", reason=reason) for reason in anchored.discarded]
     pending = _pending_scores(file, old, new, verdicts, writes=writes)
     if writes:
         from pytest_llmeval.baselines._anchors import next_pool
@@ -152,7 +152,7 @@ def _judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMod
 
 def _unreadable_scores(why: str, moved_limits: Mapping[str, str] = {}) -> SnapshotJudgement:
     """The failed judgement of a suite's snapshot whose score file, or an anchor of it, cannot be used."""
-    verdict = SnapshotVerdict(EVERYTHING, "unreadable", "failed", reason=why)
+    verdict = SnapshotVerdict(SnapshotVerdict.EVERYTHING, "unreadable", "failed", reason=why)
     return SnapshotJudgement([verdict], remembered=True, moved_limits=moved_limits)
 
 
@@ -171,7 +171,10 @@ def _verdicts(
         command = mode.command(run.key.runs)
         return [
             SnapshotVerdict(
-                EVERYTHING, "missing", "failed", reason=f"no snapshot {display_path}: create it with {command}"
+                SnapshotVerdict.EVERYTHING,
+                "missing",
+                "failed",
+                reason=f"no snapshot {display_path}: create it with {command}",
             )
         ]
     warned = list(_warn_of_errors(new))
@@ -200,7 +203,7 @@ def _verdicts(
         over = ", ".join(filter(None, [over, part.matching.content_note]))
         verdicts = [replace(verdict, reason=f"{verdict.reason}; {over}") for verdict in verdicts]
         if not part.matching.whole:
-            verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
+            verdicts = [not_comparable(SnapshotVerdict.EVERYTHING, str(part.matching), settings), *verdicts]
     if writes:
         return [*warned, *map(_approve_verdict, verdicts)]
     command = mode.command(run.key.runs)
@@ -215,7 +218,7 @@ def _pending_scores(
     if old is not None and not writes:
         after = {name: text for name, text in after.items() if name in before}  # a new metric fails nothing
     failed = {_syrupy_name(verdict) for verdict in verdicts if verdict.outcome == "failed"}
-    if not writes and any(verdict.metric == EVERYTHING for verdict in verdicts):
+    if not writes and any(verdict.metric == SnapshotVerdict.EVERYTHING for verdict in verdicts):
         # What concerns the file is one line of the report, and counts as one snapshot.
         judged = {verdict.metric for verdict in verdicts}
         before, after = ({name: texts[name] for name in texts if name in judged} for texts in (before, after))
@@ -245,7 +248,7 @@ def _limits(suite: LoadedSuite, settings: SnapshotSettings) -> dict[str, str]:
     limits: dict[str, list[str]] = {}
     for gate in suite.regressions:
         limits.setdefault(gate.metric, []).append(str(gate))
-    shared = {EVERYTHING: settings.tolerance} if settings.tolerance is not None else {}
+    shared = {SnapshotVerdict.EVERYTHING: settings.tolerance} if settings.tolerance is not None else {}
     for name, tolerance in {**shared, **settings.tolerances}.items():
         limits.setdefault(name, []).append(f"tolerance {tolerance}")
     return {name: "; ".join(sorted(texts)) for name, texts in sorted(limits.items())}
@@ -288,7 +291,7 @@ def _warn_of_errors(scores: SuiteScores) -> Iterator[SnapshotVerdict]:
         reason = (
             f"approved with {errored} that errored: later runs have nothing to compare there; repair and approve again"
         )
-        yield SnapshotVerdict(EVERYTHING, "approved", "passed", reason=reason)
+        yield SnapshotVerdict(SnapshotVerdict.EVERYTHING, "approved", "passed", reason=reason)
 
 
 def _unchanged_part(
@@ -302,14 +305,14 @@ def _unchanged_part(
 
 def _with_command(verdict: SnapshotVerdict, command: str) -> SnapshotVerdict:
     """A snapshot verdict on changed cases with the approval command."""
-    if (verdict.metric, verdict.kind) != (EVERYTHING, "not_comparable"):
+    if (verdict.metric, verdict.kind) != (SnapshotVerdict.EVERYTHING, "not_comparable"):
         return verdict
     return replace(verdict, reason=f"{verdict.reason}; approve this run with {command}")
 
 
 def _syrupy_name(verdict: SnapshotVerdict) -> str:
     """The name under which syrupy counts a snapshot verdict: its metric, or the suite for a verdict on the file."""
-    return SUITE_SNAPSHOT if verdict.metric == EVERYTHING else verdict.metric
+    return SUITE_SNAPSHOT if verdict.metric == SnapshotVerdict.EVERYTHING else verdict.metric
 
 
 def _approve_verdict(verdict: SnapshotVerdict) -> SnapshotVerdict:
@@ -424,7 +427,10 @@ def _examine_regressions(
     unread = incomplete and not any(gate.partial for gate in gates)
     baseline = _Baseline() if unread else _baseline_of_run(run, keeper)
     # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.
-    compared = [*(verdict for verdict in snapshot.verdicts if verdict.metric != EVERYTHING), *baseline.doubts]
+    compared = [
+        *(verdict for verdict in snapshot.verdicts if verdict.metric != SnapshotVerdict.EVERYTHING),
+        *baseline.doubts,
+    ]
     findings = [_examine_gate(gate, baseline, compared, incomplete) for gate in gates]
     if baseline.approved is None:
         return findings, None
@@ -432,7 +438,7 @@ def _examine_regressions(
     if incomplete or not baseline.approved.anchors:
         return findings, watch
     doubted = {verdict.metric for verdict in compared if verdict.kind == "not_comparable"}
-    sure = [gate for gate in gates if not doubted & {EVERYTHING, gate.metric}]
+    sure = [gate for gate in gates if not doubted & {SnapshotVerdict.EVERYTHING, gate.metric}]
     from pytest_llmeval.baselines._anchors import drift_findings
 
     file = ScoreFile.of_suite(run.key)
@@ -480,7 +486,7 @@ def _examine_gate(
     doubts = [
         verdict
         for verdict in verdicts
-        if verdict.kind == "not_comparable" and verdict.metric in (EVERYTHING, gate.metric)
+        if verdict.kind == "not_comparable" and verdict.metric in (SnapshotVerdict.EVERYTHING, gate.metric)
     ]
     refused = [doubt.reason for doubt in doubts if doubt.metric == gate.metric and doubt.outcome == "failed"]
     if refused and (gate.partial or not incomplete):
@@ -538,7 +544,7 @@ def _doubts(
     comparable, deciding = run.comparable, run.suite.deciding_labels
     approved = replace(approved, comparable=alike(approved.comparable, comparable, matching))
     if changed := changed_cases(approved, comparable, len(run.records)):
-        yield not_comparable(EVERYTHING, changed, settings)
+        yield not_comparable(SnapshotVerdict.EVERYTHING, changed, settings)
     for metric in dict.fromkeys(gate.metric for gate in run.suite.regressions):
         here, there = run.result.find(metric), approved.metrics.get(metric)
         changed = changed_measure(metric, deciding(metric), approved, comparable, run.key.display_path)

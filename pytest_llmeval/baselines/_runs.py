@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines._comparable import Comparable, comparable_of, digests_of
-from pytest_llmeval.core import EVERYTHING, CaseRecord, Fault, Result, SnapshotVerdict, SuiteError, decode
+from pytest_llmeval.core import CaseRecord, Fault, Result, SnapshotVerdict, SuiteError, decode
 from pytest_llmeval.data import OWN_FOLDER, read_bytes, rewrite
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings, SuiteKey
 
@@ -351,7 +351,7 @@ class Keeper(Struct, frozen=True):
         files = [(suite.key, file) for suite in suites if (file := suite.snapshot.pending) is not None]
         self.mode.account([file for _, file in files], orphans=whole)
         return [
-            (key, SnapshotVerdict(EVERYTHING, "not_written", "failed", reason=file.fault))
+            (key, SnapshotVerdict(SnapshotVerdict.EVERYTHING, "not_written", "failed", reason=file.fault))
             for key, file in files
             if file.fault
         ]

@@ -6,15 +6,7 @@ from typing import Literal, NamedTuple
 
 from pytest_llmeval.baselines._comparable import Comparable
 from pytest_llmeval.baselines._scores import DIGITS, ApprovedScore, SuiteScores, bridge_of, shifts_between
-from pytest_llmeval.core import (
-    EVERYTHING,
-    PASS_RATE,
-    MetricIndex,
-    SnapshotVerdict,
-    counted,
-    number,
-    number_beside,
-)
+from pytest_llmeval.core import PASS_RATE, MetricIndex, SnapshotVerdict, counted, number
 from pytest_llmeval.judges import PROVIDERS, PanelSpec
 from pytest_llmeval.numbers import TOLERANCE, USAGE, CaseMatching, RunPairing, Shift
 from pytest_llmeval.suites import SnapshotSettings, Tolerance
@@ -169,13 +161,11 @@ def compare_scores(
     change = value - approved
     if abs(change) < _UNIT:
         return SnapshotVerdict(metric, "unchanged", "passed", value, approved, f"is {number(value)}, as approved")
-    moved = (
-        f"{'rose' if change > 0 else 'fell'} from {number_beside(approved, value)} to {number_beside(value, approved)}"
-    )
+    moved = f"{'rose' if change > 0 else 'fell'} from {number(approved, value)} to {number(value, approved)}"
     if (change > 0) == higher_is_better:
         return SnapshotVerdict(metric, "improved", "passed", value, approved, f"{moved}: improved")
     allowed = tolerance.at(approved)
-    worse = f"{moved}, worse by {number_beside(abs(change), 0.0)}; tolerance {tolerance}"
+    worse = f"{moved}, worse by {number(abs(change), 0.0)}; tolerance {tolerance}"
     within = abs(change) <= allowed + TOLERANCE
     return SnapshotVerdict(
         metric, "fell_within" if within else "fell_beyond", "passed" if within else "failed", value, approved, worse
@@ -209,7 +199,7 @@ def judge_scores(
         One verdict per metric, those of this run first; a single one on everything if the cases are not the same.
     """
     if changed := changed_cases(old, new.comparable, new.cases.count):
-        return [not_comparable(EVERYTHING, changed, settings)]
+        return [not_comparable(SnapshotVerdict.EVERYTHING, changed, settings)]
     verdicts = []
     shifts = shifts_between(old.bridges, old.comparable, new.comparable)
     for metric, score in new.metrics.items():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_llmeval.core import Fault, LogWriter, SuiteError, code_of, printable, unobeyed_json
+from pytest_llmeval.core import Fault, LogWriter, SuiteError, code_of, printable
 from pytest_llmeval.data import write_text as write_parts
 from pytest_llmeval.services import with_sources
 
@@ -64,7 +64,7 @@ def deliver(result: CommandResult, to: bool | Path | None) -> int:
         recorder.result = result.data
         recorder.faults += [line for line in result.lines if isinstance(line, Fault)]
     elif to is True:
-        sys.stdout.write(unobeyed_json(f"{json.dumps(data, ensure_ascii=False, indent=1)}\n"))
+        sys.stdout.write(LogWriter.escape_json(f"{json.dumps(data, ensure_ascii=False, indent=1)}\n"))
     else:
         say(result.lines, sources=True)
         LogWriter(sys.stdout).write(result.text)
@@ -104,7 +104,7 @@ def as_json(arguments: list[str], run: Callable[[list[str]], int]) -> int:
         "errors": errors.getvalue().splitlines(),
         "faults": [_fault_data(fault) for fault in dict.fromkeys(recorder.faults)],
     }
-    sys.stdout.write(unobeyed_json(f"{json.dumps(data, indent=1)}\n"))
+    sys.stdout.write(LogWriter.escape_json(f"{json.dumps(data, indent=1)}\n"))
     return code
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Self
 
 from msgspec import Struct
 
@@ -49,16 +49,12 @@ MISSING: Final = Missing.MISSING
 
 
 class Itself(Enum):
-    """The type of `ITSELF`, which marks the measured system among the answers that are compared."""
+    """The type of ``Itself.ITSELF``, which represents the measured system among the answers that are compared."""
 
     ITSELF = "itself"
 
     def __repr__(self) -> str:
         return "ITSELF"
-
-
-ITSELF: Final = Itself.ITSELF
-"""Stands among the answers of others for the system that is measured."""
 
 
 class NoAnswer(Struct, frozen=True):
@@ -71,17 +67,8 @@ class NoAnswer(Struct, frozen=True):
     reason: str
 
 
-OUTCOME: Final = "outcome"
-"""The part that says what an agent changed: the state of its world."""
-
-PARTS: Final = ("answer", "contexts", "messages", "tool_calls", OUTCOME, "usage")
-"""The names of the parts."""
-
 TRACE: Final = "trace"
 """The key of the spans of a traced answer, next to its parts."""
-
-WHOLE: Final = "prediction"
-"""Stands for the prediction as a whole."""
 
 TURNS: Final = "turns"
 """The key of what a case expects of each turn of a conversation."""
@@ -89,7 +76,6 @@ TURNS: Final = "turns"
 INSTRUCTIONS: Final = "instructions"
 """The key under which a case lists the instructions that its answer must follow."""
 
-_NO_ANSWER: Final = frozenset((*PARTS, TURNS, INSTRUCTIONS))
 _SHOWN_KEYS = 10
 
 
@@ -118,6 +104,15 @@ class Parts:
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
 
+    OUTCOME: ClassVar = "outcome"
+    """The part that says what an agent changed: the state of its world."""
+
+    NAMES: ClassVar = ("answer", "contexts", "messages", "tool_calls", OUTCOME, "usage")
+    """The names of the parts."""
+
+    WHOLE: ClassVar = "prediction"
+    """The name of the prediction as a whole, in place of a part."""
+
     answer: str | None = None
     contexts: str | None = None
     messages: str | None = None
@@ -133,7 +128,7 @@ class Parts:
         """
         path: str | None = getattr(self, part)
         if path is not None:
-            return search(path, prediction)
+            return self.search(path, prediction)
         if isinstance(prediction, Mapping) and not MediaForm.matches(prediction):
             return prediction.get(part, MISSING)
         return prediction if part == "answer" else MISSING
@@ -149,8 +144,95 @@ class Parts:
             return value
         path: str | None = getattr(self, part)
         if path is not None:
-            raise PredictionError(f"{describe_prediction(prediction)}; nothing at {path!r}, which parts.{part} names")
-        raise PredictionError(f"{describe_prediction(prediction)}; no {part!r}; set parts.{part}")
+            raise PredictionError(f"{self.describe(prediction)}; nothing at {path!r}, which parts.{part} names")
+        raise PredictionError(f"{self.describe(prediction)}; no {part!r}; set parts.{part}")
+
+    @staticmethod
+    def search(path: str, value: Any) -> Any:
+        """The value that a JMESPath finds in a prediction or other JSON data; `MISSING` for nothing and null.
+
+        Raises:
+            PredictionError: It cannot be evaluated on this data, such as a function of text that finds a number.
+        """
+        from jmespath.exceptions import JMESPathError
+
+        try:
+            result = _compile_expression(path).search(value)
+        except (JMESPathError, RecursionError) as error:
+            raise PredictionError(f"{path!r} cannot be evaluated on it: {printable(str(error))}") from None
+        return MISSING if result is None else result
+
+    @staticmethod
+    def path_fault(path: str) -> tuple[int, str] | None:
+        """The fault of a JMESPath that a suite file names for a part of a prediction.
+
+        Returns:
+            The offset of the fault and the message; ``None`` if the expression can be read.
+        """
+        from jmespath.exceptions import ArityError, JMESPathError, JMESPathTypeError, ParseError, UnknownFunctionError
+
+        try:
+            _compile_expression(path).search({})
+        except JMESPathTypeError:
+            return None  # a function that wants other data than none
+        except (ArityError, UnknownFunctionError) as error:
+            return 0, f"found {path!r}, expected a JMESPath ({printable(str(error))})"
+        except ParseError as error:  # incomplete expressions and strange characters as well
+            place = error.lex_position
+        except (JMESPathError, RecursionError):
+            place = 0
+        else:
+            return None
+        what = f"{path[place]!r} at character {place + 1}" if place < len(path) else "its end too early"
+        return place, f"found {path!r} with {what}, expected a JMESPath such as 'output.text'"
+
+    @staticmethod
+    def expectation(name: str | None, path: str | None, expected: Any) -> Any:
+        """The expected value of a part of a prediction.
+
+        Args:
+            name: Of the part; ``None`` where it has none.
+            path: JMESPath of the part; ``None`` if there is none.
+            expected: Of the case.
+
+        Returns:
+            The part of an object that has it, under its name or at its path; ``None`` if the object holds only other
+            parts; the whole of anything else.
+        """
+        if not isinstance(expected, Mapping):
+            return expected
+        if name is not None and name in expected:
+            return expected[name]
+        value = MISSING
+        if path is not None:
+            with suppress(PredictionError):  # such as a function of text, of which this object has none
+                value = Parts.search(path, expected)
+        if value is not MISSING:
+            return value
+        return None if expected and all(_is_other(key, part) for key, part in expected.items()) else expected
+
+    @staticmethod
+    def without(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any]:
+        """A predicted object without the parts of a prediction, unless they are expected as its fields."""
+        fields = expected if isinstance(expected, Mapping) else ()
+        extra = [name for name in prediction if name in (*Parts.NAMES, TRACE) and name not in fields]
+        return {name: value for name, value in prediction.items() if name not in extra} if extra else prediction
+
+    @staticmethod
+    def describe(prediction: Any) -> str:
+        """The description of a prediction in a message that it lacks a part: its keys, or its type."""
+        if MediaForm.matches(prediction):
+            return f"the prediction is {MediaForm(prediction).line}"
+        if isinstance(prediction, Mapping):
+            if not prediction:
+                return "the prediction is an empty object"
+            keys = [printable(str(key)) for key in prediction]
+            return f"the prediction has the keys {listed(keys, _SHOWN_KEYS, ' and {} more')}"
+        kinds = {str: "text", list: "a list", bool: "true or false", int: "a number", float: "a number"}
+        return f"the prediction is {'null' if prediction is None else kinds.get(type(prediction), 'no object')}"
+
+
+_NO_ANSWER: Final = frozenset((*Parts.NAMES, TURNS, INSTRUCTIONS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,24 +255,17 @@ class PredictionParts(Mapping[str, Any]):
         measured = self.figures.get(name)
         if measured is not None:
             return measured
-        value = self.parts.find(name, self.prediction) if name in PARTS else MISSING
+        value = self.parts.find(name, self.prediction) if name in Parts.NAMES else MISSING
         if value is MISSING:
             raise KeyError(name)
         return value
 
     def __iter__(self) -> Iterator[str]:
-        yield from (name for name in PARTS if self.parts.find(name, self.prediction) is not MISSING)
+        yield from (name for name in Parts.NAMES if self.parts.find(name, self.prediction) is not MISSING)
         yield from (name for name, measured in self.figures.items() if measured is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def without_parts(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any]:
-    """A predicted object without the parts of a prediction, unless they are expected as its fields."""
-    fields = expected if isinstance(expected, Mapping) else ()
-    extra = [name for name in prediction if name in (*PARTS, TRACE) and name not in fields]
-    return {name: value for name, value in prediction.items() if name not in extra} if extra else prediction
 
 
 def own_fields(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any] | None:
@@ -205,7 +280,7 @@ def own_fields(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any
     >>> own_fields({"text": "Paris", "contexts": []}, "Paris") is None
     True
     """
-    fields = without_parts(prediction, expected)
+    fields = Parts.without(prediction, expected)
     expects_fields = isinstance(expected, Mapping) and not expected.keys().isdisjoint(fields)
     is_answer = expects_fields or "contexts" not in prediction
     return fields if (fields and is_answer) or not prediction else None
@@ -231,7 +306,7 @@ def record_in(prediction: Any, expected: Mapping[str, Any]) -> Any:
         is_wrapped = lacks_fields or "answer" in inside
     else:
         is_wrapped = isinstance(answer, str) and lacks_fields
-    return answer if is_wrapped else without_parts(prediction, expected)
+    return answer if is_wrapped else Parts.without(prediction, expected)
 
 
 def _object_in(text: str) -> Any:
@@ -242,76 +317,12 @@ def _object_in(text: str) -> Any:
         return None
 
 
-def expectation(name: str | None, path: str | None, expected: Any) -> Any:
-    """The expected value of a part of a prediction.
-
-    Args:
-        name: Of the part; ``None`` where it has none.
-        path: JMESPath of the part; ``None`` if there is none.
-        expected: Of the case.
-
-    Returns:
-        The part of an object that has it, under its name or at its path; ``None`` if the object holds other parts and
-        nothing else; the whole of anything else.
-    """
-    if not isinstance(expected, Mapping):
-        return expected
-    if name is not None and name in expected:
-        return expected[name]
-    value = MISSING
-    if path is not None:
-        with suppress(PredictionError):  # such as a function of text, of which this object has none
-            value = search(path, expected)
-    if value is not MISSING:
-        return value
-    return None if expected and all(_is_other(key, part) for key, part in expected.items()) else expected
-
-
 def _is_other(key: str, value: Any) -> bool:
     """Whether a key of a case's expectation is about another part of the prediction than the one in question.
 
     A state is an object or a list; records may have a field ``outcome``.
     """
-    return key in _NO_ANSWER and (key != OUTCOME or isinstance(value, Mapping | list))
-
-
-def search(path: str, value: Any) -> Any:
-    """The value that a JMESPath finds in a prediction or other JSON data; `MISSING` for nothing and null.
-
-    Raises:
-        PredictionError: It cannot be evaluated on this data, such as a function of text that finds a number.
-    """
-    from jmespath.exceptions import JMESPathError
-
-    try:
-        result = _compile_expression(path).search(value)
-    except (JMESPathError, RecursionError) as error:
-        raise PredictionError(f"{path!r} cannot be evaluated on it: {printable(str(error))}") from None
-    return MISSING if result is None else result
-
-
-def expression_fault(path: str) -> tuple[int, str] | None:
-    """The fault of a JMESPath that a suite file names for a part of a prediction.
-
-    Returns:
-        The offset of the fault and the message; ``None`` if the expression can be read.
-    """
-    from jmespath.exceptions import ArityError, JMESPathError, JMESPathTypeError, ParseError, UnknownFunctionError
-
-    try:
-        _compile_expression(path).search({})
-    except JMESPathTypeError:
-        return None  # a function that wants other data than none
-    except (ArityError, UnknownFunctionError) as error:
-        return 0, f"found {path!r}, expected a JMESPath ({printable(str(error))})"
-    except ParseError as error:  # incomplete expressions and strange characters as well
-        place = error.lex_position
-    except (JMESPathError, RecursionError):
-        place = 0
-    else:
-        return None
-    what = f"{path[place]!r} at character {place + 1}" if place < len(path) else "its end too early"
-    return place, f"found {path!r} with {what}, expected a JMESPath such as 'output.text'"
+    return key in _NO_ANSWER and (key != Parts.OUTCOME or isinstance(value, Mapping | list))
 
 
 @lru_cache(maxsize=256)
@@ -322,38 +333,57 @@ def _compile_expression(path: str) -> "ParsedResult":
     return jmespath.compile(path)
 
 
-def describe_prediction(prediction: Any) -> str:
-    """The description of a prediction in a message that it lacks a part: its keys, or its type."""
-    if MediaForm.matches(prediction):
-        return f"the prediction is {MediaForm(prediction).line}"
-    if isinstance(prediction, Mapping):
-        if not prediction:
-            return "the prediction is an empty object"
-        keys = [printable(str(key)) for key in prediction]
-        return f"the prediction has the keys {listed(keys, _SHOWN_KEYS, ' and {} more')}"
-    kinds = {str: "text", list: "a list", bool: "true or false", int: "a number", float: "a number"}
-    return f"the prediction is {'null' if prediction is None else kinds.get(type(prediction), 'no object')}"
+class CaseLabels(Struct, frozen=True):
+    """The labels of a case, by which it belongs to groups.
 
-
-UNLABELLED = "(none)"
-"""The group of the cases that lack the label."""
-
-MODES = "modes"
-"""The label of a case that came from failures: its failure modes, with `MODE_MARK` between them."""
-
-MODE_MARK = "; "
-
-
-def groups_of_case(labels: Mapping[str, str], label: str) -> Sequence[str]:
-    """The groups of a case by a label: one, or one for each of its failure modes.
-
-    >>> groups_of_case({"topic": "a; b", "modes": "rude; late"}, "topic")
-    ['a; b']
-    >>> groups_of_case({"topic": "a; b", "modes": "rude; late"}, "modes")
-    ['rude', 'late']
+    Attributes:
+        labels: Name to value.
     """
-    value = labels.get(label, UNLABELLED)
-    return list(dict.fromkeys(value.split(MODE_MARK))) if label == MODES else [value]
+
+    labels: Mapping[str, str]
+
+    MODES: ClassVar = "modes"
+    """The label of a case that came from failures: its failure modes, with a mark between them."""
+
+    _MODE_MARK: ClassVar = "; "
+    _UNLABELLED: ClassVar = "(none)"
+
+    def value(self, label: str) -> str:
+        """The value of a label; the name of the group of cases that lack it."""
+        return self.labels.get(label, self._UNLABELLED)
+
+    def groups(self, label: str) -> Sequence[str]:
+        """The groups of the case by a label: one, or one for each of its failure modes.
+
+        >>> CaseLabels({"topic": "a; b", "modes": "rude; late"}).groups("topic")
+        ['a; b']
+        >>> CaseLabels({"topic": "a; b", "modes": "rude; late"}).groups("modes")
+        ['rude', 'late']
+        """
+        value = self.value(label)
+        return list(dict.fromkeys(value.split(self._MODE_MARK))) if label == self.MODES else [value]
+
+    @property
+    def modes(self) -> Sequence[str]:
+        """The failure modes of the case; empty for one that did not come from failures."""
+        return self.groups(self.MODES) if self.MODES in self.labels else ()
+
+    @classmethod
+    def of_modes(cls, modes: Sequence[str]) -> dict[str, str]:
+        """The label of failure modes; empty without any."""
+        return {cls.MODES: cls._MODE_MARK.join(modes)} if modes else {}
+
+    @classmethod
+    def mode_fault(cls, mode: str) -> str | None:
+        """The reason why a text cannot name a failure mode; ``None`` if it can."""
+        if mode.strip() and cls._MODE_MARK not in mode:
+            return None
+        return f"found {mode!r}, expected a failure mode, without {cls._MODE_MARK!r}"
+
+    @classmethod
+    def as_mode(cls, text: str) -> str:
+        """A text as the name of a failure mode, without the mark between several."""
+        return text.replace(cls._MODE_MARK, ", ")
 
 
 class HeldObject(Struct, frozen=True):
@@ -387,9 +417,9 @@ class HeldObject(Struct, frozen=True):
         if not isinstance(self.form, Mapping):
             return form
         if not isinstance(self.value, Mapping):  # a record, which may tell of itself beside its fields
-            is_record = isinstance(form, Mapping) and form == without_parts(self.form, form)
+            is_record = isinstance(form, Mapping) and form == Parts.without(self.form, form)
             return self.value if is_record else form
-        for name in PARTS:
+        for name in Parts.NAMES:
             if form is not None and self.form.get(name) is form:
                 return self.value.get(name, form)
         if isinstance(form, Mapping) and all(self.form.get(name, MISSING) is held for name, held in form.items()):
@@ -533,12 +563,6 @@ def written_object(case: Case) -> "WrittenObject | None":
 _DIGITS = 32
 
 
-def answer_print(answer: Any) -> str:
-    """The fingerprint of an answer, text or JSON data, by which human labels name it."""
-    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=True, sort_keys=True)
-    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
-
-
 def shown_text(value: Any) -> str:
     """A value of a case as judges and people are shown it: text unchanged, nothing as empty text, the rest as JSON.
 
@@ -563,24 +587,30 @@ class ShownPrints(NamedTuple):
     answer: str
     reference: str
 
+    @staticmethod
+    def fingerprint(answer: Any) -> str:
+        """The fingerprint of an answer, text or JSON data, by which human labels name it."""
+        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=True, sort_keys=True)
+        return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
 
-def shown_prints(fields: Mapping[str, str], value: Any, answer: Any) -> ShownPrints:
-    """The fingerprints of the question, answer and reference of a case, as a judge is shown them.
+    @classmethod
+    def of_case(cls, fields: Mapping[str, str], value: Any, answer: Any) -> Self:
+        """The fingerprints of the question, answer and reference of a case, as a judge is shown them.
 
-    Args:
-        fields: What a judge is shown of it, by name; may be empty.
-        value: The input, which has the question where no field has it.
-        answer: What was answered, where no field has it.
-    """
-    question = value.get("question", value) if isinstance(value, Mapping) else value
-    texts = (
-        fields.get("question") or shown_text(question),
-        fields.get("answer", shown_text(answer)),
-        fields.get("reference", ""),
-    )
-    # Reports have half of a surrogate pair as an escape.
-    whole = (text.encode("utf-8", "backslashreplace").decode("utf-8") for text in texts)
-    return ShownPrints(*map(answer_print, whole))
+        Args:
+            fields: What a judge is shown of it, by name; may be empty.
+            value: The input, which has the question where no field has it.
+            answer: What was answered, where no field has it.
+        """
+        question = value.get("question", value) if isinstance(value, Mapping) else value
+        texts = (
+            fields.get("question") or shown_text(question),
+            fields.get("answer", shown_text(answer)),
+            fields.get("reference", ""),
+        )
+        # Reports have half of a surrogate pair as an escape.
+        whole = (text.encode("utf-8", "backslashreplace").decode("utf-8") for text in texts)
+        return cls(*map(cls.fingerprint, whole))
 
 
 def input_digest(value: Any) -> str:

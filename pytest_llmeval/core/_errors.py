@@ -213,18 +213,18 @@ class MissingExtraError(LlmevalError, ImportError):
         reason = f" ({cause})" if cause else ""
         return f"{needed_by} needs the extra {extra!r}{reason}: {remedy or _install(extra)}"
 
+    @classmethod
+    @contextmanager
+    def unless_installed(cls, needed_by: str, extra: str) -> Iterator[None]:
+        """A context for the import of an optional library that an extra of this package installs.
 
-@contextmanager
-def needing(needed_by: str, extra: str) -> Iterator[None]:
-    """A context for the import of an optional library that an extra of this package installs.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    try:
-        yield
-    except ImportError as error:
-        raise MissingExtraError(needed_by, extra, error) from error
+        Raises:
+            MissingExtraError: It is not installed.
+        """
+        try:
+            yield
+        except ImportError as error:
+            raise cls(needed_by, extra, error) from error
 
 
 def price_hint() -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core._case import MISSING, WHOLE, Case, Parts
+from pytest_llmeval.core._case import MISSING, Case, Parts
 from pytest_llmeval.core._codec import normalized
 from pytest_llmeval.core._errors import EvaluatorError
 from pytest_llmeval.core._observation import FloatArray, Observation, Sums, mean_of_repeats
@@ -113,7 +113,7 @@ class Reads(Struct, frozen=True):
         expected: Whether `Case.expected` is the whole of ``expected``, not only the expectation of the part.
     """
 
-    part: str = WHOLE
+    part: str = Parts.WHOLE
     second_part: str | None = None
     own_keys: tuple[str, ...] = ()
     objects: bool = False

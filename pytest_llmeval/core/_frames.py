@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from pytest_llmeval.core._codec import is_finite_number
-from pytest_llmeval.core._errors import needing
+from pytest_llmeval.core._errors import MissingExtraError
 
 FrameLibrary: TypeAlias = Literal["pandas", "polars", "pyarrow"]
 """A library of data frames."""
@@ -26,7 +26,7 @@ def data_frame(columns: Mapping[str, list[Any]], library: FrameLibrary | None) -
         MissingExtraError: narwhals is not installed.
         ImportError: The library is not installed.
     """
-    with needing("a data frame of results", "frames"):
+    with MissingExtraError.unless_installed("a data frame of results", "frames"):
         import narwhals as nw
     known = get_args(FrameLibrary)
     chosen = library or next((name for name in known if find_spec(name)), "pandas")

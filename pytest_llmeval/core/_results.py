@@ -13,7 +13,7 @@ from pytest_llmeval.core._case import MISSING, Case
 from pytest_llmeval.core._codec import AnyNumber, JsonNumber, WrittenField
 from pytest_llmeval.core._evaluator import Evaluator, Metric
 from pytest_llmeval.core._observation import FloatArray, Observation
-from pytest_llmeval.core.wording import counted, excerpt, html_table, interval, number, printable, text_table
+from pytest_llmeval.core.wording import TextTable, counted, excerpt, interval, number, printable
 
 if TYPE_CHECKING:
     import pandas
@@ -233,6 +233,28 @@ class MetricValue(Struct, frozen=True):
     reason: Annotated[str, WrittenField.IF_KNOWN] = ""
     abstained: Annotated[int, WrittenField.IF_KNOWN] = 0
 
+    @staticmethod
+    def list_cells(metrics: "Mapping[str, MetricValue]", interval_name: str) -> list[tuple[str, ...]]:
+        """The table of metrics with intervals, means and counts as texts: its header, and a row for each.
+
+        Counts of cases without a score have a column only if there are any.
+        """
+        counts = [
+            name for name in _COUNTS if name == "scored" or any(getattr(metric, name) for metric in metrics.values())
+        ]
+        header = ("metric", "value", interval_name, "mean", *(_COUNTS[count] for count in counts))
+        rows = (
+            (
+                name,
+                number(metric.value),
+                interval(metric.low, metric.high),
+                number(metric.mean),
+                *(str(getattr(metric, count)) for count in counts),
+            )
+            for name, metric in metrics.items()
+        )
+        return [header, *rows]
+
 
 class CaseResult(msgspec.Struct, frozen=True):
     """One case's scores.
@@ -440,8 +462,8 @@ class Result:
         total = f"{counted(len(self.cases), 'case')}{f': {counts}' if counts else ''}"
         yield f"{total}; pass rate {number(self.pass_rate.value)}"
         listed = [*self.metrics.items()][:_MOST_METRICS]
-        table = [[excerpt(cell, _WIDEST) for cell in row] for row in metric_cells(dict(listed), "interval")]
-        yield from text_table(table) if listed else ()
+        table = [[excerpt(cell, _WIDEST) for cell in row] for row in MetricValue.list_cells(dict(listed), "interval")]
+        yield from TextTable(table).lines() if listed else ()
         if more := len(self.metrics) - len(listed):
             yield f"and {counted(more, 'more metric')} in metrics"
         failed = self._shown_records()
@@ -457,7 +479,7 @@ class Result:
     def _repr_html_(self) -> str:
         """Return metrics, and the first cases that did not pass, as tables for notebooks; every text is escaped."""
         listed = {**dict([*self.metrics.items()][:_MOST_METRICS]), PASS_RATE: self.pass_rate}
-        table = html_table(metric_cells(listed, "interval"))
+        table = TextTable(MetricValue.list_cells(listed, "interval")).html()
         more = len(self.metrics) - _MOST_METRICS
         note = f"<p>and {counted(more, 'more metric')} in <code>metrics</code></p>" if more > 0 else ""
         return f"{table}{note}{self._cases_as_html()}"
@@ -471,7 +493,7 @@ class Result:
             (record.id, record.outcome.replace("_", " "), excerpt(record.reason or "", _LONGEST_REASON))
             for record in failed[:_MOST_CASES]
         ]
-        table = html_table([("case", "outcome", "reason"), *lines])
+        table = TextTable([("case", "outcome", "reason"), *lines]).html()
         more = len(failed) - _MOST_CASES
         note = f"<p>and {counted(more, 'more case')} that did not pass, in <code>cases</code></p>" if more > 0 else ""
         return f"{table}{note}"
@@ -517,26 +539,6 @@ def _wide_columns(result: Result, *, repeated: bool) -> dict[str, list[Any]]:
         for name, cells in frame.items():
             cells.append(row.get(name))
     return frame
-
-
-def metric_cells(metrics: Mapping[str, MetricValue], interval_name: str) -> list[tuple[str, ...]]:
-    """The table of metrics with intervals, means and counts as texts: its header, and a row for each.
-
-    Counts of cases without a score have a column only if there are any.
-    """
-    counts = [name for name in _COUNTS if name == "scored" or any(getattr(metric, name) for metric in metrics.values())]
-    header = ("metric", "value", interval_name, "mean", *(_COUNTS[count] for count in counts))
-    rows = (
-        (
-            name,
-            number(metric.value),
-            interval(metric.low, metric.high),
-            number(metric.mean),
-            *(str(getattr(metric, count)) for count in counts),
-        )
-        for name, metric in metrics.items()
-    )
-    return [header, *rows]
 
 
 class OwnedMetric(NamedTuple):

@@ -8,14 +8,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct
 
 Label: TypeAlias = str | int | float | bool
-
-NO_LABEL = "null"
-"""Key of "no label was given"; no label has it, since null is no label."""
 
 _NO_LABEL_NAME = "(none)"
 
@@ -33,36 +30,56 @@ def _quoted_label(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def label_key(value: Any) -> str | None:
-    """The JSON text of a class label, which distinguishes labels: ``"1"``, ``1`` and ``1.0`` differ.
+class LabelKey(Struct, frozen=True):
+    """The key of a class label in confusion matrices and families of metrics: its JSON text.
 
-    Returns:
-        The text; ``None`` for what cannot be a label (null, a list, an object, a number that is not finite).
+    Keys distinguish labels: ``"1"``, ``1`` and ``1.0`` differ.
+
+    Attributes:
+        text: The JSON text.
     """
-    if type(value) is str:
-        return _quoted_label(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, int, float)) else None
+
+    NONE: ClassVar = "null"
+    """Key of "no label was given"; no label has it, since null is no label."""
+
+    text: str
+
+    @staticmethod
+    def of_value(value: Any) -> str | None:
+        """The text of the key of a label.
+
+        Returns:
+            ``None`` for what cannot be a label (null, a list, an object, a number that is not finite).
+        """
+        if type(value) is str:
+            return _quoted_label(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, int, float)) else None
+
+    @property
+    def name(self) -> str:
+        """The text of the label in tables: without quotes unless it looks like another JSON value."""
+        return _label_name(self.text)
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        """What labels are sorted by: booleans, numbers by size, strings by code point, no label last."""
+        if self.text == LabelKey.NONE:
+            return 3, 0.0, self.text
+        value = json.loads(self.text)
+        if isinstance(value, str):
+            return 2, 0.0, value
+        return (0 if isinstance(value, bool) else 1), value, self.text
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def label_name(key: str) -> str:
-    """The text of a label in tables, from its key: without quotes unless it looks like another JSON value."""
-    if key == NO_LABEL:
+def _label_name(key: str) -> str:
+    """The name of a class label in tables, by the text of its key; cached."""
+    if key == LabelKey.NONE:
         return _NO_LABEL_NAME
     value = json.loads(key)
     return value if isinstance(value, str) and not _NEEDS_QUOTES.fullmatch(value) else key
-
-
-def label_order(key: str) -> tuple[int, float, str]:
-    """The key by which class labels are sorted: booleans, numbers by size, strings by code point, `NO_LABEL` last."""
-    if key == NO_LABEL:
-        return 3, 0.0, key
-    value = json.loads(key)
-    if isinstance(value, str):
-        return 2, 0.0, value
-    return (0 if isinstance(value, bool) else 1), value, key
 
 
 CELL = "cell"
@@ -70,21 +87,16 @@ CELL = "cell"
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def cell_name(gold: str, predicted: str, prefix: str = CELL) -> str:
-    """The count name of a confusion matrix's cell, such as ``cell["joy","anger"]``, from the keys of its labels."""
+def _cell_name(gold: str, predicted: str, prefix: str) -> str:
+    """The count name of a confusion matrix's cell; cached."""
     return f"{prefix}[{gold},{predicted}]"
-
-
-def read_cells(sums: Mapping[str, Any], prefix: str = CELL) -> dict[tuple[str, str], Any]:
-    """The cells of a confusion matrix among named sums, as ``(gold key, predicted key) -> sum``."""
-    return {_read_cell(name, prefix): value for name, value in sums.items() if name.startswith(prefix + "[")}
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _read_cell(name: str, prefix: str) -> tuple[str, str]:
     """The keys of the true and the predicted label in the count name of a confusion matrix's cell; cached."""
     gold, predicted = json.loads(name.removeprefix(prefix))
-    return label_key(gold) or NO_LABEL, label_key(predicted) or NO_LABEL
+    return LabelKey.of_value(gold) or LabelKey.NONE, LabelKey.of_value(predicted) or LabelKey.NONE
 
 
 class Count(Struct, frozen=True):
@@ -203,7 +215,18 @@ class ConfusionMatrix(Struct, frozen=True):
 
     def count(self, true: Label | None, predicted: Label | None) -> str:
         """The name of a cell's count, for observations; ``None`` represents no label."""
-        return cell_name(label_key(true) or NO_LABEL, label_key(predicted) or NO_LABEL, self.counts)
+        gold, answer = (LabelKey.of_value(label) or LabelKey.NONE for label in (true, predicted))
+        return self.cell_name(gold, answer, self.counts)
+
+    @staticmethod
+    def cell_name(gold: str, predicted: str, prefix: str = CELL) -> str:
+        """The count name of a cell, such as ``cell["joy","anger"]``, from the keys of its labels."""
+        return _cell_name(gold, predicted, prefix)
+
+    @staticmethod
+    def read_cells(sums: Mapping[str, Any], prefix: str = CELL) -> dict[tuple[str, str], Any]:
+        """The cells among named sums, as ``(gold key, predicted key) -> sum``."""
+        return {_read_cell(name, prefix): value for name, value in sums.items() if name.startswith(prefix + "[")}
 
     def metric_names(self) -> list[str]:
         """Return the metrics that it names; families as declared."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -20,10 +20,6 @@ Statistic: TypeAlias = Literal["value", "mean"]
 Abstention: TypeAlias = Literal["fell", "allowed"]
 
 ChangeVerdict: TypeAlias = Literal["improved", "declined", "not_significant", "undecided"]
-
-
-UNCHANGED = "unchanged in all "
-"""In the reason of a gate on a change, before the number of cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +46,9 @@ class GateResult:
         moved: What the sentence begins with: the values before and now, and how many cases changed.
     """
 
+    UNCHANGED: ClassVar = "unchanged in all "
+    """In the reason of a gate on a change, before the number of cases."""
+
     gate: str
     outcome: GateOutcome
     value: AnyNumber | None = None
@@ -69,7 +68,7 @@ class GateResult:
     def headline(self) -> str:
         """The cause of a fall, else the reason; of a gate that passed with all cases unchanged only that."""
         first = self.reason.partition("; ")[0]
-        return first if self.outcome == "passed" and UNCHANGED in first else self.cause or self.reason
+        return first if self.outcome == "passed" and self.UNCHANGED in first else self.cause or self.reason
 
 
 class MetricChange(Struct, frozen=True, omit_defaults=True):
@@ -138,9 +137,6 @@ class SystemDifference(Struct, frozen=True):
     losses: int
 
 
-EVERYTHING = "*"
-"""The metric of a verdict on the whole snapshot."""
-
 ChangeKind: TypeAlias = Literal[
     "unchanged",
     "improved",
@@ -171,6 +167,9 @@ class SnapshotVerdict:
         approved: In the snapshot.
         reason: One sentence for people.
     """
+
+    EVERYTHING: ClassVar = "*"
+    """In place of a metric: the verdict is about the whole snapshot."""
 
     metric: str
     kind: ChangeKind = ""

@@ -10,19 +10,14 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core._case import (
     MISSING,
-    PARTS,
     TURNS,
-    WHOLE,
     Case,
     Itself,
     NoAnswer,
     Parts,
     PredictionParts,
-    describe_prediction,
-    expectation,
     own_fields,
     record_in,
-    search,
 )
 from pytest_llmeval.core._errors import PredictionError
 from pytest_llmeval.core._evaluator import Evaluator, Reads
@@ -203,7 +198,7 @@ class Reading(Struct, frozen=True, dict=True):
         """
         if case.conversation and self.parts != Parts():
             return self._of_turns.view(case)  # transcripts have their parts under the names
-        if self._name == WHOLE:
+        if self._name == Parts.WHOLE:
             known = case.origin is not None or self.parts == Parts()
             case = case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
             content = self.reads.answer_in(case.prediction, self.parts)
@@ -245,7 +240,7 @@ class Reading(Struct, frozen=True, dict=True):
     def _name(self) -> str | None:
         """Name of the part of predictions that is read; ``None`` where `on` is a JMESPath."""
         name = self.on or self.reads.part
-        return name if name == WHOLE or name in PARTS else None
+        return name if name == Parts.WHOLE or name in Parts.NAMES else None
 
     @cached_property
     def _finds_texts(self) -> bool:
@@ -256,9 +251,9 @@ class Reading(Struct, frozen=True, dict=True):
             return MISSING
         if self._name is None:
             assert self.on is not None
-            content = search(self.on, prediction)
+            content = Parts.search(self.on, prediction)
             if content is MISSING:
-                raise PredictionError(f"{describe_prediction(prediction)}; nothing at {self.on!r}, which 'on' names")
+                raise PredictionError(f"{Parts.describe(prediction)}; nothing at {self.on!r}, which 'on' names")
             return content
         finds_objects = self.reads.objects and self._finds_texts and isinstance(prediction, Mapping)
         if finds_objects and "answer" not in prediction and (own := own_fields(prediction, expected)) is not None:
@@ -283,10 +278,10 @@ class Reading(Struct, frozen=True, dict=True):
         return not isinstance(expected.get(self.reads.part), Mapping | None)
 
     def _expectation(self, expected: Any) -> Any:
-        if self._name == WHOLE or self.reads.expected or self._is_record(expected):
+        if self._name == Parts.WHOLE or self.reads.expected or self._is_record(expected):
             return expected
         path = self.on if self._name is None else getattr(self.parts, self._name)
-        return self._of_record(expectation(self._name, path, expected))
+        return self._of_record(Parts.expectation(self._name, path, expected))
 
 
 @dataclass

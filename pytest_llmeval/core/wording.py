@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core._media_forms import MediaForm
 
@@ -34,34 +34,29 @@ _USUAL_LINES = re.compile(rf"[{_USUAL}\n\t]*+")
 _UNUSUAL = re.compile(f"[^{_USUAL}]")
 
 
-def number(value: float | None) -> str:
-    """The wording of a score: four decimals, an absent one as ``n/a``.
-
-    >>> number(2 / 3), number(None), number(-0.00001), number(1234.5)
-    ('0.6667', 'n/a', '0.0000', '1234.5')
-    """
-    if value is None:
-        return NOT_AVAILABLE
-    text = f"{value:.4f}" if abs(value) < 1000 else f"{value:.1f}"  # noqa: PLR2004 (beyond this, decimals are noise)
-    return text.removeprefix("-") if not text.strip("-0.") else text
-
-
 _MOST_DECIMALS = 13
 _SAME = 1e-12
 """Numbers that differ from a limit by no more are equal to it."""
 
 
-def number_beside(value: float | None, *limits: float | None) -> str:
-    """The wording of a score with as many decimals, at least four, as show on which side of limits it lies.
+def number(value: float | None, *beside: float | None) -> str:
+    """The wording of a score: four decimals, an absent one as ``n/a``.
 
-    >>> number_beside(0.99999999, 1), number_beside(0.75, 0.8), number_beside(1, 1)
+    Args:
+        value: The score.
+        beside: Limits or other scores: it gets as many decimals as show on which side of them it lies.
+
+    >>> number(2 / 3), number(None), number(-0.00001), number(1234.5)
+    ('0.6667', 'n/a', '0.0000', '1234.5')
+    >>> number(0.99999999, 1), number(0.75, 0.8), number(1, 1)
     ('0.99999999', '0.7500', '1.0000')
     """
-    text = number(value)
     if value is None:
-        return text
-    apart = [limit for limit in limits if limit is not None and abs(value - limit) > _SAME]
-    for decimals in range(5, _MOST_DECIMALS + 1):
+        return NOT_AVAILABLE
+    text = f"{value:.4f}" if abs(value) < 1000 else f"{value:.1f}"  # noqa: PLR2004 (beyond this, decimals are noise)
+    text = text.removeprefix("-") if not text.strip("-0.") else text
+    apart = [limit for limit in beside if limit is not None and abs(value - limit) > _SAME]
+    for decimals in range(5, _MOST_DECIMALS + 1) if apart else ():
         if all((float(text) < limit, float(text) > limit) == (value < limit, value > limit) for limit in apart):
             break
         text = f"{value:.{decimals}f}"
@@ -294,6 +289,15 @@ class LogWriter:
         for line in lines:
             self.write(line)
 
+    @staticmethod
+    def escape_json(text: str) -> str:
+        r"""JSON without commands that a runner of CI would obey in its log; it stays the same data.
+
+        >>> LogWriter.escape_json('{"a": "##[group]b"}')
+        '{"a": "##\\u005bgroup]b"}'
+        """
+        return _ORDER_IN_JSON.sub(r"\1\\u005b", text)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
@@ -309,15 +313,6 @@ def _shorten_log_line(line: str) -> str:
         return line
     blank = _BLANK_LINE.fullmatch(line)
     return f"x{line[-_REMEMBERED:]}" if blank is None else blank[1]
-
-
-def unobeyed_json(text: str) -> str:
-    r"""JSON without commands that a runner of CI would obey in its log; it stays the same data.
-
-    >>> unobeyed_json('{"a": "##[group]b"}')
-    '{"a": "##\\u005bgroup]b"}'
-    """
-    return _ORDER_IN_JSON.sub(r"\1\\u005b", text)
 
 
 _ORDER_IN_JSON = re.compile(r"(##\w*+)\[")
@@ -420,19 +415,27 @@ def detail_lines(details: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def text_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a text table with aligned columns: the first to the left, all others to the right."""
-    widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = zip(row, widths, strict=True)
-        yield "  ".join(padded(cell, width, left=not place) for place, (cell, width) in enumerate(cells)).rstrip()
+class TextTable(NamedTuple):
+    """A table of texts, of which the first row is the header.
 
+    Attributes:
+        rows: Its cells by row.
+    """
 
-def html_table(rows: Sequence[Sequence[str]]) -> str:
-    """A table for notebooks from rows of cells, the first one the header; every text in it is escaped."""
-    kinds = ("th", *["td"] * (len(rows) - 1))
-    cells = (
-        "".join(f"<{kind}>{escape(printable(cell))}</{kind}>" for cell in row)
-        for kind, row in zip(kinds, rows, strict=True)
-    )
-    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+    rows: Sequence[Sequence[str]]
+
+    def lines(self) -> Iterator[str]:
+        """Yield its lines with aligned columns: the first to the left, all others to the right."""
+        widths = [max(map(width_of, column)) for column in zip(*self.rows, strict=True)]
+        for row in self.rows:
+            cells = zip(row, widths, strict=True)
+            yield "  ".join(padded(cell, width, left=not place) for place, (cell, width) in enumerate(cells)).rstrip()
+
+    def html(self) -> str:
+        """The table for notebooks; every text in it is escaped."""
+        kinds = ("th", *["td"] * (len(self.rows) - 1))
+        cells = (
+            "".join(f"<{kind}>{escape(printable(cell))}</{kind}>" for cell in row)
+            for kind, row in zip(kinds, self.rows, strict=True)
+        )
+        return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"

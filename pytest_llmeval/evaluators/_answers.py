@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from pytest_llmeval.core import Case, MediaForm, Missing, Opaque, expectation, listed, quotation
+from pytest_llmeval.core import Case, MediaForm, Missing, Opaque, Parts, listed, quotation
 
 if TYPE_CHECKING:
     pass
@@ -267,5 +267,5 @@ def references(case: Case) -> list[str]:
     """The texts that a case accepts as its answer; none where it expects something else than texts."""
     expected = case.expected
     if isinstance(expected, Mapping):
-        expected = expectation("answer", case.part_paths.answer, expected)
+        expected = Parts.expectation("answer", case.part_paths.answer, expected)
     return as_references(expected) or []

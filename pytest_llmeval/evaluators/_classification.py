@@ -7,20 +7,17 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from pytest_llmeval.core import (
-    NO_LABEL,
     Case,
+    ConfusionMatrix,
     Evaluator,
     FloatArray,
     Label,
+    LabelKey,
     Metric,
     Observation,
     Reads,
     Sums,
-    cell_name,
-    label_key,
-    label_name,
     listed,
-    read_cells,
     suggest,
     unknown_name,
 )
@@ -134,7 +131,7 @@ class Classification(Evaluator):
         return self.positive is not None or bool(self.negatives)
 
     def _is_known(self, key: str) -> bool:
-        return key in self._closed if self._closed else key != NO_LABEL
+        return key in self._closed if self._closed else key != LabelKey.NONE
 
     def _is_averaged(self, key: str) -> bool:
         return self._is_known(key) and key not in self._ignored
@@ -146,7 +143,7 @@ class Classification(Evaluator):
 
     def _fault(self, value: Any) -> str | None:
         """The fault of a label; ``None`` if it has none."""
-        key = label_key(value)
+        key = LabelKey.of_value(value)
         if key is None:
             return f"found {describe_found(value)}, expected a label (text, number or boolean)"
         if not self._closed or key in self._closed:
@@ -180,7 +177,7 @@ class Classification(Evaluator):
 
     def _signature(self) -> str:
         chosen = [
-            f"{option}:{','.join(label_name(_key(value)) for value in values)}"
+            f"{option}:{','.join(LabelKey(_key(value)).name for value in values)}"
             for option, values in self._named_labels()
             if values
         ]
@@ -193,10 +190,10 @@ class Classification(Evaluator):
             return Observation({}, undefined=dict.fromkeys(self._fixed_names, fault))
         predicted, malformed = _predicted_keys(case)
         surplus = predicted[len(gold) :]
-        predicted = (predicted + [NO_LABEL] * len(gold))[: len(gold)]
+        predicted = (predicted + [LabelKey.NONE] * len(gold))[: len(gold)]
         cells = Counter(zip(gold, predicted, strict=True))
         return Observation(
-            {cell_name(*cell): count for cell, count in sorted(cells.items())},
+            {ConfusionMatrix.cell_name(*cell): count for cell, count in sorted(cells.items())},
             details=self._details(case, gold, predicted, surplus),
             undefined=self._undefined_reasons(gold, predicted),
             malformed=malformed,
@@ -207,16 +204,16 @@ class Classification(Evaluator):
         if isinstance(case.expected, (list, tuple)):
             pairs = enumerate(zip(gold, predicted, strict=True), start=1)
             differing = [
-                {"position": position, "expected": label_name(right), "predicted": label_name(answered)}
+                {"position": position, "expected": LabelKey(right).name, "predicted": LabelKey(answered).name}
                 for position, (right, answered) in pairs
                 if right != answered
             ]
             if differing:
                 details |= {"differing": len(differing), "differing_positions": differing[:_MOST_POSITIONS]}
-        if invalid := {key for key in predicted if key != NO_LABEL and not self._is_known(key)}:
-            details["invalid_labels"] = sorted(map(label_name, invalid))
+        if invalid := {key for key in predicted if key != LabelKey.NONE and not self._is_known(key)}:
+            details["invalid_labels"] = sorted(LabelKey(key).name for key in invalid)
         if surplus:
-            details["surplus_labels"] = [label_name(key) for key in surplus[:_MOST_POSITIONS]]
+            details["surplus_labels"] = [LabelKey(key).name for key in surplus[:_MOST_POSITIONS]]
         return details
 
     def _undefined_reasons(self, gold: list[str], predicted: list[str]) -> dict[str, str]:
@@ -241,7 +238,7 @@ class Classification(Evaluator):
         predictions have are reported if they are few.
         """
         right = {gold for gold, _ in cells}
-        return [key for key in labels if key != NO_LABEL and (key in right or len(labels) <= _MOST_LABELS)]
+        return [key for key in labels if key != LabelKey.NONE and (key in right or len(labels) <= _MOST_LABELS)]
 
     @cached_property
     def _fixed_names(self) -> list[str]:
@@ -253,14 +250,14 @@ class Classification(Evaluator):
         if not gold:
             return []
         predicted, _ = _predicted_keys(case)
-        answered = (predicted + [NO_LABEL] * len(gold))[: len(gold)]
+        answered = (predicted + [LabelKey.NONE] * len(gold))[: len(gold)]
         many = isinstance(case.expected, (list, tuple))
         lines = [
-            f"{f'position {position}: ' if many else ''}found {label_name(label)}, expected {label_name(right)}"
+            f"{f'position {position}: ' if many else ''}found {LabelKey(label).name}, expected {LabelKey(right).name}"
             for position, (right, label) in enumerate(zip(gold, answered, strict=True), start=1)
             if right != label
         ]
-        if surplus := [label_name(key) for key in predicted[len(gold) :]]:
+        if surplus := [LabelKey(key).name for key in predicted[len(gold) :]]:
             lines.append(f"surplus labels: {listed(surplus)}")
         if invalid := observation.details.get("invalid_labels"):
             lines.append(f"none of the labels {listed(map(str, self.labels), _MOST_POSITIONS)}: {listed(invalid)}")
@@ -268,7 +265,7 @@ class Classification(Evaluator):
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Compute all metrics from summed confusion cells."""
-        cells = read_cells(sums)
+        cells = ConfusionMatrix.read_cells(sums)
         if sums.metrics is not None and all("[" in name for name in sums.metrics):
             return self._of_labels(cells, sums.length, sums.metrics)
         margins = confusion.Margins.from_cells(cells, sums.length)
@@ -293,7 +290,7 @@ class Classification(Evaluator):
         names = {name.split("[", 1)[1].removesuffix("]") for name in metric_names}
         keys = list(dict.fromkeys(key for cell in cells for key in cell))
         reported = self._closed or self._open_labels(cells, keys)
-        labels = [key for key in reported if label_name(key) in names]
+        labels = [key for key in reported if LabelKey(key).name in names]
         own = frozenset(labels)
         around = {cell: column for cell, column in cells.items() if not own.isdisjoint(cell)}
         return self._select_reported(confusion.per_label(confusion.Margins.from_cells(around, length, own), labels))
@@ -305,7 +302,7 @@ class Classification(Evaluator):
 
 def _key(label: Label) -> str:
     """The key of an expected or predicted label in the confusion counts."""
-    return label_key(label) or NO_LABEL
+    return LabelKey.of_value(label) or LabelKey.NONE
 
 
 def _gold_keys(expected: Any) -> tuple[list[str], str | None]:
@@ -313,7 +310,7 @@ def _gold_keys(expected: Any) -> tuple[list[str], str | None]:
     values = expected if isinstance(expected, (list, tuple)) else [] if expected is None else [expected]
     if not values:
         return [], "no expected label"
-    keys = [key for value in values if (key := label_key(value)) is not None]
+    keys = [key for value in values if (key := LabelKey.of_value(value)) is not None]
     if len(keys) < len(values):
         return [], f"found {describe_found(expected)} as expected, expected a label or a list of labels"
     return keys, None
@@ -323,15 +320,15 @@ def _predicted_keys(case: Case) -> tuple[list[str], str | None]:
     """The keys of a case's predicted labels, and the fault of a malformed prediction."""
     many = isinstance(case.expected, (list, tuple))
     if not many:
-        key = label_key(case.prediction)
+        key = LabelKey.of_value(case.prediction)
         return ([], f"found {describe_found(case.prediction)}, expected a label") if key is None else ([key], None)
     if not isinstance(case.prediction, (list, tuple)):
         return [], f"found {describe_found(case.prediction)}, expected a list of labels"
-    keys = [label_key(value) or NO_LABEL for value in case.prediction]
+    keys = [LabelKey.of_value(value) or LabelKey.NONE for value in case.prediction]
     faults = [
         f"found {describe_found(case.prediction[index])} at position {index + 1}, expected a label"
         for index, key in enumerate(keys)
-        if key == NO_LABEL
+        if key == LabelKey.NONE
     ][:1]
     if len(keys) != len(case.expected):
         faults.append(f"found {len(keys)} labels, expected {len(case.expected)}")

@@ -13,7 +13,7 @@ from typing import IO, Any, Final, NamedTuple
 
 from msgspec import Struct, to_builtins
 
-from pytest_llmeval.core import MissingExtraError, needing
+from pytest_llmeval.core import MissingExtraError
 from pytest_llmeval.exchange._ledger import (
     CaseIds,
     Fate,
@@ -147,7 +147,7 @@ def _unpacked(archive: zipfile.ZipFile, stream: IO[bytes], name: str) -> bytes:
     info = archive.getinfo(name)
     if info.compress_type != _ZSTANDARD or sys.version_info >= (3, 14):
         return archive.read(name)
-    with needing("a log compressed with Zstandard", "inspect"):
+    with MissingExtraError.unless_installed("a log compressed with Zstandard", "inspect"):
         import zstandard
     stream.seek(info.header_offset)
     stream.seek(sum(_LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))), os.SEEK_CUR)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.cli import CommandResult, say
-from pytest_llmeval.core import PASS_RATE, LlmevalError, SuiteError, format_error, needing
+from pytest_llmeval.core import PASS_RATE, LlmevalError, MissingExtraError, SuiteError, format_error
 from pytest_llmeval.reports import RunReport, SuiteReport
 from pytest_llmeval.services import Redactor
 
@@ -32,7 +32,7 @@ def _export(options: Namespace) -> CommandResult:
     """Run ``llmeval export mlflow``: log each suite of a report as a run of an MLflow experiment."""
     from pytest_llmeval.reports import read_report
 
-    with needing("llmeval export mlflow", "mlflow"):
+    with MissingExtraError.unless_installed("llmeval export mlflow", "mlflow"):
         from mlflow import MlflowClient
     try:
         report = read_report(options.report)

@@ -13,7 +13,6 @@ from msgspec import Struct, structs, to_builtins
 
 from pytest_llmeval.baselines import SnapshotMode
 from pytest_llmeval.core import (
-    EVERYTHING,
     PASS_RATE,
     CaseRecord,
     GateResult,
@@ -569,7 +568,7 @@ def _verdict(
     unmeasured = [
         verdict
         for verdict in refused
-        if (verdict.value is None if isinstance(verdict, GateResult) else verdict.metric == EVERYTHING)
+        if (verdict.value is None if isinstance(verdict, GateResult) else verdict.metric == SnapshotVerdict.EVERYTHING)
     ]
     failed = [sentences[id(verdict)] for verdict in refused if verdict not in unmeasured]
     accepting = f"; {options.approving} --snapshot-anchor accepts it"

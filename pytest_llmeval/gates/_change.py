@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from pytest_llmeval.core import (
     APPROVED,
-    UNCHANGED,
     ChangeWord,
     ComparingEvaluator,
     GateOutcome,
@@ -22,7 +21,6 @@ from pytest_llmeval.core import (
     interval,
     limit,
     number,
-    number_beside,
 )
 from pytest_llmeval.gates._gate import (
     FIGURES,
@@ -352,7 +350,7 @@ class ChangeGate(Gate):
         change = self.change_of(value)
         significant = (outcome == "passed") != self.refutes
         claim = self.claim(significant=True) if significant else f"over all of them it is {self.contrary}"
-        observed = f"{self.subject} {self.noun} {number_beside(change, self.allowed)}"
+        observed = f"{self.subject} {self.noun} {number(change, self.allowed)}"
         return EarlyWords(observed, change, self.allowed, claim)
 
     def without_test(self, outcome: GateOutcome, reason: str) -> "GateEvidence":
@@ -525,7 +523,7 @@ class ExaminedChange(Struct, frozen=True):
         data = evidence.estimate
         if outcome == "passed" and data.changed == 0 and data.units and data.chain is None:
             alike = counted(data.units, "case" if data.units == data.cases else "cluster")
-            same = f"{gate.subject} {number(data.value)}, {UNCHANGED}{alike}"
+            same = f"{gate.subject} {number(data.value)}, {GateResult.UNCHANGED}{alike}"
             parts.insert(0, ", ".join(filter(None, [same, self._compared])))
         return outcome, drop, "; ".join([*([lead] if lead else []), *parts])
 
@@ -574,7 +572,7 @@ class ExaminedChange(Struct, frozen=True):
         bounds = gate.change_bounds(evidence.interval)
         between = "no interval" if bounds is None else interval(*bounds)
         name = "" if evidence.interval is None else f"{100 * gate.interval_confidence:.6g}% interval "
-        change = f"{gate.noun} {number_beside(gate.change_of(evidence.drop), gate.allowed)}"
+        change = f"{gate.noun} {number(gate.change_of(evidence.drop), gate.allowed)}"
         text = f"{gate.subject} {_describe_move(data)}, {change}"
         if data.chain is not None:
             steps = counted(data.chain.steps, "step")
@@ -624,7 +622,7 @@ def _check_test(test: SignificanceTest) -> None:
 
 def _describe_move(data: "Estimate") -> str:
     """Both runs' values of a gate's metric as text, with the digits that tell one from the other."""
-    return f"{number_beside(data.baseline, data.value)} -> {number_beside(data.value, data.baseline)}"
+    return f"{number(data.baseline, data.value)} -> {number(data.value, data.baseline)}"
 
 
 def _p(value: float) -> str:

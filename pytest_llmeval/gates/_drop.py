@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import structs
 
-from pytest_llmeval.core import GateOutcome, Metric, SignificanceTest, counted, limit, number, number_beside
+from pytest_llmeval.core import GateOutcome, Metric, SignificanceTest, counted, limit, number
 from pytest_llmeval.gates._change import ChangeGate, GateEvidence
 from pytest_llmeval.gates._gate import (
     BY,
@@ -347,7 +347,7 @@ class AnytimeGate(ChangeGate):
         proven = seen.evidence >= needed and seen.alone >= alone
         data = evidence.estimate
         stretch = f"the last {seen.looks} of {counted(len(earlier) + 1, 'run')} since the approval"
-        drop = number_beside(evidence.drop, self.max_drop)
+        drop = number(evidence.drop, self.max_drop)
         values = f"{self.subject} {number(data.baseline)} -> {number(data.value)}, drop {drop}"
         weight = f"evidence {seen.evidence:.3g} of {needed:.3g}, this run {seen.alone:.2f} of {alone:.2f} deviations"
         parts = (

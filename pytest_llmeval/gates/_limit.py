@@ -22,7 +22,6 @@ from pytest_llmeval.core import (
     counted,
     limit,
     number,
-    number_beside,
     price_hint,
     several,
     suggest,
@@ -471,7 +470,7 @@ class LimitGate(ScoreGate):
 
     def _number_of(self, value: float | None) -> str:
         """A value with the digits that tell it from the gate's bounds."""
-        return number_beside(value, *(bound.limit for bound in self.bounds))
+        return number(value, *(bound.limit for bound in self.bounds))
 
     def _slack(self, value: float | None) -> float:
         """The distance of a value from its bounds; the smallest one names the closest group."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from msgspec import Struct
 
-from pytest_llmeval.core import CaseRecord, CaseResult, FloatArray, MetricIndex, Observation, limit, number_beside
+from pytest_llmeval.core import CaseRecord, CaseResult, FloatArray, MetricIndex, Observation, limit, number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -337,7 +337,7 @@ class Unmet(Struct, frozen=True):
         """The score in words, for tables."""
         if self.abstained or self.value is None:
             return "abstains"
-        return number_beside(self.value, self.limit.min, self.limit.max)
+        return number(self.value, self.limit.min, self.limit.max)
 
 
 def unmet(

@@ -15,11 +15,10 @@ from pytest_llmeval.core import (
     Result,
     Statistic,
     SystemDifference,
+    TextTable,
     counted,
-    html_table,
     interval,
     number,
-    text_table,
 )
 from pytest_llmeval.numbers._case_statistics import CaseStatistics
 from pytest_llmeval.numbers._drop_tests import AnyDrop, Evidence
@@ -125,11 +124,11 @@ class Comparison:
     cluster_by: str | None = None
 
     def __str__(self) -> str:
-        return "\n".join((self._summary, *text_table(self._cells)))
+        return "\n".join((self._summary, *TextTable(self._cells).lines()))
 
     def _repr_html_(self) -> str:
         """The compared metrics as a table, for notebooks."""
-        return f"<p>{self._summary}</p>{html_table(self._cells)}"
+        return f"<p>{self._summary}</p>{TextTable(self._cells).html()}"
 
     @property
     def _summary(self) -> str:

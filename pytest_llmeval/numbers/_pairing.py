@@ -10,6 +10,7 @@ from msgspec import structs
 
 from pytest_llmeval.core import (
     Abstention,
+    CaseLabels,
     CaseRecord,
     Evaluator,
     FloatArray,
@@ -17,7 +18,6 @@ from pytest_llmeval.core import (
     Observation,
     Statistic,
     counted,
-    groups_of_case,
     interval,
     limit,
     listed,
@@ -434,7 +434,7 @@ class RunPairing:
 
         members: dict[str, list[int]] = {}
         for place, row in enumerate(rows):
-            for name in groups_of_case(self._records[row].labels, label):
+            for name in CaseLabels(self._records[row].labels).groups(label):
                 members.setdefault(name, []).append(place)
         return {name: np.array(places, dtype=np.intp) for name, places in members.items()}
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_llmeval.core import (
     PASS_RATE,
     Basis,
+    CaseLabels,
     CaseRecord,
     Clusters,
     Evaluator,
@@ -24,7 +25,6 @@ from pytest_llmeval.core import (
     RecordedCounts,
     Result,
     Sums,
-    groups_of_case,
 )
 from pytest_llmeval.numbers._case_scores import CaseResults, PackedColumns, ScoreColumns, stack
 from pytest_llmeval.numbers._intervals import (
@@ -630,7 +630,7 @@ def _groups(
     for key in group_by:
         members: dict[str, list[int]] = {}
         for place, row in enumerate(rows):
-            for group in groups_of_case(table.records[row].labels, key):
+            for group in CaseLabels(table.records[row].labels).groups(key):
                 members.setdefault(group, []).append(place)
         results: dict[str, GroupResult] = {}
         # By size: resamples of one size are drawn once.

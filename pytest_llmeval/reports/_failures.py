@@ -12,15 +12,14 @@ from typing import Any, NamedTuple, TypeAlias
 from pytest_llmeval.core import (
     BAD,
     MISSING,
-    MODES,
     Case,
+    CaseLabels,
     CaseRecord,
     Parts,
     PredictionError,
     as_line,
     call_text,
     counted,
-    groups_of_case,
     printable,
     width_of,
 )
@@ -429,8 +428,8 @@ def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterato
     earlier = {case.id: case.outcome for case in before if case.outcome not in _NOT_RUN}
     cases: dict[str, list[CaseEnd]] = {}
     for case in now:
-        if case.outcome not in _NOT_RUN and MODES in case.labels:
-            for mode in groups_of_case(case.labels, MODES):
+        if case.outcome not in _NOT_RUN:
+            for mode in CaseLabels(case.labels).modes:
                 cases.setdefault(mode, []).append(case)
     for mode, members in cases.items():
         failing = [case for case in members if case.outcome in BAD]

@@ -8,13 +8,13 @@ from typing import Any, assert_never
 from msgspec import Struct
 
 from pytest_llmeval.core import (
-    NO_LABEL,
     CaseRecord,
     CaseResult,
     CaseTable,
     ConfusionMatrix,
     Count,
     Detail,
+    LabelKey,
     LabelTable,
     Metric,
     MetricIndex,
@@ -23,10 +23,6 @@ from pytest_llmeval.core import (
     Result,
     Totals,
     excerpt,
-    label_key,
-    label_name,
-    label_order,
-    read_cells,
 )
 from pytest_llmeval.reports._tables import Cell, FilledTable, TableRow
 
@@ -79,9 +75,11 @@ def _counted_cases(
     cells: dict[tuple[int, int], list[str]] = {}
     for record in numbers.result.records:
         observation = record.observations.get(numbers.label)
-        for (true, predicted), count in read_cells(observation.counts if observation else {}, table.counts).items():
+        for (true, predicted), count in ConfusionMatrix.read_cells(
+            observation.counts if observation else {}, table.counts
+        ).items():
             if count:
-                cells.setdefault((down[label_name(true)], across[label_name(predicted)]), []).append(record.id)
+                cells.setdefault((down[LabelKey(true).name], across[LabelKey(predicted).name]), []).append(record.id)
     return [(*place, ids) for place, ids in sorted(cells.items())]
 
 
@@ -158,7 +156,7 @@ def _layout(table: ReportTable, numbers: _ResultNumbers) -> tuple[Sequence[str],
             for label in dict.fromkeys(label for family in table.columns.values() for label in numbers.members(family))
         ]
     if isinstance(table, ConfusionMatrix):
-        return _confusion(table, read_cells(numbers.totals, table.counts))
+        return _confusion(table, ConfusionMatrix.read_cells(numbers.totals, table.counts))
     if isinstance(table, CaseTable):
         return ("case", *table.columns), [
             [case.id, *(numbers.of_case(case, record, cell) for cell in table.columns.values())]
@@ -169,14 +167,15 @@ def _layout(table: ReportTable, numbers: _ResultNumbers) -> tuple[Sequence[str],
 
 def _confusion(table: ConfusionMatrix, cells: Mapping[tuple[str, str], float]) -> tuple[Sequence[str], list[TableRow]]:
     """Headers and rows of a confusion matrix in a report: true labels down, predicted labels across."""
-    first = [label_key(label) or NO_LABEL for label in table.labels] if cells else []
+    first = [LabelKey.of_value(label) or LabelKey.NONE for label in table.labels] if cells else []
     true, predicted = (
-        list(dict.fromkeys([*first, *sorted({cell[side] for cell in cells}, key=label_order)])) for side in (0, 1)
+        list(dict.fromkeys([*first, *sorted({cell[side] for cell in cells}, key=lambda key: LabelKey(key).order)]))
+        for side in (0, 1)
     )
     rows: list[TableRow] = [
-        [label_name(row), *(_count(cells.get((row, column), 0)) for column in predicted)] for row in true
+        [LabelKey(row).name, *(_count(cells.get((row, column), 0)) for column in predicted)] for row in true
     ]
-    return ("true / predicted", *map(label_name, predicted)), rows
+    return ("true / predicted", *(LabelKey(key).name for key in predicted)), rows
 
 
 def _count(value: float) -> float:

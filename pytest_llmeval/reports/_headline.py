@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_llmeval.core import BAD, EVERYTHING, GateResult, counted, excerpt
+from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, counted, excerpt
 from pytest_llmeval.reports._failures import cause_of
 from pytest_llmeval.reports._form import MOST, CaseReport, RunReport, RunVerdict, SuiteReport, gated_metrics
 from pytest_llmeval.reports._overview import fallen_cases, totals
@@ -57,7 +57,7 @@ class Headline(NamedTuple):
         for place, suite in enumerate(run.suites):
             for score in suite.snapshot:
                 if score.outcome == "failed":
-                    metric = "" if score.metric == EVERYTHING else f"{score.metric} "
+                    metric = "" if score.metric == SnapshotVerdict.EVERYTHING else f"{score.metric} "
                     worse = fallen_cases(suite, before[place], score.metric)
                     return _headline(run, place, f"{metric}{score.reason.partition(';')[0]}", worse, "worse case")
         failing = [_find_failing_cases(suite, before[place]) for place, suite in enumerate(run.suites)]

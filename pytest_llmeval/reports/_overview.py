@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import NamedTuple, get_args
 
 from pytest_llmeval.core import (
-    EVERYTHING,
     PASS_RATE,
     ChangeVerdict,
     GateResult,
@@ -17,7 +16,6 @@ from pytest_llmeval.core import (
     counted,
     interval,
     listed,
-    metric_cells,
     number,
     padded,
     printable,
@@ -270,7 +268,7 @@ def _changes(suite: SuiteReport, room: int) -> list[str]:
     """A suite's scores that differ from the approved ones, or their number if the names do not fit."""
     moved: dict[str, list[str]] = {}
     for verdict in suite.snapshot:
-        if verdict.metric != EVERYTHING and (word := _word(verdict, suite.changes)):
+        if verdict.metric != SnapshotVerdict.EVERYTHING and (word := _word(verdict, suite.changes)):
             moved.setdefault(word, []).append(printable(verdict.metric))
     listed = {word: moved[word] for word in _CHANGES if word in moved}
     named = [f"{word}: {', '.join(names)}" for word, names in listed.items()]
@@ -305,7 +303,7 @@ def warnings(suite: SuiteReport, reasons: Sequence[str] = ()) -> Iterator[Line]:
         reasons: Of the verdict on the run, which are said elsewhere.
     """
     for verdict in suite.snapshot:
-        if verdict.outcome == "not_judged" or verdict.metric == EVERYTHING:
+        if verdict.outcome == "not_judged" or verdict.metric == SnapshotVerdict.EVERYTHING:
             yield Line(printable(f"{suite.suite}: snapshot {verdict.reason}"), "yellow")
     yield from not_judged(suite, f"{suite.suite}: ")
     past = past_limits(gate for gate in suite.gates if not any(gate.known in reason for reason in reasons))
@@ -607,7 +605,7 @@ def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> Text
 
     To save room, the mean is dropped first, then the counts.
     """
-    headers, *rows = metric_cells(metrics, suite.interval_name)
+    headers, *rows = MetricValue.list_cells(metrics, suite.interval_name)
     return TextTable("", headers, rows, spare=[_MEAN, *range(len(headers) - 1, _FIRST_COUNT - 1, -1), 2])
 
 

@@ -3,7 +3,7 @@
 import io
 from pathlib import Path
 
-from pytest_llmeval.core import needing
+from pytest_llmeval.core import MissingExtraError
 from pytest_llmeval.data import write_bytes
 from pytest_llmeval.reports._form import RunReport
 
@@ -16,7 +16,7 @@ def write_parquet(report: RunReport, path: Path) -> None:
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
-    with needing("a report in Parquet", "parquet"):
+    with MissingExtraError.unless_installed("a report in Parquet", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
     rows = [

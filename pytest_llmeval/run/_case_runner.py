@@ -12,7 +12,6 @@ from msgspec import Struct, field, structs
 
 from pytest_llmeval.core import (
     APPROVED,
-    ITSELF,
     MISSING,
     BudgetError,
     Case,
@@ -521,7 +520,7 @@ class OpponentJobs(Struct, frozen=True):
         if name == APPROVED:
             return self._approved_job(job)
         if name == job.key.variant:
-            return ITSELF
+            return Itself.ITSELF
         if name not in job.suite.systems:
             return NoAnswer("the suite has no system of this name")
         suite = job.suite.for_variant(name)

@@ -12,8 +12,6 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core import (
     MISSING,
-    OUTCOME,
-    PARTS,
     BudgetError,
     JudgeError,
     LlmevalError,
@@ -55,7 +53,7 @@ _LONGEST_QUOTE = 80
 _LISTS = ("contexts", "tool_calls")
 _USERS = ("user", "human")
 _ASSISTANTS = {"assistant", "ai", "model", "response"}
-_OWN = frozenset((*PARTS, "stop", "stop_comment", "stop_reason", "turns", "unrecorded_from", "user"))
+_OWN = frozenset((*Parts.NAMES, "stop", "stop_comment", "stop_reason", "turns", "unrecorded_from", "user"))
 """Keys of a transcript, which no reply can set."""
 
 
@@ -213,9 +211,9 @@ class Dialogue:
         final = self._replies[-1] if self._replies else None
         if isinstance(final, Mapping):
             transcript |= {name: value for name, value in final.items() if name not in _OWN}
-        outcome = self.parts.find(OUTCOME, final)
+        outcome = self.parts.find(Parts.OUTCOME, final)
         if outcome is not MISSING:
-            transcript[OUTCOME] = outcome
+            transcript[Parts.OUTCOME] = outcome
         usages = [usage_of_target(self.parts, reply) for reply in self._replies]
         if any(usage is not None for usage in usages):
             transcript["usage"] = _sum_usages([usage or TargetUsage() for usage in usages])

@@ -29,14 +29,14 @@ from pytest_llmeval.core import (
     PredictionError,
     Reading,
     RecordedCounts,
-    answer_print,
+    ShownPrints,
     as_line,
     counted,
     form_of,
     format_error,
     in_its_turn,
     is_of_users,
-    number_beside,
+    number,
     origin,
 )
 from pytest_llmeval.numbers import (
@@ -256,7 +256,7 @@ def _print_predictions(suite: LoadedSuite, cases: Sequence[Case]) -> str:
     if not suite.judged:
         return ""
     predictions = [_stable_part(case.prediction) for case in cases]
-    return answer_print(predictions[0] if len(predictions) == 1 else predictions)
+    return ShownPrints.fingerprint(predictions[0] if len(predictions) == 1 else predictions)
 
 
 def _stable_part(prediction: Any) -> Any:
@@ -449,7 +449,7 @@ def _below_gates(suite: LoadedSuite, scores: Mapping[str, float | None]) -> dict
         short = max((abs(limit - score) for limit in limits), default=0.0)
         if short > TOLERANCE:
             share = short / (high - low) if high > low else short
-            misses.append((high > low, share, gate.metric, f"lowers gate {gate}: {number_beside(score, *limits)}"))
+            misses.append((high > low, share, gate.metric, f"lowers gate {gate}: {number(score, *limits)}"))
     texts: dict[str, str] = {}
     for _, _, metric, text in sorted(misses, key=lambda miss: (not miss[0], -miss[1])):
         texts.setdefault(metric, text)

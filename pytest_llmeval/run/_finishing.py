@@ -17,10 +17,10 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import Keeper, SharedTexts, SnapshotMode, Stamp, fingerprint
 from pytest_llmeval.core import (
     BAD,
-    MODES,
     PASS_RATE,
     AnswerShown,
     Case,
+    CaseLabels,
     CaseRecord,
     ComparingEvaluator,
     GateResult,
@@ -317,7 +317,7 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
     before = list(_cases(approved.statistics, pairing, suite, _answers(measured))) if cases else []
     against = "approved scores" if judged.collected.baseline is None else "baseline"
     returned = []
-    if any(MODES in record.labels for record in judged.records):
+    if any(CaseLabels(record.labels).modes for record in judged.records):
         from pytest_llmeval.reports import returned_modes
 
         returned = [*returned_modes(judged.records, approved.statistics.renamed(pairing.matching.by_content).records)]

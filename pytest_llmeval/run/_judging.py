@@ -16,7 +16,6 @@ from msgspec import structs
 from pytest_llmeval.baselines import SnapshotJudgement
 from pytest_llmeval.core import (
     BAD,
-    EVERYTHING,
     GateResult,
     LlmevalError,
     Metric,
@@ -195,7 +194,7 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     )
     for suite in suites:
         for name, moved in suite.snapshot.moved_limits.items():
-            about = name.replace(EVERYTHING, "all metrics")
+            about = name.replace(SnapshotVerdict.EVERYTHING, "all metrics")
             yield f"{suite.key.display_path}: limits of {about} changed since the approval: {moved}"
 
 
@@ -410,7 +409,11 @@ def _snapshot(measured: MeasuredSuite, scope: RunScope, unjudged: str) -> Snapsh
         return SnapshotJudgement()
     if unjudged:
         return SnapshotJudgement(
-            [SnapshotVerdict(EVERYTHING, "not_judged", "not_judged", reason=f"not evaluated: {unjudged}")]
+            [
+                SnapshotVerdict(
+                    SnapshotVerdict.EVERYTHING, "not_judged", "not_judged", reason=f"not evaluated: {unjudged}"
+                )
+            ]
         )
     from pytest_llmeval.baselines import SnapshotReview
 

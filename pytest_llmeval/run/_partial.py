@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_llmeval.core import (
     PASS_RATE,
+    CaseLabels,
     CaseRecord,
     Evaluator,
     EvaluatorError,
@@ -17,7 +18,6 @@ from pytest_llmeval.core import (
     MetricValue,
     Result,
     grouped,
-    groups_of_case,
 )
 from pytest_llmeval.numbers import OUTCOME_EVALUATOR, Statistics
 
@@ -117,7 +117,7 @@ class PartialResult:
         with_outcome = {**evaluators, _OUTCOME: OUTCOME_EVALUATOR}
         groups: dict[str, dict[str, _Slice]] = {}
         for key in group_by:
-            members = grouped((group, record) for record in records for group in groups_of_case(record.labels, key))
+            members = grouped((group, record) for record in records for group in CaseLabels(record.labels).groups(key))
             groups[key] = {name: _Slice.from_records(with_outcome, subset) for name, subset in members.items()}
         return cls(dict(evaluators), tuple(group_by), _Slice.from_records(with_outcome, records), groups)
 

@@ -18,10 +18,10 @@ from pytest_llmeval.core import (
     Evaluator,
     EvaluatorError,
     LlmevalError,
+    MissingExtraError,
     Parts,
     Reading,
     Result,
-    needing,
 )
 from pytest_llmeval.data import put_in_place, sync
 from pytest_llmeval.numbers import summarize
@@ -311,7 +311,7 @@ class _Parquet:
     """The case results of a stream as Parquet; `metrics` is a map, since metric families grow with cases' labels."""
 
     def __init__(self, path: Path) -> None:
-        with needing("a file of results in Parquet", "parquet"):
+        with MissingExtraError.unless_installed("a file of results in Parquet", "parquet"):
             import pyarrow as pa
             from pyarrow import parquet
         text = pa.string()

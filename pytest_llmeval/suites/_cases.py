@@ -10,18 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from msgspec import structs
 
-from pytest_llmeval.core import (
-    MISSING,
-    MODE_MARK,
-    MODES,
-    Case,
-    Fault,
-    MediaForm,
-    excerpt,
-    format_error,
-    origin,
-    unknown_name,
-)
+from pytest_llmeval.core import MISSING, Case, CaseLabels, Fault, MediaForm, excerpt, format_error, origin, unknown_name
 from pytest_llmeval.data import STRICT, Source, case_id, display_path, id_fault, json_text
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._limits import read_limits
@@ -213,11 +202,11 @@ def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
     if entry.messages is not None and "input" in data:
         reading.fault((*path, "messages"), "found both 'input' and 'messages', expected one of them", key=True)
     for place, mode in enumerate(entry.modes):
-        if not mode.strip() or MODE_MARK in mode:
-            reading.fault((*path, MODES, place), f"found {mode!r}, expected a failure mode, without {MODE_MARK!r}")
-    modes = {MODES: MODE_MARK.join(entry.modes)} if entry.modes else {}
-    if modes and MODES in entry.labels:
-        reading.fault((*path, MODES), "found the label 'modes' as well, expected one of them", key=True)
+        if fault := CaseLabels.mode_fault(mode):
+            reading.fault((*path, CaseLabels.MODES, place), fault)
+    modes = CaseLabels.of_modes(entry.modes)
+    if modes and CaseLabels.MODES in entry.labels:
+        reading.fault((*path, CaseLabels.MODES), "found the label 'modes' as well, expected one of them", key=True)
     prediction = data.get("prediction", MISSING)
     if entry.prediction_file is not None:
         prediction = reading.read_file(entry.prediction_file, (*path, "prediction_file"))

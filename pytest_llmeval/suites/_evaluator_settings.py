@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 from msgspec import structs
 
 from pytest_llmeval.core import (
-    PARTS,
     WANTED_TURN,
-    WHOLE,
     ComparingEvaluator,
     Evaluator,
     EvaluatorError,
     MetricIndex,
     MissingExtraError,
+    Parts,
     SuiteError,
     format_error,
     is_turn,
@@ -185,8 +184,8 @@ def _names_files_outside(reading: SuiteReading, evaluator: Evaluator, path: tupl
 def _read_on(reading: SuiteReading, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
     """Read ``on`` of an evaluator's entry: the part of a prediction that it evaluates."""
     if not isinstance(entry, str):
-        reading.fault(place, f"found {describe(entry)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
-    elif entry in (WHOLE, *PARTS) or reading.is_expression(entry, place):
+        reading.fault(place, f"found {describe(entry)}, expected a part ({', '.join(Parts.NAMES)}) or a JMESPath")
+    elif entry in (Parts.WHOLE, *Parts.NAMES) or reading.is_expression(entry, place):
         reading.on[label] = entry
 
 

@@ -6,17 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core import (
-    PASS_RATE,
-    Case,
-    Evaluator,
-    Fault,
-    MetricIndex,
-    SuiteError,
-    Turn,
-    expression_fault,
-    unknown_name,
-)
+from pytest_llmeval.core import PASS_RATE, Case, Evaluator, Fault, MetricIndex, Parts, SuiteError, Turn, unknown_name
 from pytest_llmeval.data import Document, NotPlainError, check, check_regular, plain, read_json
 from pytest_llmeval.numbers import UsageEvaluator
 from pytest_llmeval.suites._registry import Registry
@@ -89,7 +79,7 @@ class SuiteReading:
 
     def is_expression(self, text: str, path: Sequence[str | int]) -> bool:
         """Whether a text is a JMESPath, after adding the fault if it is none."""
-        fault = expression_fault(text)
+        fault = Parts.path_fault(text)
         if fault is not None:
             self.fault_inside(path, text, *fault)
         return fault is None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core import PASS_RATE, UNLABELLED, Case, CaseRecord, MetricIndex, Parts, excerpt, limit
+from pytest_llmeval.core import PASS_RATE, Case, CaseLabels, CaseRecord, MetricIndex, Parts, excerpt, limit
 from pytest_llmeval.data import STRICT, describe, input_files, searching_within
 from pytest_llmeval.judges import JudgeSpec
 from pytest_llmeval.numbers import RELIABILITY, Reliability, Repeats
@@ -108,7 +108,7 @@ def draw(cases: Sequence[Case], settings: SampleSettings) -> tuple[frozenset[str
     strata: dict[str, list[Case]] = {}
     for case in cases:
         if not case.always:
-            name = case.labels.get(settings.by, UNLABELLED) if settings.by else ""
+            name = CaseLabels(case.labels).value(settings.by) if settings.by else ""
             strata.setdefault(name, []).append(case)
     sizes = {name: len(members) for name, members in sorted(strata.items())}
     counts = _allot_cases(sizes, max(0, settings.cases - len(always)))

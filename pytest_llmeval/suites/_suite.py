@@ -16,7 +16,6 @@ from pytest_llmeval.core import (
     APPROVED,
     MISSING,
     PASS_RATE,
-    WHOLE,
     Case,
     ComparingEvaluator,
     Evaluator,
@@ -291,7 +290,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
 
     def _read_by(self, label: str, evaluator: Evaluator) -> str | None:
         """The part that an evaluator reads in place of its own: of a model, its text without the usage."""
-        whole = self.model is not None and evaluator.reads.part == WHOLE
+        whole = self.model is not None and evaluator.reads.part == Parts.WHOLE
         return self.on.get(label, "answer" if whole else None)
 
     def typed(self, case: Case) -> Case:

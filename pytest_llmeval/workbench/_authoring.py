@@ -17,13 +17,13 @@ from pytest_llmeval.core import (
     EvaluatorError,
     Fault,
     LlmevalError,
+    LogWriter,
     Metric,
     SuiteError,
     code_of,
     counted,
     format_error,
     unknown_name,
-    unobeyed_json,
 )
 from pytest_llmeval.data import option_fault, read_document
 from pytest_llmeval.gates import ChangeGate
@@ -317,7 +317,7 @@ def _inputs(options: Namespace) -> CommandResult:
     every = [*suite.cases, *(case for system in suite.systems.values() for case in system.cases)]
     inputs = [{"id": name, "input": value} for name, value in {case.id: case.input for case in every}.items()]
     return CommandResult(
-        0, {"inputs": inputs}, text="".join(f"{unobeyed_json(json.dumps(input_))}\n" for input_ in inputs)
+        0, {"inputs": inputs}, text="".join(f"{LogWriter.escape_json(json.dumps(input_))}\n" for input_ in inputs)
     )
 
 

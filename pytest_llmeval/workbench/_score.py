@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, say
-from pytest_llmeval.core import LlmevalError, SuiteError, needing
+from pytest_llmeval.core import LlmevalError, MissingExtraError, SuiteError
 from pytest_llmeval.data import FaultLog, add_predictions, read_answers
 from pytest_llmeval.run import run_predicted
 from pytest_llmeval.suites import LoadedSuite
@@ -54,7 +54,7 @@ def open_executor(name: str) -> Iterator[Executor | None]:
             finally:
                 pool.shutdown(cancel_futures=True)
         return
-    with needing("a Dask cluster", "dask"):
+    with MissingExtraError.unless_installed("a Dask cluster", "dask"):
         from distributed import Client
     try:
         client = Client(f"tcp://{match['dask']}")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_llmeval.core import NO_LABEL, cell_name, label_key, label_name, label_order, read_cells
+from pytest_llmeval.core import ConfusionMatrix, LabelKey
 
 any_label = st.one_of(
     st.text(max_size=4), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans()
@@ -31,42 +31,44 @@ any_label = st.one_of(
     ],
 )
 def test_label_has_key_and_readable_name(value: object, key: str, name: str) -> None:
-    assert label_key(value) == key
-    assert label_name(key) == name
+    assert LabelKey.of_value(value) == key
+    assert LabelKey(key).name == name
 
 
 @pytest.mark.parametrize("value", [None, [], ["joy"], {}, float("nan"), float("inf")])
 def test_other_values_are_no_labels(value: object) -> None:
-    assert label_key(value) is None
+    assert LabelKey.of_value(value) is None
 
 
 def test_absent_label_is_shown_as_none() -> None:
-    assert label_name(NO_LABEL) == "(none)"
+    assert LabelKey(LabelKey.NONE).name == "(none)"
 
 
 @settings(deadline=None)
 @given(st.lists(any_label, max_size=6))
 def test_names_are_distinct_where_keys_are(values: list[object]) -> None:
-    keys = {key for value in values if (key := label_key(value)) is not None} | {NO_LABEL}
-    assert len({label_name(key) for key in keys}) == len(keys)
+    keys = {key for value in values if (key := LabelKey.of_value(value)) is not None} | {LabelKey.NONE}
+    assert len({LabelKey(key).name for key in keys}) == len(keys)
 
 
 def test_labels_are_sorted_by_kind_then_value() -> None:
-    keys = [NO_LABEL, '"b"', '"10"', '"B"', "10", "9", "-1", "1.5", "true", "false", str(10**400)]
-    assert sorted(keys, key=label_order) == [
-        "false", "true", "-1", "1.5", "9", "10", str(10**400), '"10"', '"B"', '"b"', NO_LABEL,
+    keys = [LabelKey.NONE, '"b"', '"10"', '"B"', "10", "9", "-1", "1.5", "true", "false", str(10**400)]
+    assert sorted(keys, key=lambda key: LabelKey(key).order) == [
+        "false", "true", "-1", "1.5", "9", "10", str(10**400), '"10"', '"B"', '"b"', LabelKey.NONE,
     ]  # fmt: skip
 
 
 @settings(deadline=None)
 @given(any_label, any_label)
 def test_cell_name_holds_both_labels(gold: object, predicted: object) -> None:
-    keys = label_key(gold), label_key(predicted)
+    keys = LabelKey.of_value(gold), LabelKey.of_value(predicted)
     assert keys[0] is not None
     assert keys[1] is not None
-    assert read_cells({cell_name(keys[0], keys[1]): 3.0, "other": 1.0}) == {keys: 3.0}
-    assert read_cells({cell_name(keys[0], NO_LABEL): 1.0}) == {(keys[0], NO_LABEL): 1.0}
+    assert ConfusionMatrix.read_cells({ConfusionMatrix.cell_name(keys[0], keys[1]): 3.0, "other": 1.0}) == {keys: 3.0}
+    assert ConfusionMatrix.read_cells({ConfusionMatrix.cell_name(keys[0], LabelKey.NONE): 1.0}) == {
+        (keys[0], LabelKey.NONE): 1.0
+    }
 
 
 def test_cell_name_is_readable() -> None:
-    assert cell_name('"joy"', "null") == 'cell["joy",null]'
+    assert ConfusionMatrix.cell_name('"joy"', "null") == 'cell["joy",null]'

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core import MISSING, Case, Evaluator, Parts, PredictionError, Reading, Reads, expression_fault
+from pytest_llmeval.core import MISSING, Case, Evaluator, Parts, PredictionError, Reading, Reads
 from pytest_llmeval.core._case import record_in
 
 RAG = {"answer": "Paris", "contexts": ["a", "b"], "usage": {"input_tokens": 3}}
@@ -215,7 +215,7 @@ def test_an_evaluator_reads_the_part_that_its_class_declares() -> None:
     ],
 )
 def test_the_fault_of_an_expression_has_its_place(expression: str, place: int, found: str) -> None:
-    fault = expression_fault(expression)
+    fault = Parts.path_fault(expression)
     assert fault is not None
     assert fault[0] == place
     assert found in fault[1]
@@ -223,7 +223,7 @@ def test_the_fault_of_an_expression_has_its_place(expression: str, place: int, f
 
 @pytest.mark.parametrize("expression", ["a", "a.b[].c", "length(a)", "trace[?type=='tool']", "@", "{a: a, b: b}"])
 def test_an_expression_that_parses_has_no_fault(expression: str) -> None:
-    assert expression_fault(expression) is None
+    assert Parts.path_fault(expression) is None
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,7 @@ import re
 
 import pytest
 
-from pytest_llmeval.core import (
-    CaseTable,
-    ConfusionMatrix,
-    Count,
-    Detail,
-    LabelTable,
-    MetricTable,
-    read_cells,
-)
+from pytest_llmeval.core import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
 
 METRICS = MetricTable("t", ("task", "value", "cases"), [(("gold",), ("f1", Count("n"))), (("tags",), ("f2", "f3"))])
 LABELS = LabelTable("t", "label", {"F1": "f1[label]"})
@@ -44,4 +36,4 @@ def test_it_is_known_which_tables_need_counts() -> None:
 
 def test_the_counts_of_a_matrix_are_read_back() -> None:
     sums = {MATRIX.count("joy", "anger"): 1, MATRIX.count(1, None): 2, "cell[1,2]": 3}
-    assert read_cells(sums, "pairs") == {('"joy"', '"anger"'): 1, ("1", "null"): 2}
+    assert ConfusionMatrix.read_cells(sums, "pairs") == {('"joy"', '"anger"'): 1, ("1", "null"): 2}

@@ -8,17 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.core import (
-    all_visible,
-    counted,
-    interval,
-    is_visible,
-    limit,
-    number,
-    number_beside,
-    printable,
-    seconds,
-)
+from pytest_llmeval.core import all_visible, counted, interval, is_visible, limit, number, printable, seconds
 
 
 @pytest.mark.parametrize(
@@ -64,7 +54,7 @@ def test_no_number_is_written_as_negative_zero(value: float) -> None:
 def test_a_score_next_to_its_limit_shows_on_which_side_it_is(
     value: float | None, limit: float | None, text: str
 ) -> None:
-    assert number_beside(value, limit) == text
+    assert number(value, limit) == text
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from project import CONFORMANCE
 from sklearn import metrics
 
-from pytest_llmeval.core import MISSING, NO_LABEL, Case, Observation, Sums, Totals, read_cells
+from pytest_llmeval.core import MISSING, Case, ConfusionMatrix, LabelKey, Observation, Sums, Totals
 from pytest_llmeval.evaluators._classification import Classification
 from pytest_llmeval.numbers._case_scores import stack
 
@@ -210,7 +210,7 @@ def test_unreadable_prediction_is_malformed_and_wrong(gold: Any, predicted: Any,
 def test_short_sequence_counts_missing_positions_as_wrong() -> None:
     observation = measure(["a", "b", "b"], ["a"])
     assert observation.malformed == "found 1 labels, expected 3"
-    assert read_cells(observation.counts) == {('"a"', '"a"'): 1, ('"b"', NO_LABEL): 2}
+    assert ConfusionMatrix.read_cells(observation.counts) == {('"a"', '"a"'): 1, ('"b"', LabelKey.NONE): 2}
     scores = Classification().scores(observation)
     assert scores["accuracy"] == pytest.approx(1 / 3)
     assert scores["recall[b]"] == 0.0
@@ -252,7 +252,7 @@ def test_prediction_outside_the_closed_set_is_wrong_and_listed() -> None:
     observation = measure(["a", "b", "b"], ["a", "y", "x"], labels=("a", "b"))
     assert observation.malformed is None
     assert observation.details["invalid_labels"] == ["x", "y"]
-    assert read_cells(observation.counts) == {('"a"', '"a"'): 1, ('"b"', '"x"'): 1, ('"b"', '"y"'): 1}
+    assert ConfusionMatrix.read_cells(observation.counts) == {('"a"', '"a"'): 1, ('"b"', '"x"'): 1, ('"b"', '"y"'): 1}
     scores = Classification(labels=("a", "b")).scores(observation)
     assert scores["accuracy"] == pytest.approx(1 / 3)
     assert scores["f1_macro"] == 0.5

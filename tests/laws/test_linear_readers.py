@@ -247,6 +247,7 @@ REACHED: Mapping[str, str] = {
 RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "baselines._comparable.Stamp": lambda kind: kind,
     "core.wording.LogWriter": lambda kind: kind(io.StringIO()),
+    "core._case.CaseLabels": lambda kind: kind,
     "core._media.Media": lambda kind: kind,
     "core._media_forms.MediaText": lambda kind: kind,
     "data.files._json.JsonParser": lambda kind: kind(FaultLog("file")),

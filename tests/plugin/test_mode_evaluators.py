@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core import ShownPrints, answer_print
+from pytest_llmeval.core import ShownPrints
 from pytest_llmeval.workbench.reviews._evaluator import NotedAnswer, judge_prompt
 from pytest_llmeval.workbench.reviews._items import ReviewItem
 from pytest_llmeval.workbench.reviews.modes import ModeNote, SplitOpened, mode_line, read_modes
@@ -46,7 +46,10 @@ def noted(project: "Project", monkeypatch: pytest.MonkeyPatch) -> None:
     project.suite("qa.eval.json", cases, checks=[{"contains": "Order"}])
     assert project.run("qa.eval.json", "--llmeval-texts=all").code == 0
     Path("report.json").rename("run.json")
-    prints = [(answer_print(f"When, {n}?"), answer_print(reply(n)), answer_print("")) for n in range(COUNT)]
+    prints = [
+        (ShownPrints.fingerprint(f"When, {n}?"), ShownPrints.fingerprint(reply(n)), ShownPrints.fingerprint(""))
+        for n in range(COUNT)
+    ]
     notes = [
         ModeNote("ana", f"2026-11-26T10:00:{n:02}.000Z", *each, *((("window",), "90 days") if n % 2 else ()))
         for n, each in enumerate(prints)
@@ -95,7 +98,7 @@ def test_no_answer_of_the_test_is_in_any_prompt_before_it_is_opened(
     assert len(asked) == len(tested)
     assert not [order for order in unseen for prompt in asked for text in prompt[:1] if order in text]
     (opened,) = [each for each in read_modes([Path("modes.jsonl")]).lines if isinstance(each, SplitOpened)]
-    assert set(opened.answers) == {answer_print(each) for each in tested}
+    assert set(opened.answers) == {ShownPrints.fingerprint(each) for each in tested}
     capsys.readouterr()
     assert main([*command, "--final"]) == 0
     assert "it was opened 1 time before, so its answers are no longer unseen" in capsys.readouterr().out

@@ -23,7 +23,6 @@ from pytest_llmeval.core import (
     MissingExtraError,
     form_of,
     is_typed,
-    needing,
     normalized,
 )
 from pytest_llmeval.data.formats._base import PARTS, CaseFile, ColumnMap, FileSource, RowShare, case_id
@@ -151,7 +150,7 @@ def _native_rows(data: Any) -> Iterable[Any]:
         listed: list[Any] = data.to_pylist()
         return listed
     if hasattr(data, "collect_schema") or hasattr(data, "columns"):
-        with needing("a data frame of cases", "frames"):
+        with MissingExtraError.unless_installed("a data frame of cases", "frames"):
             import narwhals as nw
         frame = nw.from_native(data, pass_through=False)
         eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
@@ -298,7 +297,7 @@ def _open_table(path: Path) -> Iterator[tuple[Any, Iterable[Any]]]:
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
-    with needing("a file of Arrow or Parquet", "parquet"):
+    with MissingExtraError.unless_installed("a file of Arrow or Parquet", "parquet"):
         import pyarrow as pa
         from pyarrow import parquet
     if path.suffix != ".arrow":

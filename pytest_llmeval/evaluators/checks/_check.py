@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from msgspec import structs
 
 from pytest_llmeval.core import (
-    PARTS,
     Case,
     JudgeError,
     LlmevalError,
@@ -110,7 +109,7 @@ class Subject:
         figure = self.case.parts.get(name)
         if figure is not None:
             return figure
-        if name not in PARTS:
+        if name not in Parts.NAMES:
             hint = f"{_NO_COST}{price_hint()}" if name == "cost_usd" else ""
             raise CheckError(f"the {name} of this answer is not known{hint}")
         origin = self.case.origin or PredictionParts(prediction=self.case.prediction)
@@ -358,7 +357,7 @@ class CheckLeaf:
         if met is not self.negated:
             return MET
         text = evidence if isinstance(evidence, str) else evidence()
-        place = f" at {self.on}" if self.on is not None and self.on not in PARTS else ""
+        place = f" at {self.on}" if self.on is not None and self.on not in Parts.NAMES else ""
         what = subject.absent or f"found {text or subject.show()}{place}"
         return CheckFinding(False, True, f"{what}, expected {self.written}")
 

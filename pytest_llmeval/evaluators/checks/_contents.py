@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from pytest_llmeval.core import counted, is_finite_number, limit, needing, suggest, unknown_name
+from pytest_llmeval.core import MissingExtraError, counted, is_finite_number, limit, suggest, unknown_name
 from pytest_llmeval.evaluators._answers import describe_found
 from pytest_llmeval.evaluators.checks._check import (
     CheckError,
@@ -179,7 +179,7 @@ def _number_text(written: str, value: float) -> str:
 
 def _language_check(argument: str | tuple[str, ...]) -> CheckTest:
     """Prepare the check ``language``: an answer is written in one of some languages."""
-    with needing("the check 'language'", "language"):
+    with MissingExtraError.unless_installed("the check 'language'", "language"):
         from py3langid.langid import RAW_FLOOR
 
     identifier = _language_identifier()

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, ClassVar, Final, get_type_hints
 
 from pytest_llmeval.core import (
-    WHOLE,
     EvaluatorError,
     MediaText,
     MissingExtraError,
     Opaque,
+    Parts,
     excerpt,
     is_finite_number,
     limit,
@@ -389,7 +389,7 @@ def _at_most(figure: str, most: float | Most) -> CheckTest:
 
 
 FIGURE_KINDS: Final = tuple(
-    CheckKind(name, meaning, float | Most, partial(_at_most, name), on=WHOLE)
+    CheckKind(name, meaning, float | Most, partial(_at_most, name), on=Parts.WHOLE)
     for name, meaning in (
         ("latency_s", "the target answered within so many seconds"),
         ("cost_usd", "the answer cost at most so many dollars"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import ClassVar, Final
 
-from pytest_llmeval.core import Case, MediaForm, expectation
+from pytest_llmeval.core import Case, MediaForm, Parts
 from pytest_llmeval.evaluators._answers import describe_found
 from pytest_llmeval.evaluators.checks._check import (
     CheckError,
@@ -117,7 +117,7 @@ def _expected_media(case: Case) -> Sequence[MediaForm]:
     Raises:
         CheckError: None are expected.
     """
-    accepted = list(MediaForm.find_all(expectation("answer", None, case.expected)))
+    accepted = list(MediaForm.find_all(Parts.expectation("answer", None, case.expected)))
     if not accepted:
         raise CheckError(f"found {describe_found(case.expected)} as expected, expected an image, sound or document")
     return accepted

@@ -8,12 +8,10 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 from pytest_llmeval.core import (
-    PARTS,
     WANTED_TURN,
-    WHOLE,
     MissingExtraError,
+    Parts,
     excerpt,
-    expression_fault,
     is_json,
     is_turn,
     unknown_name,
@@ -216,11 +214,13 @@ class CheckReader:
         """The part of a prediction that an entry's ``on`` names."""
         on = entry.get("on")
         place = (*path, "on")
-        if "on" not in entry or on in (WHOLE, *PARTS):
+        if "on" not in entry or on in (Parts.WHOLE, *Parts.NAMES):
             return on
         if not isinstance(on, str):
-            raise self._refuse_entry(place, f"found {describe(on)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
-        if fault := expression_fault(on):
+            raise self._refuse_entry(
+                place, f"found {describe(on)}, expected a part ({', '.join(Parts.NAMES)}) or a JMESPath"
+            )
+        if fault := Parts.path_fault(on):
             self.host.fault_inside(place, on, *fault)
             raise _Refused
         return on

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from pytest_llmeval.core import WHOLE, PredictionParts, counted, limit, printable
+from pytest_llmeval.core import Parts, PredictionParts, counted, limit, printable
 from pytest_llmeval.data import STRICT
 from pytest_llmeval.evaluators._answers import as_text
 from pytest_llmeval.evaluators._calls import MissingTraceError, ToolCall
@@ -465,7 +465,7 @@ def _calls(subject: Subject) -> list[ToolCall]:
 
 
 TRACE_KINDS: Final = (
-    CheckKind("span", "the trace has such a span, or so many", str | SpanPattern, _span_check, on=WHOLE),
-    CheckKind("tool_call", "such a tool was called, or so often", str | CountedCalls, _tool_call, on=WHOLE),
+    CheckKind("span", "the trace has such a span, or so many", str | SpanPattern, _span_check, on=Parts.WHOLE),
+    CheckKind("tool_call", "such a tool was called, or so often", str | CountedCalls, _tool_call, on=Parts.WHOLE),
 )
 """The kinds, in alphabetical order."""

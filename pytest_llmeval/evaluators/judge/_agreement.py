@@ -10,23 +10,20 @@ from functools import partial
 from msgspec import structs
 
 from pytest_llmeval.core import (
-    NO_LABEL,
     Basis,
     Case,
     ConfusionMatrix,
     EvaluatorError,
     FloatArray,
     JudgeError,
+    LabelKey,
     Metric,
     Observation,
     ReportTable,
     Sums,
     Totals,
-    cell_name,
     counted,
-    label_key,
     listed,
-    read_cells,
 )
 from pytest_llmeval.evaluators._answers import describe_found
 from pytest_llmeval.evaluators.judge._evaluator import Judge
@@ -226,7 +223,10 @@ class JudgeAgreement(Judge):
         counts = {
             **pair_moments(verdict.score, math.fsum(scores) / len(scores)),
             **unit_moments([verdict.score, *scores]),
-            **{cell_name(_key(human), _key(level)): count / len(scores) for human, count in cells.items()},
+            **{
+                ConfusionMatrix.cell_name(_key(human), _key(level)): count / len(scores)
+                for human, count in cells.items()
+            },
         }
         if people.weight != 1:
             counts = {name: people.weight * count for name, count in counts.items()}
@@ -254,7 +254,7 @@ class JudgeAgreement(Judge):
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """The coefficients of agreement from summed cells and moments."""
-        cells = read_cells(sums)
+        cells = ConfusionMatrix.read_cells(sums)
         margins = Margins.from_cells(cells, sums.length)
         numbers = {(json.loads(people), json.loads(judge)): column for (people, judge), column in cells.items()}
         return {
@@ -271,7 +271,7 @@ class JudgeAgreement(Judge):
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """The number of labels on which the rates rest, by kind; kappas have none if one kind is rare."""
-        labels = Margins.from_cells(read_cells(sums), sums.length).gold[:, 0]
+        labels = Margins.from_cells(ConfusionMatrix.read_cells(sums), sums.length).gold[:, 0]
         others = round(float(labels.sum() - labels.max())) if labels.size else 0
         rare = {}
         if others < _LEAST_OF_THE_OTHER:
@@ -293,7 +293,7 @@ class JudgeAgreement(Judge):
 
 def _key(level: float) -> str:
     """The key of a score level in the counts of human labels and judge levels."""
-    return label_key(level) or NO_LABEL
+    return LabelKey.of_value(level) or LabelKey.NONE
 
 
 def level_of(score: float, levels: Sequence[float]) -> float:

@@ -19,8 +19,8 @@ from pytest_llmeval.core import (
     Metric,
     Observation,
     Reads,
+    ShownPrints,
     Sums,
-    shown_prints,
 )
 from pytest_llmeval.evaluators.judge._human_labels import (
     OTHER_ANSWER,
@@ -441,7 +441,7 @@ class Judge(JudgedEvaluator):
         own = PeopleScores.from_truth(case.expected, case.prediction)
         if self._labels is None:
             return own
-        prints = shown_prints(judged.texts.by_field, case.input, case.prediction)
+        prints = ShownPrints.of_case(judged.texts.by_field, case.input, case.prediction)
         return own.joined(self._labels.scores_of(case.id, prints, judged.scale))
 
     def _excess(self, judged: JudgedCase, score: float, people: PeopleScores) -> dict[str, float]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 
-from pytest_llmeval.core import Basis, Case, Fault, FloatArray, ShownPrints, SuiteError, Sums, answer_print, counted
+from pytest_llmeval.core import Basis, Case, Fault, FloatArray, ShownPrints, SuiteError, Sums, counted
 from pytest_llmeval.data import FaultLog, read_jsonl
 from pytest_llmeval.evaluators._answers import describe_found
 from pytest_llmeval.evaluators.measures._confusion import ratio
@@ -26,7 +26,7 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     """The label that one person gives one answer in a review.
 
     Attributes:
-        question: Fingerprint of the question, as of `answer_print`.
+        question: Fingerprint of the question, as of `ShownPrints.fingerprint`.
         answer: Fingerprint of the answer.
         annotator: Who says so.
         scale: What could be said.
@@ -166,7 +166,7 @@ def is_stale(expected: Any, answer: Any) -> bool:
         return False
     named = expected[_ANSWER]
     is_print = isinstance(named, str) and _PRINT.fullmatch(named) is not None
-    return answer_print(answer) != (named if is_print else answer_print(named))
+    return ShownPrints.fingerprint(answer) != (named if is_print else ShownPrints.fingerprint(named))
 
 
 def people_of(expected: Mapping[str, Any]) -> Sequence[Any]:

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from pytest_llmeval.core import (
     Basis,
+    ConfusionMatrix,
     FloatArray,
     LlmevalError,
     Metric,
@@ -21,9 +22,7 @@ from pytest_llmeval.core import (
     Sums,
     Totals,
     WrappedEvaluator,
-    cell_name,
     counted,
-    read_cells,
 )
 from pytest_llmeval.evaluators.judge._human_labels import LEAST_LABELS, unseen_errors
 from pytest_llmeval.evaluators.measures._confusion import krippendorff_alpha, ratio, unit_moments, weighted_kappa
@@ -132,14 +131,14 @@ class PanelAgreement(VerdictStatistics):
         for pair in self._pairs.values():
             if scores.keys() >= set(pair):
                 left, right = (json.dumps(scores[juror]) for juror in pair)
-                counts[cell_name(left, right, _pair_column(pair))] = 1
+                counts[ConfusionMatrix.cell_name(left, right, _pair_column(pair))] = 1
         return counts
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """The coefficients of agreement from summed cells and moments."""
         kappas = {}
         for name, pair in self._pairs.items():
-            cells = read_cells(sums, _pair_column(pair))
+            cells = ConfusionMatrix.read_cells(sums, _pair_column(pair))
             numbers = {(json.loads(left), json.loads(right)): column for (left, right), column in cells.items()}
             kappas[name] = weighted_kappa(numbers, sums.length)
         return {

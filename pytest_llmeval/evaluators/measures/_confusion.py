@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_llmeval.core import NO_LABEL, Basis, FloatArray, Observation, Sums, Totals, counted, label_name, label_order
+from pytest_llmeval.core import Basis, FloatArray, LabelKey, Observation, Sums, Totals, counted
 from pytest_llmeval.numbers import normal_quantile
 
 MERGED = "true"
@@ -24,7 +24,7 @@ def merged(cells: Mapping[tuple[str, str], Any], chosen: Callable[[str], bool]) 
     """A confusion matrix with all chosen labels merged into `MERGED`, and all others into `NO_LABEL`."""
     out: dict[tuple[str, str], Any] = {}
     for (gold, predicted), value in cells.items():
-        cell = (MERGED if chosen(gold) else NO_LABEL, MERGED if chosen(predicted) else NO_LABEL)
+        cell = (MERGED if chosen(gold) else LabelKey.NONE, MERGED if chosen(predicted) else LabelKey.NONE)
         out[cell] = out.get(cell, 0.0) + value
     return out
 
@@ -53,7 +53,7 @@ class Margins:
         import numpy as np
 
         present = {label for cell in cells for label in cell if only is None or label in only}
-        labels = tuple(sorted(present, key=label_order))
+        labels = tuple(sorted(present, key=lambda key: LabelKey(key).order))
         position = {label: index for index, label in enumerate(labels)}
         gold, predicted, hits = (np.zeros((len(labels), length)) for _ in range(3))
         for (right, answered), column in cells.items():
@@ -158,7 +158,7 @@ def per_label(margins: Margins, labels: Iterable[str]) -> dict[str, FloatArray]:
     absent = {**dict.fromkeys(columns, np.full(gold.shape[1], np.nan)), "support": np.zeros(gold.shape[1])}
     metrics: dict[str, FloatArray] = {}
     for label in labels:
-        row, name = rows.get(label), label_name(label)
+        row, name = rows.get(label), LabelKey(label).name
         for measure, column in columns.items():
             metrics[f"{measure}[{name}]"] = absent[measure] if row is None else column[row]
     return metrics

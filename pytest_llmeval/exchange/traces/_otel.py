@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from msgspec import structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core import Case, HeldObject, MissingExtraError, counted, format_error, needing, without_parts
+from pytest_llmeval.core import Case, HeldObject, MissingExtraError, Parts, counted, format_error
 from pytest_llmeval.exchange.traces import case_of_spans, judged_trace
 from pytest_llmeval.exchange.traces._spans import Event, TraceSpan
 from pytest_llmeval.run import json_like
@@ -296,7 +296,7 @@ class TracedCall:
         parts["trace"].pop("notes", None)  # the span around the call is not among them
         parts.get("usage", {}).pop("latency_s", None)  # the call itself is measured
         own = answer if isinstance(answer, Mapping) else {} if answer is None else {"answer": answer}
-        if without_parts(own, None):  # a record, which is itself the answer
+        if Parts.without(own, None):  # a record, which is itself the answer
             parts.pop("answer", None)
         return {**parts, **own}
 
@@ -335,7 +335,7 @@ _PROCESSOR: Final = _Processor()
 
 def _own_tracer() -> "Tracer":
     """The tracer of the application's own provider; if it has none, it gets a provider that sends nothing."""
-    with needing("a target with 'traces: true'", "otel"):
+    with MissingExtraError.unless_installed("a target with 'traces: true'", "otel"):
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider
     with _PROCESSOR.lock:

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_llmeval.core import JudgeError, Media, MissingExtraError, format_error, needing
+from pytest_llmeval.core import JudgeError, Media, MissingExtraError, format_error
 from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Message, Stopped, Usage
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import (
@@ -74,7 +74,7 @@ class PydanticAiJudge:
         return self._model
 
     def _make(self) -> "Model":
-        with needing(f"the judge {self.spec.model}", "pydantic-ai"):
+        with MissingExtraError.unless_installed(f"the judge {self.spec.model}", "pydantic-ai"):
             from pydantic_ai.exceptions import UserError
             from pydantic_ai.models import infer_model
         try:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from pytest_llmeval.core import BAD, PASS_RATE, UNCHANGED, GateResult, MetricChange, MetricValue, excerpt
+from pytest_llmeval.core import BAD, PASS_RATE, GateResult, MetricChange, MetricValue, excerpt
 from pytest_llmeval.gates import RULES, ChangeGate, LimitGate
 from pytest_llmeval.reports._failures import shared_reason
 from pytest_llmeval.reports._form import (
@@ -114,7 +114,7 @@ def number_line(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[st
     rule = RULES.of_text(gate.gate)
     if rule is not None and rule.form is not None:
         # A gate on a change is judged by its interval, not by the side of the limit that its value is on.
-        bounds = {} if UNCHANGED in gate.reason else _bounds(gate)  # which no case bears out
+        bounds = {} if GateResult.UNCHANGED in gate.reason else _bounds(gate)  # which no case bears out
         relative = {"relative": True, **bounds} if issubclass(rule, ChangeGate) else {}
         return {"operator": rule.form.operator, **relative}
     whole, _, label = gate.gate.rpartition(_BY)

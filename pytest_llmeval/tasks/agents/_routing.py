@@ -10,25 +10,21 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from pytest_llmeval.core import (
     MISSING,
-    NO_LABEL,
     Case,
     ConfusionMatrix,
     Evaluator,
     EvaluatorError,
     Fault,
     FloatArray,
+    LabelKey,
     LabelTable,
     Metric,
     Observation,
     Reads,
     ReportTable,
     Sums,
-    cell_name,
-    label_key,
-    label_name,
     listed,
     missing_key,
-    read_cells,
     unknown_name,
 )
 from pytest_llmeval.data import CaseFile, DataRow, FileSource, case_id, kind, read_document, read_jsonl
@@ -260,11 +256,13 @@ class Routing(Evaluator):
             faults += [f"found a call of {name!r}, which is no tool of the list" for name in unknown]
         wrong = [name for name in fired if self._is_wrong(name, route)]
         is_hit = not wrong if route.tool is None else route.tool in fired
-        gold = NO_LABEL if route.tool is None else _key(route.tool)
-        right = [NO_LABEL if route.tool is None else _key(route.tool)] if is_hit else []
+        gold = LabelKey.NONE if route.tool is None else _key(route.tool)
+        right = [LabelKey.NONE if route.tool is None else _key(route.tool)] if is_hit else []
         counts = {"routing.cases": 1.0, "routing.right": float(is_hit and not wrong and not faults)}
-        counts[cell_name(gold, _HIT if is_hit else _MISS, _FIRED)] = 1.0
-        counts |= {cell_name(gold, label): 1.0 for label in [*right, *map(_key, wrong)] or [NO_LABEL]}
+        counts[ConfusionMatrix.cell_name(gold, _HIT if is_hit else _MISS, _FIRED)] = 1.0
+        counts |= {
+            ConfusionMatrix.cell_name(gold, label): 1.0 for label in [*right, *map(_key, wrong)] or [LabelKey.NONE]
+        }
         lines = [f"found {listed(fired) or 'no call'}, expected {route.tool or 'none'}"] if wrong or not is_hit else []
         undefined = {} if route.tool is None else {"false_alarms": "a tool is expected"}
         schema = None if self._schemas is None else self._schemas.schemas.get(route.tool or "")
@@ -296,10 +294,10 @@ class Routing(Evaluator):
         import numpy as np
 
         zero = np.zeros(sums.length)
-        cells, outcomes = read_cells(sums), read_cells(sums, _FIRED)
-        alarms, silences = (outcomes.get((NO_LABEL, outcome), zero) for outcome in (_MISS, _HIT))
-        expected_silence = {NO_LABEL} if any(gold == NO_LABEL for gold, _ in outcomes) else set()
-        tools = {*(key for cell in cells for key in cell), *(gold for gold, _ in outcomes)} - {NO_LABEL}
+        cells, outcomes = ConfusionMatrix.read_cells(sums), ConfusionMatrix.read_cells(sums, _FIRED)
+        alarms, silences = (outcomes.get((LabelKey.NONE, outcome), zero) for outcome in (_MISS, _HIT))
+        expected_silence = {LabelKey.NONE} if any(gold == LabelKey.NONE for gold, _ in outcomes) else set()
+        tools = {*(key for cell in cells for key in cell), *(gold for gold, _ in outcomes)} - {LabelKey.NONE}
         metrics: dict[str, FloatArray] = {
             "routing_accuracy": sums["routing.right"] / sums["routing.cases"],
             "false_alarms": ratio(alarms, alarms + silences),
@@ -314,7 +312,7 @@ class Routing(Evaluator):
             counted = np.where((fired == 0) & (expected > 0), expected, fired)
             rates["recall"].append((hit, expected))
             rates["precision"].append((hit, counted))
-            name = label_name(key)
+            name = LabelKey(key).name
             metrics[f"route_recall[{name}]"] = ratio(hit, expected)
             metrics[f"route_precision[{name}]"] = ratio(hit, counted)
             metrics[f"route_support[{name}]"] = expected
@@ -359,7 +357,7 @@ def _wilson_low(hits: FloatArray, cases: FloatArray, z2: FloatArray) -> FloatArr
 
 def _key(name: str) -> str:
     """The form of a tool's name in the counted keys of routing; a name that has none counts as no tool."""
-    return label_key(name) or NO_LABEL
+    return LabelKey.of_value(name) or LabelKey.NONE
 
 
 def _route(expected: Any) -> Route | str:

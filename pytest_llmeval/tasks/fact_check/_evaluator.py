@@ -16,6 +16,7 @@ from pytest_llmeval.core import (
     EvaluatorError,
     FloatArray,
     JudgeError,
+    LabelKey,
     LabelTable,
     Metric,
     Mutator,
@@ -25,9 +26,7 @@ from pytest_llmeval.core import (
     Reads,
     ReportTable,
     Sums,
-    label_key,
     listed,
-    read_cells,
     unknown_name,
 )
 from pytest_llmeval.evaluators import Defects, EvidenceSource, ratio
@@ -376,9 +375,11 @@ class FactCheck(JudgedEvaluator):
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return a note on the predicted verdicts that are no label, which are always wrong."""
-        cells = read_cells(sums)
+        cells = ConfusionMatrix.read_cells(sums)
         claims = sum(float(column[0]) for column in cells.values())
-        others = sum(float(column[0]) for (_, predicted), column in cells.items() if predicted == label_key(OTHER))
+        others = sum(
+            float(column[0]) for (_, predicted), column in cells.items() if predicted == LabelKey.of_value(OTHER)
+        )
         if not others:
             return {}
         note = f"{others:g} of {claims:g} predicted verdicts are none of {', '.join(self.verdicts)}"

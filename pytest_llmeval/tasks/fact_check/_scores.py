@@ -9,19 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval.cli import CommandResult, write_text
-from pytest_llmeval.core import (
-    NO_LABEL,
-    Fault,
-    FloatArray,
-    Observation,
-    SuiteError,
-    Sums,
-    cell_name,
-    excerpt,
-    label_key,
-    label_name,
-    read_cells,
-)
+from pytest_llmeval.core import ConfusionMatrix, Fault, FloatArray, LabelKey, Observation, SuiteError, Sums, excerpt
 from pytest_llmeval.evaluators import Defects, Margins, precision, ratio
 from pytest_llmeval.judges import FLAGS
 from pytest_llmeval.reports import published, read_report
@@ -50,8 +38,8 @@ def verdict_scores(sums: Sums, verdicts: Sequence[str], *, every: bool = False) 
     """
     import numpy as np
 
-    keys = [key for verdict in verdicts if (key := label_key(verdict)) is not None]
-    cells = read_cells(sums)
+    keys = [key for verdict in verdicts if (key := LabelKey.of_value(verdict)) is not None]
+    cells = ConfusionMatrix.read_cells(sums)
     margins = Margins.from_cells(cells, sums.length)
     macro_f1 = margins.only(keys).average("macro")["f1"]
     if every:
@@ -62,10 +50,10 @@ def verdict_scores(sums: Sums, verdicts: Sequence[str], *, every: bool = False) 
     }
     for row, key in enumerate(margins.labels):
         if key in keys:
-            scores[f"verdict_accuracy[{label_name(key)}]"] = ratio(margins.hits[row], margins.gold[row])
-            for predicted in (*keys, label_key(OTHER) or NO_LABEL):
+            scores[f"verdict_accuracy[{LabelKey(key).name}]"] = ratio(margins.hits[row], margins.gold[row])
+            for predicted in (*keys, LabelKey.of_value(OTHER) or LabelKey.NONE):
                 column = cells.get((key, predicted), np.zeros(sums.length))
-                name = f"confusion[{label_name(key)}->{label_name(predicted)}]"
+                name = f"confusion[{LabelKey(key).name}->{LabelKey(predicted).name}]"
                 scores[name] = np.where(margins.gold[row] == 0, np.nan, column)
     return scores
 
@@ -147,7 +135,11 @@ class Tally:
         if gold is None:
             self.undefined |= dict.fromkeys(VERDICT_METRICS, "no expected verdict")
             return
-        self.counts[cell_name(*(label_key(label) or NO_LABEL for label in (gold, predicted or OTHER)))] = 1
+        self.counts[
+            ConfusionMatrix.cell_name(
+                *(LabelKey.of_value(label) or LabelKey.NONE for label in (gold, predicted or OTHER))
+            )
+        ] = 1
         self.parts["verdict"] = float(gold == predicted)
 
     def evidence(self, match: EvidenceMatch | None, verdict: str | None, why: str) -> None:

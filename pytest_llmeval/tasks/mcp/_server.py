@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from pytest_llmeval.core import Case, LlmevalError, PredictionError, SuiteError, format_error, needing
+from pytest_llmeval.core import Case, LlmevalError, MissingExtraError, PredictionError, SuiteError, format_error
 from pytest_llmeval.data import read_document
 from pytest_llmeval.services import Background, Redactor, redacted_url
 from pytest_llmeval.tasks.agents import FamilyProgram, RecordedResults
@@ -524,7 +524,7 @@ def require_sdk() -> None:
     Raises:
         MissingExtraError: It is not installed.
     """
-    with needing("a server of the Model Context Protocol", "mcp"):
+    with MissingExtraError.unless_installed("a server of the Model Context Protocol", "mcp"):
         import mcp  # noqa: F401
 
 

@@ -13,13 +13,13 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import (
     APPROVED,
-    ITSELF,
     MISSING,
     Case,
     CaseRecord,
     ComparingEvaluator,
     EvaluatorError,
     FloatArray,
+    Itself,
     JudgeError,
     Metric,
     NoAnswer,
@@ -261,7 +261,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
         names = [name for name in self._named if name != SYSTEMS]
         if SYSTEMS in self._named:
             names += [name for name in case.others if name not in (*names, APPROVED)]
-        itself = [name for name in names if case.others.get(name) is ITSELF]
+        itself = [name for name in names if case.others.get(name) is Itself.ITSELF]
         for name in itself if len(itself) == len(names) else [name for name in names if name not in itself]:
             yield self._pair(case, texts, name)
         if not names:
@@ -278,7 +278,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
             others = references
         else:
             other = case.others.get(name, MISSING)
-            if other is ITSELF:
+            if other is Itself.ITSELF:
                 return _Pair(name)
             if isinstance(other, NoAnswer) or other is MISSING:
                 why = other.reason if isinstance(other, NoAnswer) else "its answer is not given"

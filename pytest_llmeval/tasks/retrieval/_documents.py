@@ -13,10 +13,10 @@ from pytest_llmeval.core import (
     FloatArray,
     Metric,
     Observation,
+    Parts,
     Reads,
     Sums,
     as_line,
-    describe_prediction,
     listed,
 )
 from pytest_llmeval.data import same_id
@@ -184,7 +184,7 @@ class DocumentIds(Evaluator):
         contexts = case.part_paths.find("contexts", prediction)
         if contexts is not MISSING or sources is not None:
             return sources if contexts is MISSING else contexts, None
-        has = describe_prediction(prediction)
+        has = Parts.describe(prediction)
         return [], f"{has}; neither 'sources' nor 'contexts'; name the place of the ids, such as on: 'hits[].id'"
 
     def _has_id(self, result: Any) -> bool:

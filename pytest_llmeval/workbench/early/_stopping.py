@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines import ApprovedCases, Keeper
-from pytest_llmeval.core import CaseRecord, GateResult, LlmevalError, Metric, SuiteError, groups_of_case
+from pytest_llmeval.core import CaseLabels, CaseRecord, GateResult, LlmevalError, Metric, SuiteError
 from pytest_llmeval.gates import ChangeGate, Gate
 from pytest_llmeval.numbers import Table, claim_calls
 from pytest_llmeval.reports import StopReport
@@ -230,7 +230,7 @@ class _GatesSoFar:
         """Return the parts of the cases that a gate judges on their own, those of too few cases aside."""
         if by is None:
             return [("", self.members)]
-        names = [groups_of_case(self.labels.get(name, {}), by) for name in self.order.ids]
+        names = [CaseLabels(self.labels.get(name, {})).groups(by) for name in self.order.ids]
         known = sorted({group for groups in names for group in groups})
         groups = {name: self.members & _mask([name in case_groups for case_groups in names]) for name in known}
         return [(name, members) for name, members in groups.items() if members.sum() >= least]

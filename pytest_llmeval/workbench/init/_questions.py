@@ -12,13 +12,12 @@ from typing import Any, Final, NamedTuple
 from pytest_llmeval.core import (
     Fault,
     LlmevalError,
+    Parts,
     PredictionError,
     SuiteError,
     counted,
-    describe_prediction,
     format_error,
     origin,
-    search,
     several,
     suggest,
 )
@@ -263,7 +262,7 @@ def answer_shape(prediction: Any, parts: Mapping[str, str], ids: AbstractSet[str
         "documents": parts.get("documents") or next(iter(lists), "").removesuffix("[]"),
     }
     if not paths["answer"]:
-        keys = describe_prediction(prediction).replace("the prediction", "the answer", 1)
+        keys = Parts.describe(prediction).replace("the prediction", "the answer", 1)
         raise LlmevalError(
             f"{keys}; no text was found in it: name its place by --part answer=PATH, such as output.text"
         )
@@ -292,12 +291,12 @@ def _part(part: str, path: str, prediction: Any) -> Any:
         LlmevalError: It is not at this path.
     """
     try:
-        value = search(path, prediction)
+        value = Parts.search(path, prediction)
     except PredictionError as error:
         raise LlmevalError(f"--part {part}={path}: {error}") from None
     kind, name = _PARTS[part]
     if not isinstance(value, kind):
-        raise LlmevalError(f"--part {part}={path}: there is no {name}; {describe_prediction(prediction)}")
+        raise LlmevalError(f"--part {part}={path}: there is no {name}; {Parts.describe(prediction)}")
     return value
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_llmeval.cli import say
-from pytest_llmeval.core import FieldsError, LlmevalError, as_line, counted, expression_fault, limit
+from pytest_llmeval.core import FieldsError, LlmevalError, Parts, as_line, counted, limit
 from pytest_llmeval.evaluators import json_in
 from pytest_llmeval.judges import JudgeSpec, key_variable
 from pytest_llmeval.workbench._project import Project, TargetPlace
@@ -163,7 +163,7 @@ def _part(text: str) -> tuple[str, str]:
     name, separator, path = text.partition("=")
     if name not in ("answer", "contexts", "documents") or not separator:
         raise ArgumentTypeError(f"found {text!r}, expected answer=PATH, contexts=PATH or documents=PATH")
-    if fault := expression_fault(path):
+    if fault := Parts.path_fault(path):
         raise ArgumentTypeError(fault[1])
     return name, path
 

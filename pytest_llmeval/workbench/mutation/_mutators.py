@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
-from pytest_llmeval.core import PARTS, AnswerChange, Case, Mutator, Neighbours, Parts, expectation
+from pytest_llmeval.core import AnswerChange, Case, Mutator, Neighbours, Parts
 from pytest_llmeval.evaluators import ChangeablePart, MissingTraceError, ToolCall, has_cjk, references, split_sentences
 
 _OPENING_FENCE: Final = re.compile(r"```\w*+[ \t]*+(?=\n)")
@@ -60,7 +60,7 @@ def _is_code(text: str) -> bool:
 def _structure(case: Case) -> ChangeablePart | None:
     """The structured answer that mutators change: an object, or the JSON object in a text."""
     prediction = case.prediction
-    is_whole = isinstance(prediction, Mapping) and not any(part in prediction for part in PARTS)
+    is_whole = isinstance(prediction, Mapping) and not any(part in prediction for part in Parts.NAMES)
     if is_whole and prediction and case.part_paths.answer is None:
         return ChangeablePart(prediction, lambda new: new)
     answer = ChangeablePart.of_answer(case)
@@ -183,7 +183,7 @@ def _ranking_part(case: Case) -> tuple[ChangeablePart, frozenset[str]] | None:
     for name in ("contexts", "sources") if path is None else (path.partition("[")[0],):
         part = ChangeablePart.at(prediction, name, Parts(contexts=name).find("contexts", prediction))
         if name and part is not None and isinstance(part.value, list):
-            expected = expectation("contexts", path, case.expected)
+            expected = Parts.expectation("contexts", path, case.expected)
             relevant = _relevant_ids(expected if isinstance(expected, list) else [expected])
             return part, relevant
     return None
@@ -532,7 +532,7 @@ def _majority(case: Case, near: Neighbours) -> Any:
 
 def _expected_fields(case: Case) -> Mapping[str, Any]:
     """The fields of the structured answer that a case expects; none if it expects no object."""
-    fields = expectation("answer", None, case.expected)
+    fields = Parts.expectation("answer", None, case.expected)
     return fields if isinstance(fields, Mapping) else {}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.baselines import ApprovedCases
-from pytest_llmeval.core import PASS_RATE, Fault, FloatArray, Metric, SuiteError, counted, groups_of_case
+from pytest_llmeval.core import PASS_RATE, CaseLabels, Fault, FloatArray, Metric, SuiteError, counted
 from pytest_llmeval.gates import ChangeGate, split_statistic
 from pytest_llmeval.numbers import (
     POWER,
@@ -359,7 +359,7 @@ class Sources:
 
         if gate.by is None:
             return ()
-        sizes = Counter(group for case in self.suite.cases for group in groups_of_case(case.labels, gate.by))
+        sizes = Counter(group for case in self.suite.cases for group in CaseLabels(case.labels).groups(gate.by))
         return [size for size in sizes.values() if size >= gate.min_cases]
 
     def room(self, name: str) -> float:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.cli import CommandResult, say, write_text
-from pytest_llmeval.core import MODE_MARK, Case, LlmevalError, counted, interval, number
+from pytest_llmeval.core import Case, CaseLabels, LlmevalError, counted, interval, number
 from pytest_llmeval.evaluators import JudgeAgreement
 from pytest_llmeval.reports import SuiteReport, read_report
 from pytest_llmeval.run import score
@@ -264,7 +264,7 @@ def checked_text(mode: str, stem: str, check: Any, chosen: Sequence[NotedAnswer]
             "id": _case_id(answer, place),
             "input": answer.item.question,
             "prediction": answer.prediction,
-            **({"modes": [mode.replace(MODE_MARK, ", ")], "tags": ["xfail"]} if min(answer.human) == 0 else {}),
+            **({"modes": [CaseLabels.as_mode(mode)], "tags": ["xfail"]} if min(answer.human) == 0 else {}),
         }
         for place, answer in enumerate(chosen)
     ]

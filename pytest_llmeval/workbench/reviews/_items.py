@@ -18,10 +18,8 @@ from pytest_llmeval.core import (
     MediaForm,
     Parts,
     ShownPrints,
-    answer_print,
     counted,
     grouped,
-    shown_prints,
     shown_text,
     suggest,
 )
@@ -125,7 +123,7 @@ class Review(Struct, frozen=True):
     def id(self) -> str:
         """The name of the review: the same answers, probabilities, order and scale have the same."""
         items = [[*item.prints, *item.cases, item.probability, *filter(None, [item.again])] for item in self.items]
-        return answer_print([self.scale, self.ask, items])
+        return ShownPrints.fingerprint([self.scale, self.ask, items])
 
     def label(self, item: int, annotator: str, label: str | int | None, note: str = "") -> HumanLabel:
         """The label of a person on an item, as files have it."""
@@ -325,7 +323,7 @@ def _item(case: CaseReport, fields: Mapping[str, str], answer: Any, more: Mappin
     expected = _expected(case.expected)
     values = {"question": case_input, "reference": expected, "answer": answer}
     return ReviewItem(
-        shown_prints(fields, case_input, answer),
+        ShownPrints.of_case(fields, case_input, answer),
         (case.id,),
         _readable_text(fields.get("question") or None, question),
         _readable_text(fields.get("answer"), answer),

@@ -45,7 +45,7 @@ class ModeNote(_BookLine, frozen=True, omit_defaults=True, tag="note"):
     A later note of the same person about the same answer of the same draw replaces it.
 
     Attributes:
-        question: Fingerprint of the question, as of `answer_print`.
+        question: Fingerprint of the question, as of `ShownPrints.fingerprint`.
         answer: Fingerprint of the answer.
         reference: Fingerprint of the right answer; that of the empty text if there is none.
         modes: The failure modes of the answer; none: nothing went wrong.

@@ -9,7 +9,7 @@ import pytest
 from builders import parse_gate
 
 from pytest_llmeval import Case, JudgeRequest, Result, Totals, get_evaluator, score
-from pytest_llmeval.core import GateResult, answer_print
+from pytest_llmeval.core import GateResult, ShownPrints
 from pytest_llmeval.evaluators import Judge
 from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge._human_labels import OTHER_ANSWER
@@ -157,7 +157,7 @@ def test_an_interval_leaves_room_for_errors_that_so_few_labels_cannot_have_shown
 
 def test_labels_belong_to_the_answer_that_people_scored() -> None:
     text = "In Paris 0.8"
-    for answer in (text, answer_print(text)):
+    for answer in (text, ShownPrints.fingerprint(text)):
         found = scored(*people(12, 0.8, 0.9, answer=answer)).metrics[NAME]
         assert found.value == pytest.approx(0.9)
         assert found.reason == ""

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_llmeval import Case, JudgeRequest, Result, score
-from pytest_llmeval.core import SuiteError, Sums, answer_print, shown_prints
+from pytest_llmeval.core import ShownPrints, SuiteError, Sums
 from pytest_llmeval.evaluators import HumanLabel, HumanLabels, Judge
 from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge._human_labels import OTHER_ANSWER, PeopleScores
@@ -30,7 +30,7 @@ def case(number: int, verdict: float, **more: Any) -> Case:
 
 def label(of: Case, said: str | int | None, annotator: str = "ana", **more: Any) -> HumanLabel:
     """What a person says of the answer to a case."""
-    prints = shown_prints({"reference": str(of.expected)}, of.input, of.prediction)
+    prints = ShownPrints.of_case({"reference": str(of.expected)}, of.input, of.prediction)
     given = {"scale": "yesno" if isinstance(said, str) else "1-5", "cases": (of.id,), "reference": prints.reference}
     return HumanLabel(prints.question, prints.answer, annotator, label=said, **{**given, **more})
 
@@ -94,10 +94,10 @@ def test_a_label_belongs_to_question_and_answer(tmp_path: Path) -> None:
 def test_a_case_with_another_id_keeps_its_labels_unless_the_right_answer_is_another() -> None:
     one = case(1, 0.5)
     labels = HumanLabels([label(one, "yes")])
-    prints = shown_prints({"reference": "Paris"}, one.input, one.prediction)
+    prints = ShownPrints.of_case({"reference": "Paris"}, one.input, one.prediction)
     assert labels.scores_of("c1", prints, YES_NO).scores == [1.0]
     assert labels.scores_of("renamed", prints, YES_NO).scores == [1.0]
-    other = prints._replace(reference=answer_print("London"))
+    other = prints._replace(reference=ShownPrints.fingerprint("London"))
     assert labels.scores_of("c1", other, YES_NO).scores == [1.0]
     assert labels.scores_of("renamed", other, YES_NO).scores == ()
 
@@ -105,21 +105,21 @@ def test_a_case_with_another_id_keeps_its_labels_unless_the_right_answer_is_anot
 def test_labels_that_name_a_case_go_before_those_of_equal_texts() -> None:
     one = case(1, 0.5)
     labels = HumanLabels([label(one, "no", cases=("a",)), label(one, "yes", cases=("b",), probability=0.5)])
-    prints = shown_prints({"reference": "Paris"}, one.input, one.prediction)
+    prints = ShownPrints.of_case({"reference": "Paris"}, one.input, one.prediction)
     assert labels.scores_of("b", prints, YES_NO) == ([1.0], 2.0, True, 0.0)
 
 
 def test_a_case_that_two_reviews_picked_stands_for_as_many_as_both_say() -> None:
     one = case(1, 0.5)
     said = [label(one, "yes", review=name, probability=0.25) for name in "xy"]
-    prints = shown_prints({"reference": "Paris"}, one.input, one.prediction)
+    prints = ShownPrints.of_case({"reference": "Paris"}, one.input, one.prediction)
     assert HumanLabels(said).scores_of("c1", prints, YES_NO) == ([1.0], 8.0, True, 0.0)
 
 
 def test_a_choice_stays_a_choice_when_the_answer_changes_and_a_new_label_fills_it() -> None:
     before, after = case(1, 0.5), case(1, 0.25)
     old = label(before, "yes", review="x", probability=0.25)
-    prints = shown_prints({"reference": "Paris"}, after.input, after.prediction)
+    prints = ShownPrints.of_case({"reference": "Paris"}, after.input, after.prediction)
     assert HumanLabels([old]).scores_of("c1", prints, YES_NO) == ((), 1.0, False, 4.0)
     new = label(after, "no", review="y", again="x", probability=0.25)
     assert HumanLabels([old, new]).scores_of("c1", prints, YES_NO) == ([0.0], 4.0, True, 0.0)
@@ -129,7 +129,7 @@ def test_a_choice_stays_a_choice_when_the_answer_changes_and_a_new_label_fills_i
 
 def test_the_answer_of_another_system_is_no_answer_that_changed() -> None:
     here, there = case(1, 0.5), case(1, 0.25)
-    prints = shown_prints({"reference": "Paris"}, here.input, here.prediction)
+    prints = ShownPrints.of_case({"reference": "Paris"}, here.input, here.prediction)
     assert HumanLabels([label(there, "yes", others=(prints.answer,))]).scores_of("c1", prints, YES_NO) == PeopleScores()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pages import answered, case, review, suites_of
 
-from pytest_llmeval.core import LlmevalError, answer_print
+from pytest_llmeval.core import LlmevalError, ShownPrints
 from pytest_llmeval.workbench.reviews._command import review_page
 from pytest_llmeval.workbench.reviews._items import review_items, review_of
 
@@ -17,7 +17,7 @@ def test_people_see_what_the_judge_saw_and_no_judge(tmp_path: Path) -> None:
     (item,) = found.items
     assert (item.question, item.answer, item.reference) == ("Question 1?", "Paris", "Right 1")
     assert item.more == {"contexts": "Paris is a town.", "criteria": "Is it kind?"}
-    assert item.prints == tuple(map(answer_print, ("Question 1?", "Paris", "Right 1")))
+    assert item.prints == tuple(map(ShownPrints.fingerprint, ("Question 1?", "Paris", "Right 1")))
     page = review_page(found)
     for secret in ("juror", "0.25", "0.75", "judge_score", "continuous"):
         assert secret not in page.partition('id="data">')[2].partition("</script>")[0]
@@ -37,7 +37,7 @@ def test_the_same_answer_of_two_systems_is_labelled_once(tmp_path: Path) -> None
 
 def test_answers_of_other_systems_are_named(tmp_path: Path) -> None:
     suites = [*suites_of(tmp_path, answered(1, [0.5])), *suites_of(tmp_path, answered(1, [0.5], texts={"answer": "B"}))]
-    prints = [answer_print(each) for each in ("Answer 1", "B")]
+    prints = [ShownPrints.fingerprint(each) for each in ("Answer 1", "B")]
     assert [each.others for each in review_items(suites)[0]] == [(prints[1],), (prints[0],)]
     assert review_of(suites).label(0, "ana", 5).others
 
