@@ -131,7 +131,10 @@ def _judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMod
         anchored = next_anchors(old, new, run, file, keep=settings.anchor == "keep", anew=mode.anchor)
         if anchored.fault:
             return _unreadable_scores(anchored.fault, moved)
-        verdicts += [SnapshotVerdict(SnapshotVerdict.EVERYTHING, "approved", "passed", reason=reason) for reason in anchored.discarded]
+        verdicts += [
+            SnapshotVerdict(SnapshotVerdict.EVERYTHING, "approved", "passed", reason=reason)
+            for reason in anchored.discarded
+        ]
     pending = _pending_scores(file, old, new, verdicts, writes=writes)
     if writes:
         from pytest_llmeval.baselines._anchors import next_pool

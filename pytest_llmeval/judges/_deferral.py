@@ -31,7 +31,7 @@ from pytest_llmeval.judges._stored_judgement import StoredJudgement
 from pytest_llmeval.judges.clients._base import BatchFailure
 from pytest_llmeval.judges.questions._replies import enveloped, read_reply, score_probabilities
 from pytest_llmeval.judges.replies._sqlite import Database
-from pytest_llmeval.services import secret_values, without
+from pytest_llmeval.services import Secrets
 
 _FOLDER: Final = "requests"
 _ATTEMPTS: Final = 2
@@ -312,8 +312,8 @@ class Deferral:
         dialect, spec = DIALECTS[str(juror.spec.provider)], juror.spec
         structured = spec.structured == "auto" and request.reply_schema is not None
         structured = structured and not self.requests.is_form_refused(question.key)
-        hidden = secret_values()
-        messages = tuple(replace(message, content=without(message.content, hidden)) for message in request.messages)
+        hidden = Secrets.of_variables()
+        messages = tuple(replace(message, content=hidden.without(message.content)) for message in request.messages)
         request = replace(request, messages=messages)  # a batch file stays on the disk
         body = dialect.body(request, structured=structured, base=(spec.base_url or dialect.base_url).rstrip("/"))
         sent = sent_tokens(messages, juror.model)
@@ -423,4 +423,4 @@ def _reply_in(line: Mapping[str, Any], request: DeferredRequest) -> DeferredRepl
         reply = replace(reply, probabilities=probabilities)
     reply = enveloped(JudgeRequest((), expected_of=request.expected_of), reply)
     cost = reply.usage.cost_usd(request.price and request.price.of_batches)
-    return DeferredReply(without(reply.text, secret_values()), reply.usage, reply.stopped, cost)
+    return DeferredReply(Secrets.of_variables().without(reply.text), reply.usage, reply.stopped, cost)

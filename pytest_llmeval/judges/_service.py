@@ -17,7 +17,7 @@ from pytest_llmeval.core import JudgeCall, JudgeError, LlmevalError, NoJudgeErro
 from pytest_llmeval.judges._panel import Judgement, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judges._protocol import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
 from pytest_llmeval.judges.questions._replies import enveloped, read_reply
-from pytest_llmeval.services import Activity, calls_that_fit, caught, secret_values, together, without
+from pytest_llmeval.services import Activity, Secrets, calls_that_fit, caught, together
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._coordination import Reservation
@@ -365,5 +365,5 @@ async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
     reply = client.complete(request)
     returned = reply if isinstance(reply, JudgeReply | str) else await reply
     complete = enveloped(request, JudgeReply(returned) if isinstance(returned, str) else returned)
-    clean = without(complete.text, secret_values())  # judges quote answers, and replies are stored
+    clean = Secrets.of_variables().without(complete.text)  # judges quote answers, and replies are stored
     return complete if clean == complete.text else replace(complete, text=clean)

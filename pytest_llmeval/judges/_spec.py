@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 from pytest_llmeval.core import FieldsError, counted, unknown_name
-from pytest_llmeval.services import address_fault, is_secret_name, variable_fault
+from pytest_llmeval.services import Secrets, ServiceAddress
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
@@ -215,7 +215,7 @@ class JudgeSpec:
         yield from self._number_faults()
         for path, fault in _parameter_faults(self.parameters):
             yield path, fault
-        if self.api_key_env is not None and (fault := variable_fault(self.api_key_env, "OPENAI_API_KEY")):
+        if self.api_key_env is not None and (fault := Secrets.variable_fault(self.api_key_env, "OPENAI_API_KEY")):
             yield "api_key_env", fault
         yield from self._misplaced()
 
@@ -264,7 +264,9 @@ class JudgeSpec:
     @staticmethod
     def url_fault(url: str) -> str | None:
         """The fault of a judge's ``base_url``, if any."""
-        if fault := address_fault(url, "an address such as http://localhost:8000/v1", "the key in the environment"):
+        if fault := ServiceAddress(url).fault(
+            "an address such as http://localhost:8000/v1", "the key in the environment"
+        ):
             return fault
         if "?" in url or "#" in url:
             return "found an address with '?' or '#', expected none, because a path is appended"
@@ -326,7 +328,7 @@ def _secrets(value: Any, path: str) -> Iterator[tuple[str, str]]:
     expected = "expected none: keys are read from the environment only, see api_key_env"
     if isinstance(value, Mapping):
         for name, part in value.items():
-            if isinstance(part, str) and is_secret_name(str(name)):
+            if isinstance(part, str) and Secrets.is_name(str(name)):
                 yield f"{path}.{name}", f"found an apparent secret, {expected}"
             else:
                 yield from _secrets(part, f"{path}.{name}")

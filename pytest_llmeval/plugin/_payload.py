@@ -25,7 +25,7 @@ from pytest_llmeval.data import IN_MODULE, display_path, looks_like_suite
 from pytest_llmeval.plugin._options import naming_hint, shard_of_run
 from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, SuitePart
-from pytest_llmeval.services import presentable, remember_secrets, with_sources
+from pytest_llmeval.services import Secrets, with_sources
 from pytest_llmeval.suites import (
     NOT_NEEDED,
     ForeignFileError,
@@ -130,7 +130,7 @@ class SuiteLoader(Struct):
             suite = load_suite(path, registry, root=root, display_path=file, share=share)
         else:
             suite = named.load(registry, root=root, share=share)
-        remember_secrets(suite.secret_variables)
+        Secrets.remember(suite.secret_variables)
         if suite.judged:
             # Faults of judge and recordings are faults of the suite.
             self.runner.judges.judge_of(path, suite.judge, file, priced=suite.asks_judge)
@@ -196,7 +196,7 @@ class SuiteLoader(Struct):
         self.refused += 1
         faults, texts = (why.faults, why.texts) if isinstance(why, SuiteError) else ([why], {})
         lines = with_sources(faults, self.config.rootpath, texts)
-        return pytest.Collector.CollectError(presentable("\n".join(lines)))
+        return pytest.Collector.CollectError(Secrets.of_variables().presentable("\n".join(lines)))
 
     def offer(self, key: SuiteKey, suite: LoadedSuite) -> None:
         """Note a suite, or a variant of it, of which items are made."""
@@ -356,13 +356,15 @@ def begin_attempt(item: pytest.Item) -> None:
 def note_error(item: pytest.Item, error: BaseException) -> None:
     """Note why an attempt at an item over cases has no scores; a retrying plugin need not report it."""
     outcome: CaseOutcome = "skipped" if isinstance(error, pytest.skip.Exception) else "errored"
-    _note_unscored(item, outcome, presentable(format_error(error)))
+    _note_unscored(item, outcome, Secrets.of_variables().presentable(format_error(error)))
 
 
 def note_phase(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> None:
     """Note the outcome of an item's set-up, call or teardown for its cases; plugins may report a phase twice."""
     if report.outcome != "passed":
-        reason = presentable(format_error(call.excinfo.value)) if call.excinfo else report.outcome
+        reason = (
+            Secrets.of_variables().presentable(format_error(call.excinfo.value)) if call.excinfo else report.outcome
+        )
         _note_unscored(item, "skipped" if report.skipped else "errored", reason)
         if UNNEEDED in item.stash:
             setattr(report, CATEGORY, UNNEEDED_CATEGORY)

@@ -18,7 +18,7 @@ from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_
 from pytest_llmeval.plugin._pytest_private import encodable, terminal_width, write_order
 from pytest_llmeval.reports import Line, RunReport, agent_lines, render
 from pytest_llmeval.run import RunRecord
-from pytest_llmeval.services import secret_values, without
+from pytest_llmeval.services import Secrets
 from pytest_llmeval.suites import SuiteKey
 
 
@@ -32,12 +32,12 @@ def make_presentable(item: pytest.Item, report: pytest.TestReport) -> None:
         report.longrepr = _change_texts(report.longrepr, encodable)
         report.sections = [(name, encodable(text)) for name, text in report.sections]
         return
-    secrets = secret_values(loaded.suite.secret_variables)
+    secrets = Secrets.of_variables(loaded.suite.secret_variables)
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:  # "Failed: " is the name of pytest's exception
         crash.message = crash.message.removeprefix("Failed: ")
-    report.longrepr = _change_texts(report.longrepr, lambda text: printable(without(text, secrets), lines=True))
-    report.sections = [(name, encodable(without(text, secrets))) for name, text in report.sections]
+    report.longrepr = _change_texts(report.longrepr, lambda text: printable(secrets.without(text), lines=True))
+    report.sections = [(name, encodable(secrets.without(text))) for name, text in report.sections]
 
 
 def _change_texts(value: Any, change: Callable[[str], str]) -> Any:

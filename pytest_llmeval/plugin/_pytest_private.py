@@ -13,7 +13,7 @@ import pytest
 
 from pytest_llmeval.core import LogWriter
 from pytest_llmeval.plugin._options import WorkerTerms
-from pytest_llmeval.services import secret_values, without
+from pytest_llmeval.services import Secrets
 
 if TYPE_CHECKING:
     import asyncio
@@ -215,7 +215,7 @@ class _RedactedLogs(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a log record, without secrets."""
-        return encodable(without(self._formatter.format(record), secret_values()))
+        return encodable(Secrets.of_variables().without(self._formatter.format(record)))
 
 
 def redact_live_logs(config: pytest.Config) -> None:

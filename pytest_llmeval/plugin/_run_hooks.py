@@ -93,7 +93,7 @@ from pytest_llmeval.plugin._session import (
 from pytest_llmeval.plugin._user_loops import USER_LOOPS, UserLoops
 from pytest_llmeval.reports import shows_passed_cases
 from pytest_llmeval.run import CaseRunner, begin_run
-from pytest_llmeval.services import LOST, USER, forget_secrets, presentable, remember_secrets, watched
+from pytest_llmeval.services import LOST, USER, Secrets, watched
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets import Recordings
@@ -127,8 +127,8 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     register = config.pluginmanager.register
     if config.getoption("llmeval_report"):
         register_initially(config)
-    remember_secrets()
-    config.add_cleanup(forget_secrets)
+    Secrets.remember()
+    config.add_cleanup(Secrets.forget)
     begin_run(config.rootpath, option_value(config, "media-limit"))
     runner = make_runner(config)
     unasked = runner.options.mode in ("off", "defer")
@@ -367,7 +367,7 @@ class ItemHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Begin an attempt at an item."""
-        remember_secrets()
+        Secrets.remember()
         begin_attempt(item)
 
     def pytest_pycollect_makemodule(self, module_path: Path) -> None:
@@ -393,7 +393,7 @@ class ItemHooks:
     def pytest_warning_recorded(self, warning_message: "warnings.WarningMessage") -> None:
         """Redact and escape a warning, which may have the error of a thread or of a finalizer in it."""
         text = str(warning_message.message)
-        if (clean := presentable(text)) != text:
+        if (clean := Secrets.of_variables().presentable(text)) != text:
             warning_message.message = Warning(clean)
 
     @pytest.hookimpl(wrapper=True)

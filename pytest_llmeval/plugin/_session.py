@@ -41,7 +41,7 @@ from pytest_llmeval.run import (
     judges_of,
     write_run,
 )
-from pytest_llmeval.services import SOURCE_MARK, redacted_url, watched
+from pytest_llmeval.services import SOURCE_MARK, ServiceAddress, watched
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, extensions_of
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _result_options(config: pytest.Config) -> "ResultOptions":
     return ResultOptions(
         judge=terms.judge,
         judge_model=runner.options.model,
-        judge_base_url=redacted_url(base_url) if base_url else None,
+        judge_base_url=ServiceAddress(base_url).redacted if base_url else None,
         texts=terms.texts,
         snapshots=terms.snapshots,
         predictions="" if recordings is None else display_path(recordings.path, config.rootpath),

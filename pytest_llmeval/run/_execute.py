@@ -52,7 +52,7 @@ from pytest_llmeval.numbers import (
 )
 from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, why_figures_unknown, with_figures
 from pytest_llmeval.run._measuring import explained, measure_answered, measure_each, not_computed
-from pytest_llmeval.services import presentable, secret_values, without
+from pytest_llmeval.services import Secrets
 from pytest_llmeval.suites import LoadedSuite, extensions_of
 
 if TYPE_CHECKING:
@@ -155,7 +155,9 @@ def execute(
         if isinstance(measured, Observation):
             observations[label] = measured
         else:
-            errors[label] = presentable(format_error(measured) + origin(measured), suite.secret_variables)
+            errors[label] = Secrets.of_variables(suite.secret_variables).presentable(
+                format_error(measured) + origin(measured)
+            )
     outcome, reason, missed = _conclude(suite, [answer], suite.evaluators, observations, errors)
     names = tuple(_unmet_names(suite, suite.evaluators, observations, missed)) if reason else ()
     record = CaseRecord(
@@ -336,7 +338,7 @@ def execute_repeats(
 
 def _shown_step(suite: LoadedSuite, text: str) -> str:
     """A step of an agent in an executed case: on one line, cut, and without the suite's secrets."""
-    return as_line(without(text, secret_values(suite.secret_variables)), _LONGEST_STEP)
+    return as_line(Secrets.of_variables(suite.secret_variables).without(text), _LONGEST_STEP)
 
 
 def _conclude(
@@ -376,7 +378,11 @@ def _conclude(
         outcome = "errored" if failed_to_compute else "failed"
     elif nothing := _awaited_reason(suite, observations) or _nothing_scored(observations):
         outcome, reasons = "not_scored", [nothing]
-    return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
+    return (
+        outcome,
+        Secrets.of_variables(suite.secret_variables).presentable("; ".join(reasons)) if reasons else None,
+        missed,
+    )
 
 
 def _awaited_reason(suite: LoadedSuite, observations: Mapping[str, Observation]) -> str:
@@ -557,7 +563,7 @@ def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) ->
     reason = in_its_turn(error, reason)
     if isinstance(error, Exception) and not isinstance(error, PredictionError):  # no skip, and no end of the run
         reason += origin(error)
-    reason = presentable(reason, secrets)
+    reason = Secrets.of_variables(secrets).presentable(reason)
     record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
     return Execution(case, record, error=_without_own_frames(error))
 

@@ -67,7 +67,7 @@ from pytest_llmeval.run._stages import (
     iso_time,
     persist,
 )
-from pytest_llmeval.services import secret_values
+from pytest_llmeval.services import Secrets
 from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, SuiteKey
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _money(judged: JudgedSuite, cascades: Mapping[str, CascadeUse]) -> Money | N
 def _shown_cases(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
     """Yield the cases of a suite for its report, with redacted input and expectation where an answer is shown."""
     answered = {row.id for row in rows if row.answers}
-    secrets = secret_values(suite.secret_variables)
+    secrets = Secrets.of_variables(suite.secret_variables)
     for case in suite.cases:
         if case.id in answered:
             question, expected = (shown_value(part, secrets) for part in (case.input, case.expected))
@@ -332,7 +332,7 @@ def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
         approved = ApprovedAnswers.read(measured.key).by_case(measured.suite.cases)
     except (OSError, UnicodeDecodeError, SuiteError):
         return {}  # where answers are compared with these, the file is a fault of the suite
-    hidden = secret_values(measured.suite.secret_variables)
+    hidden = Secrets.of_variables(measured.suite.secret_variables)
     return {
         case: different_answers([shown_value(value, hidden) for value in values]) for case, values in approved.items()
     }

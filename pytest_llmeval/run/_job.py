@@ -30,7 +30,7 @@ from pytest_llmeval.core import (
     price_hint,
 )
 from pytest_llmeval.numbers import UsageEvaluator
-from pytest_llmeval.services import Background, remember_secrets
+from pytest_llmeval.services import Background, Secrets
 from pytest_llmeval.suites import LoadedSuite, ModelSystem, Registry, SuiteKey
 
 if TYPE_CHECKING:
@@ -370,7 +370,7 @@ class SuiteTargets(Struct):
                 self._targets[suite.place] = self._connect(suite)
             except PredictionError as error:
                 self._targets[suite.place] = error
-            remember_secrets(suite.secret_variables)  # its module may have read a file of variables
+            Secrets.remember(suite.secret_variables)  # its module may have read a file of variables
         target = self._targets[suite.place]
         if isinstance(target, PredictionError):
             raise target

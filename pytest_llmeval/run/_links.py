@@ -26,7 +26,7 @@ from pytest_llmeval.run._conversation import beginning, turns_of
 from pytest_llmeval.run._execute import answered_with
 from pytest_llmeval.run._job import FIGURE_DIGITS, Answers, Job, Link, Next, with_figures
 from pytest_llmeval.run._measuring import cut_in_blocks
-from pytest_llmeval.services import SharedTask, Stopwatch, ThisThread, secret_values
+from pytest_llmeval.services import Secrets, SharedTask, Stopwatch, ThisThread
 from pytest_llmeval.suites import LoadedSuite, ModelSystem, Registry
 from pytest_llmeval.targets import (
     BatchTarget,
@@ -388,7 +388,7 @@ class Recording:
         if self.recordings is not None:
             from pytest_llmeval.targets import Recordings
 
-            hidden = secret_values(job.suite.secret_variables)
+            hidden = Secrets.of_variables(job.suite.secret_variables)
             self.recordings.keep(Recordings.row(job.key.display_path, job.key.variant, case, job.repeat, hidden))
             if job.case.conversation and self.store is not None:
                 self.store.coordination.forget_run(turns_of(job))

@@ -1,6 +1,6 @@
 """The measuring of cases that carry their predictions, and the records of what was measured."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -29,7 +29,7 @@ from pytest_llmeval.core import (
     origin,
     printable,
 )
-from pytest_llmeval.services import presentable, secret_values, without
+from pytest_llmeval.services import Secrets
 from pytest_llmeval.suites import LoadedSuite
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
         if isinstance(result, Observation):
             observed[label] = result
         else:
-            errors[label] = presentable(format_error(result) + origin(result))
+            errors[label] = Secrets.of_variables().presentable(format_error(result) + origin(result))
     malformed = [observation.malformed for observation in observed.values() if observation.malformed is not None]
     failed = [*errors.values(), *chain(*(not_computed(observation.errored) for observation in observed.values()))]
     outcome: CaseOutcome = "errored" if failed else "failed" if malformed else "passed"
@@ -306,7 +306,7 @@ def explained(suite: LoadedSuite, case: Case, observations: Mapping[str, Observa
     }
     if not any(reasons.values()):
         return {}
-    secrets = secret_values(suite.secret_variables)
+    secrets = Secrets.of_variables(suite.secret_variables)
     return {label: _presentable(lines, secrets) for label, lines in reasons.items() if lines}
 
 
@@ -324,7 +324,7 @@ def _lines(evaluator: Evaluator, reading: Reading, case: Case, observation: Obse
         yield f"explain() failed: {format_error(error)}"
 
 
-def _presentable(lines: Sequence[str], secrets: Iterable[str]) -> list[str]:
+def _presentable(lines: Sequence[str], secrets: Secrets) -> list[str]:
     """The lines of an evaluator for a failed case's record: redacted, and cut after a few."""
-    printed = [printable(without(as_line(line), secrets)) for line in lines[:_MOST_LINES]]
+    printed = [printable(secrets.without(as_line(line))) for line in lines[:_MOST_LINES]]
     return [*printed, f"... and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else printed

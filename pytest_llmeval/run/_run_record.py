@@ -11,7 +11,7 @@ from msgspec import structs
 
 from pytest_llmeval.core import MISSING, CaseRecord, JsonNumber, excerpt
 from pytest_llmeval.run._execute import Execution
-from pytest_llmeval.services import Use, masked, secret_values, without
+from pytest_llmeval.services import Secrets, Use
 from pytest_llmeval.suites import SuiteKey
 
 if TYPE_CHECKING:
@@ -116,21 +116,21 @@ class SuitePart(msgspec.Struct, frozen=True, array_like=True):
             secrets: Environment variables whose values no answer shows.
             all_answers: Whether to add the answers of cases with which nothing is wrong.
         """
-        hidden: Collection[str] | None = None
+        hidden: Secrets | None = None
         records = []
         for execution in executions:
             record = execution.record
             explained = all_answers or record.lines or record.outcome != "passed"
             if (explained or predictions) and hidden is None:
-                hidden = secret_values(secrets)
+                hidden = Secrets.of_variables(secrets)
             record = as_reported(record, hidden if explained else None)
             if predictions:
-                record = structs.replace(record, recordings=_recordings(key, execution, hidden or ()))
+                record = structs.replace(record, recordings=_recordings(key, execution, hidden or Secrets()))
             records.append(record)
         return cls(key, total, records)
 
 
-def _recordings(key: SuiteKey, execution: Execution, hidden: Collection[str]) -> list[dict[str, Any]]:
+def _recordings(key: SuiteKey, execution: Execution, hidden: Secrets) -> list[dict[str, Any]]:
     """The answers of a case's repeats as lines of the predictions file, for a later replay."""
     from pytest_llmeval.targets import Recordings
 
@@ -327,12 +327,12 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
         return whole
 
 
-def as_reported(record: CaseRecord, hidden: Collection[str] | None) -> CaseRecord:
+def as_reported(record: CaseRecord, hidden: Secrets | None) -> CaseRecord:
     """The record of a case as the main process gets it, equal whether or not it has crossed processes.
 
     Args:
         record: The record of a scored case.
-        hidden: Texts that no answer shows, from `secret_values`; ``None`` to leave out what explains a failure.
+        hidden: Texts that no answer shows; ``None`` to leave out what explains a failure.
     """
     observations = {label: observation.plain() for label, observation in record.observations.items()}
     if hidden is None:
@@ -354,27 +354,27 @@ def as_reported(record: CaseRecord, hidden: Collection[str] | None) -> CaseRecor
     )
 
 
-def shown_value(value: Any, secrets: Collection[str]) -> Any:
+def shown_value(value: Any, secrets: Secrets) -> Any:
     """An input, expectation or answer in a case record for reports: without secrets, with long texts cut.
 
     Data keep their form if their texts can be cut so far that they fit; the room of messages and calls is larger.
 
     Args:
         value: JSON data.
-        secrets: As of `secret_values`.
+        secrets: Texts that are not shown.
     """
     if value is MISSING:
         return None
     if isinstance(value, str):
-        clean = without(value, secrets)
+        clean = secrets.without(value)
         return value if clean == value and len(value) <= _LONGEST else excerpt(clean, _LONGEST, lines=True, count=True)
     text = _EXCERPTS.encode(value)
     steps = isinstance(value, Mapping) and not value.keys().isdisjoint(("messages", "tool_calls"))
     room = _LONGEST_CONVERSATION if steps else _LONGEST
-    clean = without(text, secrets)
+    clean = secrets.without(text)
     if clean == text and len(text) <= room:
         return value
-    redacted = masked(value, secrets) if secrets else value
+    redacted = secrets.masked(value) if secrets else value
     shortest = _shorten_value(redacted, _SHORTER[-1])
     # The mark of a cut is shorter than what is left: if this is twice too long, no form fits.
     if len(_EXCERPTS.encode(shortest)) > 2 * room:
@@ -385,7 +385,7 @@ def shown_value(value: Any, secrets: Collection[str]) -> Any:
             continue  # which leaves as much of every text
         shortened = shortest if shorter < 0 else _shorten_value(redacted, most)
         written = _EXCERPTS.encode(shortened)
-        if len(written) <= room and without(written, secrets) == written:
+        if len(written) <= room and secrets.without(written) == written:
             return shortened
     return excerpt(clean, _LONGEST, lines=True, count=True)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from pytest_llmeval.services._addresses import ServiceAddress
     from pytest_llmeval.services._background import (
         LOOP,
         Activity,
@@ -28,38 +29,13 @@ if TYPE_CHECKING:
     from pytest_llmeval.services._http import Exchange, NoReplyError, Reply
     from pytest_llmeval.services._media_parts import MEDIA_FORMS
     from pytest_llmeval.services._processes import EndedError, Program
-    from pytest_llmeval.services._retrying import (
-        AttemptError,
-        RunCalls,
-        Sleep,
-        delay_asked_for,
-        is_transient,
-    )
-    from pytest_llmeval.services._secrets import (
-        SOURCE_MARK,
-        Redactor,
-        address_fault,
-        address_of,
-        forget_secrets,
-        has_secret,
-        is_secret_name,
-        is_secret_variable,
-        masked,
-        presentable,
-        proxy_for,
-        redacted_url,
-        remember_secrets,
-        secret_values,
-        variable_fault,
-        with_sources,
-        without,
-        without_key,
-    )
+    from pytest_llmeval.services._retrying import AttemptError, RunCalls, Sleep, delay_asked_for, is_transient
+    from pytest_llmeval.services._secrets import SOURCE_MARK, Redactor, Secrets, with_sources
     from pytest_llmeval.services._uses import LOST, USER, WATCHED, Use, is_own, watch, watched
 
 _HOMES = {
+    "_addresses": ("ServiceAddress",),
     "_background": (
-        "calls_that_fit",
         "Activity",
         "Background",
         "LOOP",
@@ -71,20 +47,21 @@ _HOMES = {
         "ThisThread",
         "awaited_anywhere",
         "awaited_for_user",
+        "calls_that_fit",
         "caught",
         "in_thread",
         "running_loop",
         "stopwatch",
         "together",
     ),
+    "_git": (
+        "GitError",
+        "run_git",
+    ),
     "_http": (
         "Exchange",
         "NoReplyError",
         "Reply",
-    ),
-    "_git": (
-        "GitError",
-        "run_git",
     ),
     "_media_parts": ("MEDIA_FORMS",),
     "_processes": (
@@ -101,22 +78,8 @@ _HOMES = {
     "_secrets": (
         "Redactor",
         "SOURCE_MARK",
-        "address_fault",
-        "address_of",
-        "forget_secrets",
-        "has_secret",
-        "is_secret_name",
-        "is_secret_variable",
-        "masked",
-        "presentable",
-        "proxy_for",
-        "redacted_url",
-        "remember_secrets",
-        "secret_values",
-        "variable_fault",
+        "Secrets",
         "with_sources",
-        "without",
-        "without_key",
     ),
     "_uses": (
         "LOST",

@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core import quotation
+from pytest_llmeval.services._addresses import ServiceAddress, why_no_answer
 from pytest_llmeval.services._background import in_thread, stopwatch
 from pytest_llmeval.services._retrying import AttemptError, delay_asked_for
-from pytest_llmeval.services._secrets import MASK, Redactor, proxy_for, why_no_answer
+from pytest_llmeval.services._secrets import MASK, Redactor
 from pytest_llmeval.services._uses import our_call
 
 if TYPE_CHECKING:
@@ -207,5 +208,5 @@ class Exchange:
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
             self._loop = loop
-            self._proxy = proxy_for(self._url)
+            self._proxy = ServiceAddress(self._url).proxy
         return self._session

@@ -1,7 +1,6 @@
-"""Redaction of foreign text, of lines with faults and of addresses."""
+"""Secrets, and foreign text without them."""
 
 import base64
-import hashlib
 import json
 import os
 import re
@@ -9,10 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
+from typing import Any, Final, Self
+from urllib.parse import quote, quote_plus
 
-from pytest_llmeval.core import Fault, excerpt, format_error, printable, quotation, width_of
+from msgspec import Struct
+
+from pytest_llmeval.core import Fault, excerpt, printable, quotation, width_of
 
 MASK: Final = "***"
 SHORTEST_PART: Final = 8
@@ -31,26 +32,6 @@ _SECRET_NAMES: Final = frozenset(
 )
 
 
-def is_secret_name(name: str) -> bool:
-    """Whether a header or a parameter of this name holds a secret, however it is spelt.
-
-    Example:
-        >>> is_secret_name("X-Api-Key"), is_secret_name("max_tokens")
-        (True, False)
-    """
-    return re.sub(r"[\W_]", "", name.lower()) in _SECRET_NAMES
-
-
-def variable_fault(name: str, example: str) -> str | None:
-    """The fault of the name, in a suite file, of an environment variable that holds a secret.
-
-    What was found is not repeated: it may be the secret itself.
-    """
-    if _VARIABLE.fullmatch(name):
-        return None
-    return f"found an invalid name of an environment variable, expected one such as {example}"
-
-
 def environment_secrets(environment: Mapping[str, str]) -> list[str]:
     """The values of secret variables, such as ``OPENAI_API_KEY``, ``DB_PASSWORD`` or ``SEARCH_TOKEN``.
 
@@ -66,27 +47,6 @@ def environment_secrets(environment: Mapping[str, str]) -> list[str]:
 
 
 _remembered: set[str] = set()
-
-
-def remember_secrets(variables: Iterable[str] = ()) -> None:
-    """Keep the secrets that the environment has now: a target may take them out of it before it shows them.
-
-    Args:
-        variables: Names of those that a suite uses as secrets; others are known by their names.
-    """
-    environment = getattr(os.environ, "unwatched", os.environ)
-    _remembered.update(environment_secrets(environment))
-    _remembered.update(filter(None, (environment.get(name, "").strip() for name in variables)))
-
-
-def forget_secrets() -> None:
-    """Forget the secrets of the environment that were remembered, at the end of a run."""
-    _remembered.clear()
-
-
-def is_secret_variable(name: str, named: Collection[str] = ()) -> bool:
-    """Whether an environment variable holds a secret, by its name or because a suite names it."""
-    return name in named or _tells(name)
 
 
 @lru_cache(maxsize=8)
@@ -161,12 +121,8 @@ def _encode_secret(part: str) -> Iterator[str]:
 _URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
-def without(text: str, secrets: Iterable[str]) -> str:
-    """Foreign text with ``***`` in place of secrets, the longest first: one may begin as another does.
-
-    Secrets are found in capitals and small letters, and where they are cut (``...`` follows). One of less than eight
-    characters may be a part of an ordinary word, where it stays.
-    """
+def _without(text: str, secrets: Iterable[str]) -> str:
+    """Foreign text with ``***`` in place of secrets, the longest first: one may begin as another does."""
     lower = text.lower()
     for secret in _longest_first(frozenset(secrets)):
         if len(secret) >= SHORTEST_PART:
@@ -176,18 +132,6 @@ def without(text: str, secrets: Iterable[str]) -> str:
         elif secret in text:
             text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
     return text
-
-
-def masked(value: Any, secrets: Collection[str]) -> Any:
-    """JSON data with ``***`` in place of secrets in all its texts, names of fields included; see `without`."""
-    match value:
-        case str():
-            return without(value, secrets)
-        case Mapping():
-            return {masked(name, secrets): masked(field, secrets) for name, field in value.items()}
-        case list() | tuple():
-            return [masked(element, secrets) for element in value]
-    return value
 
 
 _CUT = ("...", "\u2026", " ...", " \u2026")
@@ -208,21 +152,6 @@ def _without_long(text: str, secret: str) -> str:
             pieces.append(text[place : start + 1])
             place = start + 1
     return "".join([*pieces, text[place:]]) if pieces else text
-
-
-def secret_values(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> frozenset[str]:
-    """The values of environment variables that are secret, in every spelling, to remove them from text.
-
-    Args:
-        variables: Names of those that a suite uses as secrets; others are known by their names.
-        environment: Where they are.
-    """
-    return spelt([*(environment.get(name, "") for name in variables), *environment_secrets(environment)])
-
-
-def presentable(text: str, variables: Iterable[str] = ()) -> str:
-    """Foreign text for people, redacted: without `secret_values`, and nothing invisible in its lines."""
-    return printable(without(text, secret_values(variables)), lines=True)
 
 
 @lru_cache(maxsize=64)
@@ -248,18 +177,120 @@ _CREDENTIALS = re.compile(r"(?<=://)(?P<credentials>[^\s@]++)(?P<at>@)?")
 """User and password of an address, such as a proxy's; without an ``@``, none."""
 
 
-def has_secret(text: str) -> bool:
-    """Whether a text has the value of a secret variable, or what looks like a key and has a digit.
+class Secrets(Struct, frozen=True):
+    """Secrets to keep out of foreign text.
 
-    Example:
-        >>> has_secret("Authorization: Bearer 0123456789abcdef"), has_secret("basic information")
-        (True, False)
+    Attributes:
+        spelt: They, as they appear in text, JSON, URLs and headers.
     """
-    if without(text, secret_values()) != text:
-        return True
-    credentials = (match["credentials"] for match in _CREDENTIALS.finditer(text) if match["at"])
-    suspects = [*credentials, *(match.group() for match in _LOOKS_SECRET.finditer(text))]
-    return any(any(map(str.isdigit, suspect)) for suspect in suspects)
+
+    spelt: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.spelt)
+
+    @classmethod
+    def of_variables(cls, variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> Self:
+        """The values of environment variables that are secret, in every spelling.
+
+        Args:
+            variables: Names of those that a suite uses as secrets; others are known by their names.
+            environment: Where they are.
+        """
+        return cls(spelt([*(environment.get(name, "") for name in variables), *environment_secrets(environment)]))
+
+    @classmethod
+    def of_key(cls, key: str) -> Self:
+        """The key that was sent to a service, for its replies: a bad server may send it back.
+
+        A reply is kept and recorded, so nothing else in it is touched, nor is a word such as ``ollama`` taken for a
+        key.
+
+        Example:
+            >>> Secrets.of_key("0123456789abcdef").without("yes, 0123456789abcdef")
+            'yes, ***'
+            >>> Secrets.of_key("ollama").without("yes, ollama")
+            'yes, ollama'
+        """
+        return cls(spelt([key])) if _is_secret(key) else cls()
+
+    def without(self, text: str) -> str:
+        """Foreign text with ``***`` in place of the secrets.
+
+        They are found in capitals and small letters, and where they are cut (``...`` follows). One of less than eight
+        characters may be a part of an ordinary word, where it stays.
+        """
+        return _without(text, self.spelt)
+
+    def presentable(self, text: str) -> str:
+        """Foreign text for people: without the secrets, and nothing invisible in its lines."""
+        return printable(self.without(text), lines=True)
+
+    def masked(self, value: Any) -> Any:
+        """JSON data with ``***`` in place of the secrets in all its texts, names of fields included."""
+        match value:
+            case str():
+                return self.without(value)
+            case Mapping():
+                return {self.masked(name): self.masked(field) for name, field in value.items()}
+            case list() | tuple():
+                return [self.masked(element) for element in value]
+        return value
+
+    def are_in(self, text: str) -> bool:
+        """Whether a text has one of them, or what looks like a key and has a digit.
+
+        Example:
+            >>> secrets = Secrets()
+            >>> secrets.are_in("Authorization: Bearer 0123456789abcdef"), secrets.are_in("basic information")
+            (True, False)
+        """
+        if self.without(text) != text:
+            return True
+        credentials = (match["credentials"] for match in _CREDENTIALS.finditer(text) if match["at"])
+        suspects = [*credentials, *(match.group() for match in _LOOKS_SECRET.finditer(text))]
+        return any(any(map(str.isdigit, suspect)) for suspect in suspects)
+
+    @staticmethod
+    def remember(variables: Iterable[str] = ()) -> None:
+        """Keep the secrets that the environment has now: a target may take them out of it before it shows them.
+
+        Args:
+            variables: Names of those that a suite uses as secrets; others are known by their names.
+        """
+        environment = getattr(os.environ, "unwatched", os.environ)
+        _remembered.update(environment_secrets(environment))
+        _remembered.update(filter(None, (environment.get(name, "").strip() for name in variables)))
+
+    @staticmethod
+    def forget() -> None:
+        """Forget the secrets of the environment that were remembered, at the end of a run."""
+        _remembered.clear()
+
+    @staticmethod
+    def is_name(name: str) -> bool:
+        """Whether a header or a parameter of this name holds a secret, however it is spelt.
+
+        Example:
+            >>> Secrets.is_name("X-Api-Key"), Secrets.is_name("max_tokens")
+            (True, False)
+        """
+        return re.sub(r"[\W_]", "", name.lower()) in _SECRET_NAMES
+
+    @staticmethod
+    def is_variable(name: str, named: Collection[str] = ()) -> bool:
+        """Whether an environment variable holds a secret, by its name or because a suite names it."""
+        return name in named or _tells(name)
+
+    @staticmethod
+    def variable_fault(name: str, example: str) -> str | None:
+        """The fault of the name, in a suite file, of an environment variable that holds a secret.
+
+        What was found is not repeated: it may be the secret itself.
+        """
+        if _VARIABLE.fullmatch(name):
+            return None
+        return f"found an invalid name of an environment variable, expected one such as {example}"
 
 
 class Redactor:
@@ -288,7 +319,7 @@ class Redactor:
 
     def redacted(self, text: str) -> str:
         """The text without secrets."""
-        text = without(text, self._whole)
+        text = _without(text, self._whole)
         for part in self._parts:
             text = _without_beginning(text, part)
             text = _without_beginning(text[::-1], part[::-1])[::-1]
@@ -378,7 +409,7 @@ def with_sources(faults: Iterable[object], folder: Path, texts: Mapping[str, str
 def _names_secret(text: str) -> bool:
     """Whether a line of a user's file names a secret, or has an address with a query, which may hold one."""
     in_address = any("://" in word and ("?" in word or "#" in word) for word in text.split())
-    return in_address or bool(_TELLING.search(text.upper())) or any(map(is_secret_name, _NAME.findall(text)))
+    return in_address or bool(_TELLING.search(text.upper())) or any(map(Secrets.is_name, _NAME.findall(text)))
 
 
 def _lines_of(path: Path) -> list[str]:
@@ -389,90 +420,3 @@ def _lines_of(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8-sig", errors="replace").split("\n")
     except (OSError, ValueError):
         return []
-
-
-def without_key(text: str, key: str) -> str:
-    """A service's reply without the key that was sent for it, which a bad server may send back.
-
-    A reply is kept and recorded, so nothing else in it is touched, nor is a word such as ``ollama`` taken for a key.
-
-    Example:
-        >>> without_key("yes, 0123456789abcdef", "0123456789abcdef"), without_key("yes, ollama", "ollama")
-        ('yes, ***', 'yes, ollama')
-    """
-    return without(text, spelt([key])) if _is_secret(key) else text
-
-
-_LONGEST_SHOWN: Final = 100
-
-
-def address_of(url: str, *keys: str) -> str:
-    """The name of a service and its keys in the notes of a run, which contains no secret.
-
-    Args:
-        url: Where.
-        keys: The names of the environment variables that hold the keys.
-    """
-    return " ".join((hashlib.sha256(url.encode(errors="surrogatepass")).hexdigest()[:16], *keys))
-
-
-def address_fault(url: str, expected: str, secrets: str) -> str | None:
-    """The fault of a service's HTTP address; the message holds no part that may be secret.
-
-    Args:
-        url: The address.
-        expected: What to write instead, for the message.
-        secrets: Where user names and passwords belong, for the message.
-    """
-    public = re.split("[?#]", url, maxsplit=1)[0]
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable, parts = False, None
-    if "@" in (parts.netloc if usable and parts is not None else public):
-        return f"found a user name or password in the address, expected {expected}, and {secrets}"
-    if not usable or not url.isprintable() or " " in url:
-        return f"found {quotation(public, _LONGEST_SHOWN)}, expected {expected}"
-    return None
-
-
-def redacted_url(url: str) -> str:
-    """The address of a service without user, password, query and fragment.
-
-    Example:
-        >>> redacted_url("http://me:secret@host:81/v1?key=1")
-        'http://host:81/v1'
-    """
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "an address that cannot be read"
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-def why_no_answer(error: Exception) -> str:
-    """Say on one line what kept a client of aiohttp from an answer, without the address, which may hold secrets."""
-    import aiohttp
-
-    text = format_error(error)
-    indirect = (aiohttp.ClientProxyConnectionError, aiohttp.ClientSSLError)  # their text names the proxy, or the fault
-    if isinstance(error, aiohttp.ClientResponseError):
-        text = f"{type(error).__name__}: {error.message}"
-    elif isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, indirect):
-        number = error.os_error.errno or 0
-        # Unresolved names have numbers below 0 and their own message.
-        text = f"no connection ({os.strerror(number) if number > 0 else error.os_error.strerror or error.os_error})"
-    return " ".join(text.split())
-
-
-def proxy_for(url: str) -> str | None:
-    """The address of the proxy for requests to a service; ``None`` where there is none.
-
-    A session of aiohttp that trusts the environment would find it, too, but would also send passwords of a netrc file.
-    """
-    from urllib.request import getproxies, proxy_bypass
-
-    parts = urlsplit(url)
-    proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
-    return f"http://{proxy}" if proxy and "//" not in proxy else proxy  # HOST:PORT alone is also usual

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core import MediaError, MediaLimits, parse_digits, quotation
-from pytest_llmeval.services import address_fault, redacted_url
+from pytest_llmeval.services import ServiceAddress
 
 _MOST_REDIRECTS: Final = 3
 _SECONDS: Final = 30.0
@@ -75,11 +75,11 @@ def fetch_content(address: str, hosts: Collection[str], limits: MediaLimits) -> 
                 if response.status not in _REDIRECTS or not response.headers["Location"]:
                     return _content(response, where, limits, deadline)
                 address = urljoin(address, response.headers["Location"])
-                where = f"{redacted_url(address)}: "
+                where = f"{ServiceAddress(address).redacted}: "
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = quotation(str(getattr(error, "reason", error)) or type(error).__name__, _LONGEST)
             raise MediaError(f"{where}it gave no content ({reason})") from None
-    raise MediaError(f"it redirects more than {_MOST_REDIRECTS} times, to {redacted_url(address)}")
+    raise MediaError(f"it redirects more than {_MOST_REDIRECTS} times, to {ServiceAddress(address).redacted}")
 
 
 def _check(address: str, hosts: Collection[str]) -> None:
@@ -89,11 +89,11 @@ def _check(address: str, hosts: Collection[str]) -> None:
         MediaError: It may not.
     """
     expected = "an address such as https://example.org/a.png"
-    if fault := address_fault(address, expected, "no secrets in it"):
+    if fault := ServiceAddress(address).fault(expected, "no secrets in it"):
         raise MediaError(fault)
     parts = urlsplit(address)
     if parts.scheme != "https" and parts.hostname not in _OWN_MACHINE:
-        raise MediaError(f"found {redacted_url(address)}, expected one that begins with https:")
+        raise MediaError(f"found {ServiceAddress(address).redacted}, expected one that begins with https:")
     if not is_fetched(address, hosts):
         raise MediaError(f"found the host {_host_of(parts)!r}, expected one of `fetch`: {', '.join(sorted(hosts))}")
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from pytest_llmeval.core import Case, Media, MediaError, MediaLimits, SuiteError, quotation
 from pytest_llmeval.data import MediaFolder, check_regular
-from pytest_llmeval.services import redacted_url
+from pytest_llmeval.services import ServiceAddress
 from pytest_llmeval.suites._fetching import fetch_content, is_fetched
 from pytest_llmeval.suites._reading import SuiteReading
 
@@ -67,7 +67,7 @@ class MediaFiles:
         """The medium that an entry ``{file: ...}`` names; faults are added."""
         name, kind = entry[_FILE], entry.get(_TYPE)
         is_address = "://" in name or name.startswith("data:")
-        where = quotation(redacted_url(name) if is_address and "@" in name else name, _LONGEST)
+        where = quotation(ServiceAddress(name).redacted if is_address and "@" in name else name, _LONGEST)
         try:
             if is_address:
                 hosts = self._reading.entry.fetch

@@ -20,10 +20,9 @@ from pytest_llmeval.services import (
     Program,
     Redactor,
     RunCalls,
+    ServiceAddress,
     Sleep,
-    address_of,
     is_transient,
-    redacted_url,
     stopwatch,
 )
 from pytest_llmeval.targets._spec import (
@@ -143,7 +142,7 @@ class HttpTarget(BatchTarget):
 
     @property
     def _name(self) -> str:
-        return f"{self._spec.method} {self._redactor.redacted(redacted_url(self._url))}"
+        return f"{self._spec.method} {self._redactor.redacted(ServiceAddress(self._url).redacted)}"
 
     async def _reply(self, request: Any) -> bytes:
         """The body of a reply, after as many attempts as it takes and the user allows.
@@ -158,7 +157,7 @@ class HttpTarget(BatchTarget):
         content = json.dumps(request).encode("ascii") if self._spec.method != "GET" else None
         parameters = self._parameters(request) if content is None else ()
         try:
-            address = address_of(self._url, *sorted(self._spec.headers_from_env.values()))
+            address = ServiceAddress(self._url).note(*sorted(self._spec.headers_from_env.values()))
             body = await self._calls.retry(
                 lambda: self._attempt(exchange, content, parameters), retries, self._sleep, address
             )

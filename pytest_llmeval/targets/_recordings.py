@@ -34,7 +34,7 @@ from pytest_llmeval.data import (
     read_jsonl,
     rewrite,
 )
-from pytest_llmeval.services import without
+from pytest_llmeval.services import Secrets
 
 RecordingMode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
 RecordingPlace: TypeAlias = tuple[str, str, str, int]
@@ -262,9 +262,7 @@ class Recordings:
         return bool(row.get(WITHHELD))
 
     @staticmethod
-    def row(
-        suite: str, variant: str, case: Case, repeat: int = 0, hidden: Collection[str] = frozenset()
-    ) -> dict[str, Any]:
+    def row(suite: str, variant: str, case: Case, repeat: int = 0, hidden: Secrets | None = None) -> dict[str, Any]:
         """The row that records a case's prediction; the first of several has no number of the repeat.
 
         Args:
@@ -272,7 +270,7 @@ class Recordings:
             variant: Of the suite, or its system.
             case: With its prediction.
             repeat: Which of several answers it is.
-            hidden: Secrets, in every spelling. A row whose prediction has one says so, and nothing else of it.
+            hidden: Secrets that it does not show. A row whose prediction has one says so, and nothing else of it.
         """
         row: dict[str, Any] = {
             "suite": suite,
@@ -378,10 +376,10 @@ def _case_digest(case: Case) -> str:
     return input_digest([case.input, case.way] if case.way else case.input)
 
 
-def _has_secret(prediction: Any, hidden: Collection[str]) -> bool:
+def _has_secret(prediction: Any, hidden: Secrets) -> bool:
     """Whether a prediction holds a secret, and so must not be recorded."""
     text = prediction if isinstance(prediction, str) else json.dumps(prediction, ensure_ascii=False, default=str)
-    return without(text, hidden) != text
+    return hidden.without(text) != text
 
 
 @dataclass

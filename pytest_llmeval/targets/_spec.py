@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from pytest_llmeval.core import PredictionError, unknown_name
 from pytest_llmeval.data import ABSENT, STRICT, pick
-from pytest_llmeval.services import Redactor, address_fault, is_secret_name, variable_fault
+from pytest_llmeval.services import Redactor, Secrets, ServiceAddress
 
 
 @dataclass(frozen=True)
@@ -397,7 +397,7 @@ def _http_faults(spec: HttpSpec) -> Iterator[SpecFault]:
     """Yield the faults of a suite's HTTP target, such as its address, request and response."""
     if wrong := url_fault(spec.url):
         yield ("url",), wrong
-    if spec.url_from_env is not None and (wrong := variable_fault(spec.url_from_env, "SEARCH_URL")):
+    if spec.url_from_env is not None and (wrong := Secrets.variable_fault(spec.url_from_env, "SEARCH_URL")):
         yield ("url_from_env",), wrong
     for name, (low, high) in _RANGES.items():
         if not low <= (number := getattr(spec, name)) <= high:
@@ -444,12 +444,12 @@ def _header_faults(spec: HttpSpec) -> Iterator[SpecFault]:
                 yield (key, name), f"found the header {name!r} twice, expected it once"
             seen.add(name.lower())
     for name, value in spec.headers.items():
-        if is_secret_name(name):
+        if Secrets.is_name(name):
             yield ("headers", name), "found a secret in the file, expected this header under headers_from_env"
         elif not (value.isascii() and value.isprintable()):
             yield ("headers", name), "found a value that is not allowed in a header, expected printable ASCII"
     for name, variable in spec.headers_from_env.items():
-        if wrong := variable_fault(variable, "SEARCH_TOKEN"):
+        if wrong := Secrets.variable_fault(variable, "SEARCH_TOKEN"):
             yield ("headers_from_env", name), wrong
 
 
@@ -474,7 +474,7 @@ def _response_faults(spec: HttpSpec) -> Iterator[SpecFault]:
 
 def url_fault(url: str) -> str | None:
     """The fault of a target service's address, if any; the message holds no part that may be secret."""
-    return address_fault(url, "http://HOST/PATH or https://HOST/PATH", "the secret under headers_from_env")
+    return ServiceAddress(url).fault("http://HOST/PATH or https://HOST/PATH", "the secret under headers_from_env")
 
 
 def kind(value: Any) -> str:

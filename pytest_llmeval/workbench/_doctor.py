@@ -45,7 +45,7 @@ from pytest_llmeval.judges import (
     key_variable,
 )
 from pytest_llmeval.plugin import planned_cases
-from pytest_llmeval.services import proxy_for
+from pytest_llmeval.services import ServiceAddress
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.targets import load_target
 from pytest_llmeval.workbench._console import named_files, notes, suite_files
@@ -247,7 +247,7 @@ def _unreachable(url: str) -> str | None:
     """The reason why a target's address accepts no connection; ``None`` if it does, or if a proxy connects."""
     try:
         parts = urlsplit(url)
-        if parts.hostname is None or proxy_for(url) is not None:
+        if parts.hostname is None or ServiceAddress(url).proxy is not None:
             return None
         port = parts.port or {"https": 443}.get(parts.scheme, 80)
         socket.create_connection((parts.hostname, port), timeout=_CONNECT_SECONDS).close()

@@ -19,7 +19,7 @@ from pytest_llmeval.baselines import digests_of, evaluator_prints, fingerprint, 
 from pytest_llmeval.core import MISSING, is_of_users
 from pytest_llmeval.data import IN_MODULE, input_files, searching_within
 from pytest_llmeval.run import file_of_suite
-from pytest_llmeval.services import WATCHED, Use, is_own, is_secret_variable
+from pytest_llmeval.services import WATCHED, Secrets, Use, is_own
 from pytest_llmeval.suites import KEYS, LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._project import SETTINGS_FILES, settings_of
 from pytest_llmeval.workbench._sources import Closure, SourceTree
@@ -408,7 +408,7 @@ class ProjectInputs:
 
 def _is_hidden(variable: str, suite: LoadedSuite) -> bool:
     """Whether the value of an environment variable stays out of a suite's stored inputs, as a secret or as a whole."""
-    return variable == _AS_A_WHOLE or is_secret_variable(variable, suite.secret_variables)
+    return variable == _AS_A_WHOLE or Secrets.is_variable(variable, suite.secret_variables)
 
 
 @cache

@@ -38,7 +38,7 @@ from pytest_llmeval.judges import (
 )
 from pytest_llmeval.numbers import normal_quantile, student_quantile, wilson_interval
 from pytest_llmeval.reports import rendered_page
-from pytest_llmeval.services import Background, masked, secret_values
+from pytest_llmeval.services import Background, Secrets
 from pytest_llmeval.workbench._console import refuse_input, table_lines
 from pytest_llmeval.workbench._judge import judge_options
 from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, ModeNote, ModeProposed, add_lines, read_modes
@@ -526,4 +526,4 @@ def _page(report: ModeReport) -> str:
         "findings": report.findings,
     }
     assets = files("pytest_llmeval.workbench.reviews") / "assets"
-    return rendered_page(assets, "modes.html.jinja", "review.css", [], {}, **masked(content, secret_values()))
+    return rendered_page(assets, "modes.html.jinja", "review.css", [], {}, **Secrets.of_variables().masked(content))

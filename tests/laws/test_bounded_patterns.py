@@ -42,7 +42,7 @@ ON_DEMAND: Mapping[str, str | Callable[[ModuleType], object]] = {
     "baselines._python_scores:_defines": OF_NAMES,
     "reports._files:report_format": OF_NAMES,
     "reports._tables:last": OF_NAMES,
-    "services._secrets:without": OF_NAMES,
+    "services._secrets:_without": OF_NAMES,
     "tasks.fact_check._mentions:_chinese_words": lambda module: [
         pattern
         for pattern in module._chinese_words()

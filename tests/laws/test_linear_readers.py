@@ -267,6 +267,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "judges.clients._http.OpenAI": object.__new__,
     "judges.questions._forms.ReplyForm": lambda kind: kind({"score": ReplyField(min=1, max=5)}),
     "run._shards.Shard": lambda kind: kind,
+    "services._secrets.Secrets": lambda kind: kind(frozenset({"0123456789abcdef"})),
     "services._secrets.Redactor": lambda kind: kind(["0123456789abcdef"], {}),
     "tasks.fact_check._evidence.EvidenceMatcher": lambda kind: kind(),
     "tasks.retrieval._documents.DocumentIds": lambda kind: kind(),
@@ -414,7 +415,7 @@ def test_every_first_parameter_that_is_a_text_is_known() -> None:
 
 def test_readers_are_found() -> None:
     names = {name.rpartition(".")[2] for name in READERS}
-    assert names >= {"closing_object", "has_secret", "load_yaml", "read_json", "read_transcript", "spoken_text"}
+    assert names >= {"closing_object", "are_in", "load_yaml", "read_json", "read_transcript", "spoken_text"}
 
 
 @pytest.mark.parametrize(

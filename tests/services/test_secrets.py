@@ -8,16 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.core import Fault
-from pytest_llmeval.services import (
-    Redactor,
-    is_secret_name,
-    presentable,
-    secret_values,
-    variable_fault,
-    with_sources,
-    without,
-    without_key,
-)
+from pytest_llmeval.services import Redactor, Secrets, with_sources
 from pytest_llmeval.services._secrets import MASK, environment_secrets, spelt
 
 SECRET = "p+ä/ssw0rd"
@@ -26,12 +17,12 @@ KEY = "local-key-0123456789-tail"
 
 @pytest.mark.parametrize("name", ["Authorization", "X-API-Key", "api_key", "Proxy-Authorization", "x-auth-token"])
 def test_a_name_is_secret_however_it_is_spelt(name: str) -> None:
-    assert is_secret_name(name)
+    assert Secrets.is_name(name)
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "Accept", "X-Request-Id", "prompt_cache_key", "keyboard"])
 def test_names_that_resemble_secrets_are_none(name: str) -> None:
-    assert not is_secret_name(name)
+    assert not Secrets.is_name(name)
 
 
 def test_secrets_of_the_environment_are_known_by_their_names() -> None:
@@ -54,7 +45,7 @@ def test_secrets_of_this_process_are_those_that_its_environment_has_now(monkeypa
 @pytest.mark.parametrize("written", ["a/b+ c", "a/b%2B%20c", "a%2Fb%2B%20c", 'a/b+\\"c'])
 def test_a_secret_is_found_in_every_spelling(written: str) -> None:
     secrets = spelt(["a/b+ c", 'a/b+"c', "no", ""])
-    assert without(f"said no to {written}.", secrets) == "said no to ***."
+    assert secrets.without(f"said no to {written}.") == "said no to ***."
 
 
 @pytest.mark.parametrize("secret", ["p+ä/ssw0rd", "0123456789abcdef", "é" * 7])
@@ -64,43 +55,43 @@ def test_a_secret_is_found_in_base64_wherever_it_begins(
     secret: str, before: str, encode: Callable[[bytes], bytes]
 ) -> None:
     whole = encode(f"{before}{secret}".encode()).decode()
-    clean = without(f"Basic {whole}.", spelt([secret]))
+    clean = Secrets(spelt([secret])).without(f"Basic {whole}.")
     assert MASK in clean
     assert len(clean.replace(MASK, "")) <= len("Basic .") + 6
-    assert MASK not in without(encode(b"of something else entirely").decode(), spelt([secret]))
+    assert MASK not in Secrets(spelt([secret])).without(encode(b"of something else entirely").decode())
 
 
 @pytest.mark.parametrize("written", ["P+Ä/SSW0RD", SECRET.encode().hex(), SECRET.encode().hex().upper()])
 def test_a_secret_is_found_in_digits_and_in_other_letters(written: str) -> None:
     secrets = spelt([SECRET])
-    assert without(f"({written})", secrets) == "(***)"
-    assert without(f"({written[:9]}...", secrets) == "(***..."
+    assert secrets.without(f"({written})") == "(***)"
+    assert secrets.without(f"({written[:9]}...") == "(***..."
 
 
 def test_a_text_that_only_begins_as_a_secret_is_left() -> None:
     secrets = spelt(["0123456789abcdef"])
-    assert without("0123456789", secrets) == "0123456789"
-    assert without("012345678901234567890123456789abcdef", secrets) == "01234567890123456789***"
-    assert without("0123456789... (5 more characters)", secrets) == "***... (5 more characters)"
+    assert secrets.without("0123456789") == "0123456789"
+    assert secrets.without("012345678901234567890123456789abcdef") == "01234567890123456789***"
+    assert secrets.without("0123456789... (5 more characters)") == "***... (5 more characters)"
 
 
 def test_letters_that_change_their_number_in_lower_case_hide_no_secret() -> None:
-    assert without("İ 0123456789abcdef", spelt(["0123456789abcdef"])) == "İ ***"
+    assert Secrets(spelt(["0123456789abcdef"])).without("İ 0123456789abcdef") == "İ ***"
 
 
 def test_of_two_secrets_the_longer_one_is_found_first() -> None:
-    assert without("abcdefgh-more", spelt(["abcdefgh", "abcdefgh-more"])) == "***"
+    assert Secrets(spelt(["abcdefgh", "abcdefgh-more"])).without("abcdefgh-more") == "***"
 
 
 def test_words_of_a_secret_are_secret_unless_they_are_short() -> None:
-    assert without("Bearer 0123456789", spelt(["Bearer 0123456789"])) == "***"
-    assert without("the Bearer of 0123456789", spelt(["Bearer 0123456789"])) == "the Bearer of ***"
+    assert Secrets(spelt(["Bearer 0123456789"])).without("Bearer 0123456789") == "***"
+    assert Secrets(spelt(["Bearer 0123456789"])).without("the Bearer of 0123456789") == "the Bearer of ***"
 
 
 @pytest.mark.parametrize(("name", "good"), [("SEARCH_TOKEN", True), ("_x1", True), ("1X", False), ("Bearer pw", False)])
 def test_a_variable_that_cannot_be_one_is_told_without_it(name: str, good: bool) -> None:
     fault = "found an invalid name of an environment variable, expected one such as EXAMPLE"
-    assert variable_fault(name, "EXAMPLE") == (None if good else fault)
+    assert Secrets.variable_fault(name, "EXAMPLE") == (None if good else fault)
 
 
 @pytest.mark.parametrize(
@@ -182,21 +173,21 @@ ENVIRONMENT = {
     ],
 )
 def test_values_of_secret_variables_are_found_however_they_are_written(text: str, shown: str) -> None:
-    assert without(text, secret_values(environment=ENVIRONMENT)) == shown
+    assert Secrets.of_variables(environment=ENVIRONMENT).without(text) == shown
 
 
 def test_a_variable_that_a_suite_names_is_secret_whatever_its_name() -> None:
-    assert without("blue42 hunter2", secret_values(["TEAM", "ABSENT"], ENVIRONMENT)) == "*** ***"
+    assert Secrets.of_variables(["TEAM", "ABSENT"], ENVIRONMENT).without("blue42 hunter2") == "*** ***"
 
 
 def test_foreign_text_is_presented_without_secrets_and_escape_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_SECRET", "hush-hush")
-    assert presentable("a\x1b[2J\nhush-hush\u200b") == "a\\x1b[2J\n***\\u200b"
+    assert Secrets.of_variables().presentable("a\x1b[2J\nhush-hush\u200b") == "a\\x1b[2J\n***\\u200b"
 
 
 def test_a_short_key_is_masked_in_a_reply_unless_it_is_a_word() -> None:
-    assert without_key('{"said": "k\\"12345"}', 'k"12345') == '{"said": "***"}'
-    assert without_key("yes, ollama", "ollama") == "yes, ollama"
+    assert Secrets.of_key('k"12345').without('{"said": "k\\"12345"}') == '{"said": "***"}'
+    assert Secrets.of_key("ollama").without("yes, ollama") == "yes, ollama"
 
 
 def sources(folder: Path, text: str, line: int = 1, column: int = 1, path: str = "") -> list[str]:

@@ -16,7 +16,7 @@ from pytest_llmeval.exchange._templates import (
     is_template,
     names_in,
 )
-from pytest_llmeval.services import is_secret_name
+from pytest_llmeval.services import Secrets
 from pytest_llmeval.targets import HttpSpec, TargetSpec
 
 SCHEMES: Final = frozenset({"http", "https"})
@@ -170,7 +170,7 @@ def _address(url: str, config: Mapping[str, Any], method: str) -> str:
     texts = fit(dict[str, str], fixed)
     if texts is None or any(map(is_template, texts.values())):
         raise LeftOutError(f"its queryParams have templates, which only a GET request fills here; {_INSTEAD}")
-    if any(map(is_secret_name, as_mapping(config.get("queryParams")))):
+    if any(map(Secrets.is_name, as_mapping(config.get("queryParams")))):
         raise LeftOutError("its queryParams have a key; keys are read from the environment only: headers_from_env")
     if "?" in url and (config.get("queryParams") or method == "GET"):
         raise LeftOutError("its url has parameters besides queryParams; write all of them under queryParams")

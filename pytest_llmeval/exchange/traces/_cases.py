@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from pytest_llmeval.data import FaultLog, write_bytes
 from pytest_llmeval.exchange._media import file_value
 from pytest_llmeval.exchange.traces import case_of_spans
 from pytest_llmeval.exchange.traces._spans import TraceSpan, read_spans
-from pytest_llmeval.services import masked, secret_values
+from pytest_llmeval.services import Secrets
 from pytest_llmeval.suites import LoadedSuite
 
 _TRACES = "traces"
@@ -60,7 +60,7 @@ def _add(options: Namespace) -> CommandResult:
         return CommandResult(0, {**data, "written": []}, diff)
     trace_file = options.suite.parent / _TRACES / f"{case['id']}.json"
     _make(trace_file.parent)
-    write_text(trace_file, [_written(spans, secret_values(suite.secret_variables))])
+    write_text(trace_file, [_written(spans, Secrets.of_variables(suite.secret_variables))])
     for path, content in contents.items():
         write_bytes(options.suite.parent / path, content)
     try:
@@ -151,7 +151,7 @@ def _case(options: Namespace, trace: str, spans: Sequence[TraceSpan], suite: Loa
         case["prediction"] = {part: value for part, value in traced.prediction.items() if part != "trace"}
     if options.label:
         case["labels"] = dict(_label(text) for text in options.label)
-    clean: dict[str, Any] = masked(case, secret_values(suite.secret_variables))
+    clean: dict[str, Any] = Secrets.of_variables(suite.secret_variables).masked(case)
     return clean
 
 
@@ -176,7 +176,7 @@ def _json_or_text(text: str) -> Any:
     return value if isinstance(value, dict | list) else text
 
 
-def _written(spans: Sequence[TraceSpan], hidden: Collection[str]) -> str:
+def _written(spans: Sequence[TraceSpan], hidden: Secrets) -> str:
     """The spans of a case's trace as a file from which they can be read again, without secrets."""
     rows = (
         {
@@ -192,7 +192,7 @@ def _written(spans: Sequence[TraceSpan], hidden: Collection[str]) -> str:
         }
         for span in spans
     )
-    return "".join(f"{encode(masked(row, hidden)).decode()}\n" for row in rows)
+    return "".join(f"{encode(hidden.masked(row)).decode()}\n" for row in rows)
 
 
 def _appended(path: Path, text: str, case: Mapping[str, Any]) -> str:

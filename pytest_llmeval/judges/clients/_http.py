@@ -29,7 +29,7 @@ from pytest_llmeval.judges.clients._base import (
 from pytest_llmeval.judges.clients._gemini import Gemini
 from pytest_llmeval.judges.clients._media_parts import anthropic_content, anthropic_media, check_media, openai_content
 from pytest_llmeval.judges.questions._replies import TokenChoice, plain, score_probabilities
-from pytest_llmeval.services import Exchange, NoReplyError, Redactor, Reply, address_of, redacted_url, without_key
+from pytest_llmeval.services import Exchange, NoReplyError, Redactor, Reply, Secrets, ServiceAddress
 
 LARGEST_REPLY: Final = 10 << 20
 _NO_REPLY_ADVICE: Final = {"slow": TOO_SLOW, "too large": "check the judge's base_url"}
@@ -51,8 +51,8 @@ class HttpJudge:
 
     def __post_init__(self) -> None:
         url = self.dialect.url(self._base, self.spec)
-        self._where = redacted_url(url)
-        self._address = address_of(url, self._variable)
+        self._where = ServiceAddress(url).redacted
+        self._address = ServiceAddress(url).note(self._variable)
         self._exchange = Exchange(url, timeout=self.spec.timeout, largest=LARGEST_REPLY)
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
@@ -120,7 +120,7 @@ class HttpJudge:
         probabilities = None
         if request.expected_of is not None:
             probabilities = score_probabilities(self.dialect.tokens(data), request.expected_of)
-        return replace(reply, text=without_key(reply.text, key), probabilities=probabilities)
+        return replace(reply, text=Secrets.of_key(key).without(reply.text), probabilities=probabilities)
 
     async def _answer(self, request: JudgeRequest, key: str, redactor: Redactor, *, structured: bool) -> Reply:
         # UTF-8 has no bytes for half a surrogate pair, which a case may hold; ASCII escapes carry it.

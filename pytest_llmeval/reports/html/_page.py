@@ -3,7 +3,7 @@
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from hashlib import sha256
 from importlib.resources import files
@@ -34,7 +34,7 @@ from pytest_llmeval.reports.html._data import (
     worst_changes,
 )
 from pytest_llmeval.reports.html._media import PageMedia
-from pytest_llmeval.services import secret_values, without
+from pytest_llmeval.services import Secrets
 
 _MEGABYTE = 1_000_000
 WARN_FROM = 20 * _MEGABYTE
@@ -210,16 +210,16 @@ _LEVELS = (
 
 def _mask_report(report: RunReport) -> RunReport:
     """The report with the values of secrets masked, for the HTML page."""
-    secrets = secret_values()
+    secrets = Secrets.of_variables()
     if not secrets:
         return report
     more = [(suite.changes and changes_json(suite.changes), past_points(suite.past)) for suite in report.suites]
     text = as_json([published(report), more])
-    masked: RunReport = report if without(text, secrets) == text else _without_secrets(report, secrets)
+    masked: RunReport = report if secrets.without(text) == text else _without_secrets(report, secrets)
     return masked
 
 
-def _without_secrets(value: Any, secrets: Collection[str]) -> Any:
+def _without_secrets(value: Any, secrets: Secrets) -> Any:
     """A part of a report in which the values of secrets are masked, at any depth."""
     if is_form(type(value)):
         names = value.__struct_fields__ if isinstance(value, Struct) else [field.name for field in fields(value)]
@@ -228,7 +228,7 @@ def _without_secrets(value: Any, secrets: Collection[str]) -> Any:
         return {_without_secrets(name, secrets): _without_secrets(part, secrets) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [_without_secrets(part, secrets) for part in value]
-    return without(value, secrets) if isinstance(value, str) else value
+    return secrets.without(value) if isinstance(value, str) else value
 
 
 def rendered_page(

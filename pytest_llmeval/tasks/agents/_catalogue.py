@@ -13,7 +13,7 @@ from msgspec import Struct
 from pytest_llmeval.core import EvaluatorError, Fault, PredictionError, SuiteError, excerpt, unknown_name
 from pytest_llmeval.data import kind, read_document, read_front_matter, read_jsonl, rewrite
 from pytest_llmeval.evaluators import JsonSchema, ToolCall, describe_found
-from pytest_llmeval.services import secret_values, without
+from pytest_llmeval.services import Secrets
 
 _PARAMETERS: Final = ("parameters", "input_schema", "inputSchema")
 """Where definitions of tools have the schema of the arguments: OpenAI, Anthropic, MCP."""
@@ -255,7 +255,7 @@ class RecordedResults:
         """Record a result; one with the value of a secret variable is left out, since the file is committed."""
         place = self._next_place(tool, arguments)
         row: dict[str, Any] = {"tool": tool, "arguments": dict(arguments), "case": self.case, "result": result}
-        if without(text := _line(result), secret_values()) != text:
+        if Secrets.of_variables().without(text := _line(result)) != text:
             row |= {"result": None, WITHHELD: True}
         self.rows[place] = row | ({"nth": place[3]} if place[3] else {})
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.cli import CommandResult, amount, share, write_text
 from pytest_llmeval.core import LlmevalError, counted, excerpt, unknown_name
-from pytest_llmeval.services import has_secret
+from pytest_llmeval.services import Secrets
 from pytest_llmeval.tasks.agents import ListedTool, read_catalogue
 from pytest_llmeval.tasks.mcp._server import McpServer, approved_parts, as_text, drift, parts_by_name
 
@@ -84,7 +84,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _snapshot(options: Namespace) -> CommandResult:
     """Run ``llmeval mcp snapshot``: write an MCP server's tool definitions to a file, unless they show a secret."""
     definitions = _definitions(options)
-    secret = [str(tool["name"]) for tool in definitions["tools"] if has_secret(json.dumps(tool, ensure_ascii=False))]
+    secret = [
+        str(tool["name"])
+        for tool in definitions["tools"]
+        if Secrets.of_variables().are_in(json.dumps(tool, ensure_ascii=False))
+    ]
     if secret:
         raise LlmevalError(
             f"found what looks like a secret in the tool {secret[0]!r}, expected none: nothing is written"
@@ -207,7 +211,7 @@ def _of_tool(tool: ListedTool) -> Iterator[LintFinding]:
 
 def _in_text(text: str) -> Iterator[tuple[str, str]]:
     """Yield kind and message of text in a tool's definition that does not belong in a model's prompt."""
-    if has_secret(text):
+    if Secrets.of_variables().are_in(text):
         yield "secret", "looks like a secret: remove it, and replace it where it is valid"
     if match := _INVISIBLE.search(text):
         yield "invisible", f"has the invisible character U+{ord(match.group()):04X}: remove it"

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import Case, LlmevalError, MissingExtraError, PredictionError, SuiteError, format_error
 from pytest_llmeval.data import read_document
-from pytest_llmeval.services import Background, Redactor, redacted_url
+from pytest_llmeval.services import Background, Redactor, ServiceAddress
 from pytest_llmeval.tasks.agents import FamilyProgram, RecordedResults
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class McpServer:
         self._shared: Connection | None = None
 
     def __str__(self) -> str:
-        return " ".join(self.command) if self.command else redacted_url(self.url)
+        return " ".join(self.command) if self.command else ServiceAddress(self.url).redacted
 
     def check(self, file: str | Path = "tools.json") -> None:
         """Compare the server with its approved tools, in a test.

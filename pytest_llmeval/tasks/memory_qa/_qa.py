@@ -50,7 +50,7 @@ from pytest_llmeval.data import append_text
 from pytest_llmeval.evaluators import ChangeablePart, describe_found, has_cjk, references
 from pytest_llmeval.judges import is_unanswerable
 from pytest_llmeval.run import score
-from pytest_llmeval.services import presentable
+from pytest_llmeval.services import Secrets
 from pytest_llmeval.suites import Registry, get_evaluator
 from pytest_llmeval.tasks.memory_qa._answers import batch_judge, import_cache, judge_answer
 
@@ -263,7 +263,7 @@ def _prepared(agent: Agent, sample: Sample) -> str:
         agent.memory.reset()
         agent.ingest_sample(sample)
     except Exception as error:  # noqa: BLE001 (the agent is the user's)
-        return presentable(format_error(error))
+        return Secrets.of_variables().presentable(format_error(error))
     return ""
 
 
@@ -274,7 +274,7 @@ def _result(agent: Agent, sample: Sample, pair: QAPair, failure: str) -> EvalRes
         try:
             prediction = Parts().find("answer", agent.answer(pair.question))
         except Exception as error:  # noqa: BLE001 (as above)
-            failure = presentable(format_error(error))
+            failure = Secrets.of_variables().presentable(format_error(error))
         if not isinstance(prediction, str):
             prediction, failure = "", f"the agent returned {describe_found(prediction)}, expected text"
     return EvalResult(

@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import rewrite
 from pytest_llmeval.evaluators import HumanLabel, HumanLabels, agreement_alpha
 from pytest_llmeval.reports import PageMedia, ReportMedia, RunReport, SuiteReport, rendered_page
-from pytest_llmeval.services import masked, secret_values
+from pytest_llmeval.services import Secrets
 from pytest_llmeval.workbench._console import refuse_input
 from pytest_llmeval.workbench.reviews._items import FAILED, Review, ReviewItem, read_answers, review_items, review_of
 from pytest_llmeval.workbench.reviews._loopback import LoopbackServer, RefusedError
@@ -89,7 +89,7 @@ def review_page(
         "review.html.jinja",
         "review.css",
         [*shared, assets / "labels.js", assets / "modes.js", assets / "review.js"],
-        masked(data, secret_values()),
+        Secrets.of_variables().masked(data),
         served=served,
         pieces=media.embedded,
     )
