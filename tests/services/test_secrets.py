@@ -44,7 +44,7 @@ def test_secrets_of_this_process_are_those_that_its_environment_has_now(monkeypa
 
 @pytest.mark.parametrize("written", ["a/b+ c", "a/b%2B%20c", "a%2Fb%2B%20c", 'a/b+\\"c'])
 def test_a_secret_is_found_in_every_spelling(written: str) -> None:
-    secrets = spelt(["a/b+ c", 'a/b+"c', "no", ""])
+    secrets = Secrets(spelt(["a/b+ c", 'a/b+"c', "no", ""]))
     assert secrets.without(f"said no to {written}.") == "said no to ***."
 
 
@@ -63,13 +63,13 @@ def test_a_secret_is_found_in_base64_wherever_it_begins(
 
 @pytest.mark.parametrize("written", ["P+Ä/SSW0RD", SECRET.encode().hex(), SECRET.encode().hex().upper()])
 def test_a_secret_is_found_in_digits_and_in_other_letters(written: str) -> None:
-    secrets = spelt([SECRET])
+    secrets = Secrets(spelt([SECRET]))
     assert secrets.without(f"({written})") == "(***)"
     assert secrets.without(f"({written[:9]}...") == "(***..."
 
 
 def test_a_text_that_only_begins_as_a_secret_is_left() -> None:
-    secrets = spelt(["0123456789abcdef"])
+    secrets = Secrets(spelt(["0123456789abcdef"]))
     assert secrets.without("0123456789") == "0123456789"
     assert secrets.without("012345678901234567890123456789abcdef") == "01234567890123456789***"
     assert secrets.without("0123456789... (5 more characters)") == "***... (5 more characters)"
