@@ -5,94 +5,46 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.evaluators._answers import (
-        NoJsonError,
-        as_references,
-        as_text,
-        describe_found,
-        has_cjk,
-        json_in,
-        read_json,
-        reference_fault,
-        references,
-        spoken_answer,
-        word_lines,
-    )
-    from pytest_llmeval.evaluators._calls import (
-        MessageStep,
-        MissingTraceError,
-        ToolCall,
-        read_transcript,
-    )
+    from pytest_llmeval.evaluators._answers import AnswerText, NoJsonError, References, as_text, describe_found, has_cjk
+    from pytest_llmeval.evaluators._calls import MessageStep, MissingTraceError, ToolCall, read_transcript
     from pytest_llmeval.evaluators._changes import ChangeablePart
     from pytest_llmeval.evaluators._classification import Classification
-    from pytest_llmeval.evaluators._functions import (
-        CaseFunction,
-        RecordedScores,
-        Score,
-        check_of,
-        evaluator_of,
-        reads_objects,
-    )
+    from pytest_llmeval.evaluators._functions import CaseFunction, RecordedScores, Score, evaluator_of, reads_objects
     from pytest_llmeval.evaluators._patterns import TimedPattern
     from pytest_llmeval.evaluators._schemas import JsonSchema
     from pytest_llmeval.evaluators._text import TextEvaluator
     from pytest_llmeval.evaluators.checks._check import Check, CheckKind, composed, quoted
     from pytest_llmeval.evaluators.checks._evaluator import Checks
-    from pytest_llmeval.evaluators.checks._kinds import SHIPPED, kind_of_function
+    from pytest_llmeval.evaluators.checks._kinds import SHIPPED
     from pytest_llmeval.evaluators.checks._reading import CheckReader, Unlocated
     from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
     from pytest_llmeval.evaluators.judge._evaluator import Judge
-    from pytest_llmeval.evaluators.judge._human_labels import (
-        HumanLabel,
-        HumanLabels,
-        LabelScale,
-    )
-    from pytest_llmeval.evaluators.judge._judged_case import (
-        CaseTexts,
-        Defects,
-        EvidenceSource,
-    )
+    from pytest_llmeval.evaluators.judge._human_labels import HumanLabel, HumanLabels, LabelScale
+    from pytest_llmeval.evaluators.judge._judged_case import CaseTexts, Defects, EvidenceSource
     from pytest_llmeval.evaluators.judge._verdict_metrics import (
         Cascaded,
         CascadeErrors,
         PanelAgreement,
         VerdictStatistics,
     )
-    from pytest_llmeval.evaluators.measures._confusion import (
-        Margins,
-        agreement_alpha,
-        precision,
-        ratio,
-    )
+    from pytest_llmeval.evaluators.measures._confusion import Margins, agreement_alpha, precision, ratio
     from pytest_llmeval.evaluators.measures._overlap import harmonic_mean
     from pytest_llmeval.evaluators.measures._tokens import (
-        add_tokenizer,
+        Tokenizer,
         cited_by,
-        get_tokenizer,
         is_east_asian,
         separate_east_asian,
         split_sentences,
     )
 
 _HOMES = {
-    "_classification": ("Classification",),
-    "_changes": ("ChangeablePart",),
-    "_patterns": ("TimedPattern",),
-    "_schemas": ("JsonSchema",),
-    "_text": ("TextEvaluator",),
     "_answers": (
-        "spoken_answer",
+        "AnswerText",
         "NoJsonError",
-        "as_references",
+        "References",
         "as_text",
         "describe_found",
         "has_cjk",
-        "json_in",
-        "read_json",
-        "reference_fault",
-        "references",
-        "word_lines",
     ),
     "_calls": (
         "MessageStep",
@@ -100,14 +52,18 @@ _HOMES = {
         "ToolCall",
         "read_transcript",
     ),
+    "_changes": ("ChangeablePart",),
+    "_classification": ("Classification",),
     "_functions": (
         "CaseFunction",
         "RecordedScores",
         "Score",
-        "check_of",
         "evaluator_of",
         "reads_objects",
     ),
+    "_patterns": ("TimedPattern",),
+    "_schemas": ("JsonSchema",),
+    "_text": ("TextEvaluator",),
     "checks._check": (
         "Check",
         "CheckKind",
@@ -115,10 +71,7 @@ _HOMES = {
         "quoted",
     ),
     "checks._evaluator": ("Checks",),
-    "checks._kinds": (
-        "SHIPPED",
-        "kind_of_function",
-    ),
+    "checks._kinds": ("SHIPPED",),
     "checks._reading": (
         "CheckReader",
         "Unlocated",
@@ -131,8 +84,8 @@ _HOMES = {
         "LabelScale",
     ),
     "judge._judged_case": (
-        "Defects",
         "CaseTexts",
+        "Defects",
         "EvidenceSource",
     ),
     "judge._verdict_metrics": (
@@ -149,9 +102,8 @@ _HOMES = {
     ),
     "measures._overlap": ("harmonic_mean",),
     "measures._tokens": (
-        "add_tokenizer",
+        "Tokenizer",
         "cited_by",
-        "get_tokenizer",
         "is_east_asian",
         "separate_east_asian",
         "split_sentences",

@@ -3,13 +3,12 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NoReturn, Self
+
+from msgspec import Struct
 
 from pytest_llmeval.core import Case, MediaForm, Missing, Opaque, Parts, listed, quotation
-
-if TYPE_CHECKING:
-    pass
 
 _LONGEST = 40
 """Characters of a text that a message quotes."""
@@ -18,37 +17,6 @@ _LONGEST = 40
 _OPENING_FENCE = re.compile(r"```\w*+[^\S\n]*+\n")
 _FENCE_MARK: Final = "```"
 _TAG = re.compile(r"[<\[◁]/?(?:think|thinking|thoughts?|reasoning)[>\]▷]", re.IGNORECASE)
-
-
-def spoken_answer(text: str) -> tuple[str, str]:
-    """The answer of a model's reply after its thoughts, and a fault if the reply ends inside them.
-
-    >>> spoken_answer("<think>Lyon? No.</think>Paris"), spoken_answer("<think>Lyon?")[1]
-    (('Paris', ''), 'the reply ends inside its thoughts: raise max_tokens')
-    """
-    if not _TAG.search(text):
-        return text, ""
-    from pytest_llmeval.data import UnfinishedThoughtsError, spoken_text
-
-    try:
-        return spoken_text(text), ""
-    except UnfinishedThoughtsError as error:
-        return "", str(error)
-
-
-def json_in(text: str) -> Any:
-    r"""The JSON data that an answer's text is, also within a fence; the text itself if it is none.
-
-    >>> json_in("```json\n[1, 2]\n```"), json_in("[1, 2")
-    ([1, 2], '[1, 2')
-    """
-    bare = text.strip()
-    opening = _OPENING_FENCE.match(bare)
-    is_fenced = opening and bare.endswith(_FENCE_MARK)
-    try:
-        return json.loads(bare[opening.end() : -len(_FENCE_MARK)] if opening and is_fenced else text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def as_text(value: Any) -> str | None:
@@ -62,39 +30,6 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return None
-
-
-def as_references(value: Any) -> list[str] | None:
-    """The acceptable answers that a case's ground truth names.
-
-    Args:
-        value: A scalar (one reference), a list of scalars (several), or null.
-
-    Returns:
-        The references as texts; empty where the ground truth is absent (null or an empty list); ``None``
-        where it is of the wrong form (an object, or a list that holds anything but scalars).
-    """
-    if value is None:
-        return []
-    if isinstance(value, (list, tuple)):
-        texts = [text for reference in value if (text := as_text(reference)) is not None]
-        return texts if len(texts) == len(value) else None
-    text = as_text(value)
-    return None if text is None else [text]
-
-
-def reference_fault(value: Any) -> str:
-    """The fault of a ground truth from which `as_references` reads none.
-
-    >>> reference_fault(["Paris", None])
-    'found null in the list, expected text or a list of texts'
-    """
-    description = describe_found(value)
-    if isinstance(value, (list, tuple)):
-        description = (
-            next(describe_found(reference) for reference in value if as_text(reference) is None) + " in the list"
-        )
-    return f"found {description}, expected text or a list of texts"
 
 
 def describe_found(value: Any) -> str:
@@ -133,37 +68,72 @@ class NoJsonError(ValueError):
     """An answer has no JSON that can be read."""
 
 
-def read_json(text: str) -> Any:
-    r"""The JSON value of an answer.
+class AnswerText(Struct, frozen=True):
+    """The text of an answer, which may have thoughts, fences and JSON.
 
-    Args:
-        text: JSON, or prose with JSON in one fenced block.
-
-    Raises:
-        NoJsonError: It is not JSON, is cut off, repeats a key, or has several fenced blocks of JSON.
-
-    Example:
-        >>> read_json('Here you are:\n```json\n{"total": 12}\n```')
-        {'total': 12}
-        >>> read_json('{"total": 1')  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        pytest_llmeval.evaluators._answers.NoJsonError: found truncated JSON ...
+    Attributes:
+        text: As the model wrote it.
     """
-    spoken, fault = spoken_answer(text)
-    if fault:
-        raise NoJsonError(fault)
-    whole = spoken.strip("\ufeff \t\r\n")
-    fenced = [match.group(1).strip() for match in _FENCE.finditer(whole)]
-    values, faults = [], []
-    for candidate in [whole] if not fenced or whole[:1] in ("{", "[") else fenced:
+
+    text: str
+
+    def spoken(self) -> tuple[str, str]:
+        """The answer of a model's reply after its thoughts, and a fault if the reply ends inside them.
+
+        >>> AnswerText("<think>Lyon? No.</think>Paris").spoken(), AnswerText("<think>Lyon?").spoken()[1]
+        (('Paris', ''), 'the reply ends inside its thoughts: raise max_tokens')
+        """
+        if not _TAG.search(self.text):
+            return self.text, ""
+        from pytest_llmeval.data import UnfinishedThoughtsError, spoken_text
+
         try:
-            values.append(_parse_strictly(candidate))
-        except NoJsonError as error:
-            faults.append(error)
-    if len(values) == 1:
-        return values[0]
-    raise NoJsonError(f"found {len(values)} fenced blocks of JSON, expected one") if values else faults[-1]
+            return spoken_text(self.text), ""
+        except UnfinishedThoughtsError as error:
+            return "", str(error)
+
+    def json_or_text(self) -> Any:
+        r"""The JSON data that the text is, also within a fence; the text itself if it is none.
+
+        >>> AnswerText("```json\n[1, 2]\n```").json_or_text(), AnswerText("[1, 2").json_or_text()
+        ([1, 2], '[1, 2')
+        """
+        bare = self.text.strip()
+        opening = _OPENING_FENCE.match(bare)
+        is_fenced = opening and bare.endswith(_FENCE_MARK)
+        try:
+            return json.loads(bare[opening.end() : -len(_FENCE_MARK)] if opening and is_fenced else self.text)
+        except (ValueError, RecursionError):
+            return self.text
+
+    def read_json(self) -> Any:
+        r"""The JSON value that the text is, or that prose has in one fenced block.
+
+        Raises:
+            NoJsonError: It is not JSON, is cut off, repeats a key, or has several fenced blocks of JSON.
+
+        Example:
+            >>> AnswerText('Here you are:\n```json\n{"total": 12}\n```').read_json()
+            {'total': 12}
+            >>> AnswerText('{"total": 1').read_json()  # doctest: +ELLIPSIS
+            Traceback (most recent call last):
+            ...
+            pytest_llmeval.evaluators._answers.NoJsonError: found truncated JSON ...
+        """
+        spoken, fault = self.spoken()
+        if fault:
+            raise NoJsonError(fault)
+        whole = spoken.strip("\ufeff \t\r\n")
+        fenced = [match.group(1).strip() for match in _FENCE.finditer(whole)]
+        values, faults = [], []
+        for candidate in [whole] if not fenced or whole[:1] in ("{", "[") else fenced:
+            try:
+                values.append(_parse_strictly(candidate))
+            except NoJsonError as error:
+                faults.append(error)
+        if len(values) == 1:
+            return values[0]
+        raise NoJsonError(f"found {len(values)} fenced blocks of JSON, expected one") if values else faults[-1]
 
 
 def _parse_strictly(text: str) -> Any:
@@ -216,32 +186,69 @@ def _is_truncated(text: str, error: json.JSONDecodeError) -> bool:
 _MOST = 10
 
 
-def word_lines(prediction: str, references: Iterable[str], split: Callable[[str], Sequence[str]]) -> list[str]:
-    """The lines on words that an answer lacks or adds, against the reference that shares most with it.
+class References(Struct, frozen=True):
+    """The acceptable answers that a case's ground truth names.
 
-    Args:
-        prediction: The answer.
-        references: The right answers; nothing is said where one of them is the prediction.
-        split: Returns the words of a text.
-
-    >>> word_lines("It is Lyon", ["Paris", "It is Paris"], str.split)
-    ['missing words: Paris', 'extra words: Lyon']
+    Attributes:
+        texts: They; none where the ground truth is absent or of the wrong form.
+        fault: Why it is of the wrong form; empty if it is not.
     """
-    texts = list(references)
-    if not texts or prediction.strip() in map(str.strip, texts):
-        return []
-    if not prediction.strip():
-        return ["the answer is empty"]
-    answered = Counter(split(prediction))
-    expected, *others = (Counter(split(text)) for text in texts)
-    if others:
-        expected = max((expected, *others), key=lambda words: _likeness(words, answered))
-    lines = [
-        f"{name} words: {listed(words, _MOST)}"
-        for name, words in (("missing", _surplus(expected, answered)), ("extra", _surplus(answered, expected)))
-        if words
-    ]
-    return lines or ["the same words, in another order, case or punctuation"]
+
+    texts: Sequence[str]
+    fault: str = ""
+
+    @classmethod
+    def read(cls, value: Any) -> Self:
+        """The references in a scalar (one), a list of scalars (several), or null (none).
+
+        >>> References.read("Paris").texts, References.read(["Paris", None]).fault
+        (['Paris'], 'found null in the list, expected text or a list of texts')
+        """
+        if value is None:
+            return cls([])
+        many = list(value) if isinstance(value, (list, tuple)) else [value]
+        texts = [text for reference in many if (text := as_text(reference)) is not None]
+        if len(texts) == len(many):
+            return cls(texts)
+        description = describe_found(value)
+        if isinstance(value, (list, tuple)):
+            description = (
+                next(describe_found(reference) for reference in value if as_text(reference) is None) + " in the list"
+            )
+        return cls([], f"found {description}, expected text or a list of texts")
+
+    @classmethod
+    def of_case(cls, case: Case) -> Self:
+        """The texts that a case accepts as its answer."""
+        expected = case.expected
+        if isinstance(expected, Mapping):
+            expected = Parts.expectation("answer", case.part_paths.answer, expected)
+        return cls.read(expected)
+
+    def word_lines(self, prediction: str, split: Callable[[str], Sequence[str]]) -> list[str]:
+        """The lines on words that an answer lacks or adds, against the reference that shares most with it.
+
+        Args:
+            prediction: The answer; nothing is said where it is one of the references.
+            split: Returns the words of a text.
+
+        >>> References(["Paris", "It is Paris"]).word_lines("It is Lyon", str.split)
+        ['missing words: Paris', 'extra words: Lyon']
+        """
+        if not self.texts or prediction.strip() in map(str.strip, self.texts):
+            return []
+        if not prediction.strip():
+            return ["the answer is empty"]
+        answered = Counter(split(prediction))
+        expected, *others = (Counter(split(text)) for text in self.texts)
+        if others:
+            expected = max((expected, *others), key=lambda words: _likeness(words, answered))
+        lines = [
+            f"{name} words: {listed(words, _MOST)}"
+            for name, words in (("missing", _surplus(expected, answered)), ("extra", _surplus(answered, expected)))
+            if words
+        ]
+        return lines or ["the same words, in another order, case or punctuation"]
 
 
 def _surplus(words: "Counter[str]", other: "Counter[str]") -> list[str]:
@@ -261,11 +268,3 @@ _CJK: Final = re.compile("[\u3400-\u9fff]")
 def has_cjk(text: str) -> bool:
     """Whether an answer or reference has Chinese characters, which no spaces separate."""
     return _CJK.search(text) is not None
-
-
-def references(case: Case) -> list[str]:
-    """The texts that a case accepts as its answer; none where it expects something else than texts."""
-    expected = case.expected
-    if isinstance(expected, Mapping):
-        expected = Parts.expectation("answer", case.part_paths.answer, expected)
-    return as_references(expected) or []

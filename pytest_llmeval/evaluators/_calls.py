@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from pytest_llmeval.core import Case, call_text
-from pytest_llmeval.evaluators._answers import NoJsonError, describe_found, read_json
+from pytest_llmeval.evaluators._answers import AnswerText, NoJsonError, describe_found
 
 _FAILED: Final = frozenset(
     ("error", "errored", "failed", "failure", "interrupted", "retried", "retry", "timeout", "timed_out")
@@ -352,7 +352,7 @@ def _call(item: Any, index: int) -> ToolCall:
     fault = None
     if isinstance(arguments, str):
         try:
-            arguments = read_json(arguments) if arguments.strip() else {}
+            arguments = AnswerText(arguments).read_json() if arguments.strip() else {}
         except NoJsonError as error:
             arguments, fault = {}, f"[{index}].arguments: {error}"
     if arguments is not None and not isinstance(arguments, dict):

@@ -169,16 +169,8 @@ def evaluator_of(
     return evaluator
 
 
-def check_of(function: CaseFunction, name: str | None = None) -> CheckKind:
-    """The kind of check that a user's function of a case is.
-
-    Args:
-        function: ``case -> met``, plain or async; ``met`` is true or false, or a `Score` of that with a reason.
-        name: Of the check; default: the function's.
-
-    Raises:
-        EvaluatorError: It has no name of its own, and none is given.
-    """
+def check_of(function: CaseFunction, name: str | None) -> CheckKind:
+    """The kind of check that a user's function of a case becomes, with its docstring as meaning."""
     called, _ = _name_function(function, name, "checks")
     meaning = (inspect.getdoc(function) or f"{called} returns true").splitlines()[0]
     return CheckKind(called, meaning, None, _Test(function, called))

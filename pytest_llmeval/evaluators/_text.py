@@ -19,14 +19,7 @@ from pytest_llmeval.core import (
     Sums,
     unknown_name,
 )
-from pytest_llmeval.evaluators._answers import (
-    as_references,
-    as_text,
-    describe_found,
-    reference_fault,
-    spoken_answer,
-    word_lines,
-)
+from pytest_llmeval.evaluators._answers import AnswerText, References, as_text, describe_found
 from pytest_llmeval.evaluators.measures._overlap import (
     BLEU,
     ROUGE,
@@ -36,7 +29,7 @@ from pytest_llmeval.evaluators.measures._overlap import (
     rouge_scores,
     token_f1,
 )
-from pytest_llmeval.evaluators.measures._tokens import get_tokenizer
+from pytest_llmeval.evaluators.measures._tokens import Tokenizer
 
 TextMetric: TypeAlias = Literal["exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4", "meteor"]
 """A metric that the evaluator knows."""
@@ -132,11 +125,11 @@ class TextEvaluator(Evaluator):
             raise ValueError(f"found metrics {self.metrics!r}, expected one or more different names")
         if self.f1 not in ("tokens", _LOCOMO):
             raise ValueError(f"f1: found {self.f1!r}, expected 'tokens' or 'locomo'")
-        get_tokenizer(self.tokenizer)
+        Tokenizer.named(self.tokenizer)
 
     def describe(self) -> Sequence[Metric]:
         """The chosen metrics, in the order of the option."""
-        stem = "porter" if get_tokenizer(self.tokenizer).stems else "none"
+        stem = "porter" if Tokenizer.named(self.tokenizer).stems else "none"
         without = "|without:citations" if self.ignore else ""
         order = dict.fromkeys(BLEU, "|order:effective") if self.effective_order else {}
         how = {**_HOW, "f1": _LOCOMO_F1} if self.f1 == _LOCOMO else _HOW
@@ -152,8 +145,8 @@ class TextEvaluator(Evaluator):
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield the fault of an expected answer that is no text."""
-        if as_references(case.expected) is None:
-            yield reference_fault(case.expected)
+        if fault := References.read(case.expected).fault:
+            yield fault
 
     def measure(self, case: Case) -> Observation:
         """Score one answer; a prediction that is no text is malformed and scored as the empty text.
@@ -162,11 +155,11 @@ class TextEvaluator(Evaluator):
             EvaluatorError: If the expected answer is an object, or a list that holds anything but scalars.
             MissingDataError: If METEOR is asked for and WordNet is not installed.
         """
-        references = as_references(case.expected)
-        if references is None:
-            raise EvaluatorError(reference_fault(case.expected))
+        accepted = References.read(case.expected)
+        if accepted.fault:
+            raise EvaluatorError(accepted.fault)
         prediction, fault = self._read(case.prediction)
-        references = [self._remove_citations(reference) for reference in references]
+        references = [self._remove_citations(reference) for reference in accepted.texts]
         malformed = fault if prediction is not None else f"found {describe_found(case.prediction)}, expected text"
         counts: dict[str, float] = {}
         undefined: dict[str, str] = {}
@@ -199,16 +192,16 @@ class TextEvaluator(Evaluator):
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say which words are missing, and which are extra."""
         del observation
-        split = get_tokenizer(self.tokenizer).f1
-        references = [self._remove_citations(reference) for reference in as_references(case.expected) or ()]
-        return word_lines(self._read(case.prediction)[0] or "", references, split)
+        split = Tokenizer.named(self.tokenizer).f1
+        references = [self._remove_citations(reference) for reference in References.read(case.expected).texts]
+        return References(references).word_lines(self._read(case.prediction)[0] or "", split)
 
     def _read(self, prediction: Any) -> tuple[str | None, str | None]:
         """The answer after its thoughts, ``None`` if it is no text, and the fault of a reply that is cut off."""
         text = as_text(prediction)
         if text is None:
             return None, None
-        spoken, fault = spoken_answer(text)
+        spoken, fault = AnswerText(text).spoken()
         return self._remove_citations(spoken), fault or None
 
     def _remove_citations(self, text: str) -> str:
@@ -241,7 +234,7 @@ def _metric_families(
     metrics: tuple[str, ...], tokenizer: str, wordnet: str | None, effective_order: bool
 ) -> list[_Family]:
     """The families of text metrics that an evaluator ``text`` computes, each with its words."""
-    rule = get_tokenizer(tokenizer)
+    rule = Tokenizer.named(tokenizer)
     rouge = tuple(name for name in metrics if name in ROUGE)
     bleu = tuple(name for name in metrics if name in BLEU)
     families = [

@@ -277,11 +277,10 @@ _LINES = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 def check_fault(entry: Any) -> str | None:
     """The fault of an imported check; ``None`` if a suite can have it."""
-    from pytest_llmeval.evaluators import SHIPPED, CheckReader, Unlocated
+    from pytest_llmeval.evaluators import CheckReader
 
-    host = Unlocated()
-    CheckReader(SHIPPED, host).read([entry], ())
-    return host.faults[0].partition(": ")[2] if host.faults else None
+    _, faults = CheckReader.read_alone([entry])
+    return faults[0].partition(": ")[2] if faults else None
 
 
 def json_schema(schema: Any) -> Any:

@@ -316,9 +316,9 @@ class Registry:
         Raises:
             EvaluatorError: It takes other parameters, or the name is taken or cannot be used.
         """
-        from pytest_llmeval.evaluators import SHIPPED, kind_of_function
+        from pytest_llmeval.evaluators import SHIPPED, CheckKind
 
-        kind = kind_of_function(check, name)
+        kind = CheckKind.of_function(check, name)
         known = {**SHIPPED, **self._checks}.get(kind.name, kind)
         if known.prepare != kind.prepare:
             raise EvaluatorError(f"the check name {kind.name!r} is taken: choose another")
@@ -780,6 +780,6 @@ def register_tokenizer(name: str, tokenizer: Callable[[str], list[str]]) -> None
         name: Its name in suite files.
         tokenizer: Text to tokens; pure.
     """
-    from pytest_llmeval.evaluators import add_tokenizer
+    from pytest_llmeval.evaluators import Tokenizer
 
-    add_tokenizer(name, tokenizer)
+    Tokenizer.add(name, tokenizer)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from pytest_llmeval.evaluators import spoken_answer
+from pytest_llmeval.evaluators import AnswerText
 
 _OBJECTS = re.compile(r'\{(?=\s*+"(?:[^"\\]|\\.)*+"\s*+:)|\[(?=\s*+\{)', re.DOTALL)
 """Beginning of an object, or of a list of objects; other brackets in prose do not match."""
@@ -60,7 +60,7 @@ def read_reply(text: str, rank: Rank, *, lists: bool = False) -> ReplyData:
         >>> read_reply('Draft {"a": 1}, final {"a": 2}', lambda value: "a" in value).value
         {'a': 2}
     """
-    spoken, fault = spoken_answer(text)
+    spoken, fault = AnswerText(text).spoken()
     if fault:
         return ReplyData(fault=fault)
     try:

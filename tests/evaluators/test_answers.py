@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import MISSING
-from pytest_llmeval.evaluators import as_references, as_text, describe_found, json_in
+from pytest_llmeval.evaluators import AnswerText, References, as_text, describe_found
 from pytest_llmeval.evaluators._patterns import PatternError, TimedPattern
 from pytest_llmeval.evaluators._schemas import JsonSchema, SlowSchemaError
 
@@ -30,7 +30,9 @@ def test_scalars_are_text(value: Any, text: str | None) -> None:
     ],
 )  # fmt: skip
 def test_references_are_a_scalar_or_a_list_of_scalars(value: Any, references: list[str] | None) -> None:
-    assert as_references(value) == references
+    read = References.read(value)
+    assert read.texts == (references or [])
+    assert bool(read.fault) is (references is None)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_a_schema_that_doubles_its_work_at_each_level_is_given_up() -> None:
     ],
 )  # fmt: skip
 def test_json_is_found_bare_or_in_one_fence(text: str, data: Any) -> None:
-    assert json_in(text) == data
+    assert AnswerText(text).json_or_text() == data
 
 
 @pytest.mark.parametrize(

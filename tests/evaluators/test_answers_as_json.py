@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.evaluators import NoJsonError, read_json
+from pytest_llmeval.evaluators import AnswerText, NoJsonError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-999, 999) | st.text(max_size=6),
@@ -30,7 +30,7 @@ JSON = st.recursive(
     ],
 )
 def test_json_is_read_bare_and_inside_a_fence(text: str) -> None:
-    assert read_json(text) == {"a": "`x` ```b```"}
+    assert AnswerText(text).read_json() == {"a": "`x` ```b```"}
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_json_is_read_bare_and_inside_a_fence(text: str) -> None:
 )
 def test_what_cannot_be_read_says_why(text: str, message: str) -> None:
     with pytest.raises(NoJsonError) as raised:
-        read_json(text)
+        AnswerText(text).read_json()
     assert message in str(raised.value)
 
 
 @given(JSON.filter(lambda value: isinstance(value, dict | list)), st.data())
 def test_every_beginning_of_json_is_truncated(value: object, data: st.DataObject) -> None:
     text = json.dumps(value, ensure_ascii=False)
-    assert read_json(text) == value
+    assert AnswerText(text).read_json() == value
     cut = text[: data.draw(st.integers(1, len(text) - 1))]
     with pytest.raises(NoJsonError, match="found truncated JSON"):
-        read_json(cut)
+        AnswerText(cut).read_json()

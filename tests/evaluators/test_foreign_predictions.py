@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, get_evaluator
 from pytest_llmeval.core import PredictionError, Reading
-from pytest_llmeval.evaluators import json_in
+from pytest_llmeval.evaluators import AnswerText
 from pytest_llmeval.tasks.fact_check._target import read_answer
 
 
@@ -43,7 +43,7 @@ def is_document(value: Any) -> bool:
 
 def lists_ids(value: Any) -> bool:
     """Return whether a prediction is a list of which an item may be an id, or an empty one."""
-    results = json_in(value) if isinstance(value, str) else value
+    results = AnswerText(value).json_or_text() if isinstance(value, str) else value
     return isinstance(results, list) and all(isinstance(each, str | int | dict) for each in results)
 
 

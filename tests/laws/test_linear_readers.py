@@ -20,6 +20,7 @@ from pytest_llmeval import get_evaluator
 from pytest_llmeval.core import Case, LlmevalError, MetricIndex, Neighbours
 from pytest_llmeval.data import FaultLog, MediaFolder
 from pytest_llmeval.data.files._json import RejectedError, scan_json
+from pytest_llmeval.evaluators import AnswerText
 from pytest_llmeval.exchange._ledger import LeftOutError
 from pytest_llmeval.gates import DropGate
 from pytest_llmeval.judges.questions._forms import ReplyField
@@ -252,6 +253,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "core._media_forms.MediaText": lambda kind: kind,
     "data.files._json.JsonParser": lambda kind: kind(FaultLog("file")),
     "data.files._writing._Echo": lambda kind: kind(),
+    "evaluators._answers.References": lambda kind: kind(["a b"]),
     "evaluators._calls.ToolCall": lambda kind: kind("find", {}),
     "evaluators._patterns.TimedPattern": lambda kind: kind.compile("(a|b)+c"),
     "evaluators._text.TextEvaluator": lambda kind: kind(ignore=("citations",)),
@@ -379,10 +381,18 @@ def steps_of(reader: Callable[..., Any], text: str | bytes) -> int:
     return steps
 
 
+HOLDERS: Mapping[str, Callable[[str], Any]] = {
+    "AnswerText.json_or_text": lambda text: AnswerText(text).json_or_text(),
+    "AnswerText.read_json": lambda text: AnswerText(text).read_json(),
+    "AnswerText.spoken": lambda text: AnswerText(text).spoken(),
+}
+"""Readers of a text that their object holds."""
+
+
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.release)])
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", [*READERS, *HOLDERS])
 def test_a_reader_takes_steps_as_its_text_grows(name: str, whole: bool) -> None:
-    reader, make = named(name), KINDS[READERS[name]]
+    reader, make = (HOLDERS[name], str) if name in HOLDERS else (named(name), KINDS[READERS[name]])
     frames, units, times = (FRAMES, UNITS, (SHORT, LONG)) if whole else (FRAMES[:1], FEW_UNITS, (FEW, 2 * FEW))
     steep = {}
     for frame in frames:
@@ -415,7 +425,7 @@ def test_every_first_parameter_that_is_a_text_is_known() -> None:
 
 def test_readers_are_found() -> None:
     names = {name.rpartition(".")[2] for name in READERS}
-    assert names >= {"closing_object", "are_in", "load_yaml", "read_json", "read_transcript", "spoken_text"}
+    assert names >= {"closing_object", "are_in", "load_yaml", "read_transcript", "spoken_text"}
 
 
 @pytest.mark.parametrize(

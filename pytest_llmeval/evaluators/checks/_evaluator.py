@@ -18,8 +18,8 @@ from pytest_llmeval.evaluators.checks._check import (
     View,
     not_made,
 )
-from pytest_llmeval.evaluators.checks._kinds import SHIPPED, Criterion
-from pytest_llmeval.evaluators.checks._reading import CheckReader, Unlocated
+from pytest_llmeval.evaluators.checks._kinds import Criterion
+from pytest_llmeval.evaluators.checks._reading import CheckReader
 from pytest_llmeval.judges import JudgedEvaluator, Question, Verdict
 
 _RATE = "check_rate"
@@ -220,10 +220,9 @@ def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
     listed = tuple(entries)
     if all(isinstance(check, Check) for check in listed):
         return listed
-    host = Unlocated()
-    read = CheckReader(SHIPPED, host).read(listed, ())
-    if host.faults:
-        raise ValueError("; ".join(host.faults))
+    read, faults = CheckReader.read_alone(listed)
+    if faults:
+        raise ValueError("; ".join(faults))
     return read
 
 

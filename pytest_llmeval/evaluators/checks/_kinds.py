@@ -412,20 +412,8 @@ COMPOSED: Final = ("any_of", "all_of", "at_least")
 _MOST_PARAMETERS = 2
 
 
-def kind_of_function(function: Callable[..., Any] | CheckKind, name: str = "") -> CheckKind:
-    """The kind of check that a user's function becomes; a kind is returned unchanged.
-
-    Args:
-        function: ``answer -> met``, or ``answer, argument -> met``; ``met`` is true or false, or a pair of that and a
-            text that says what was found. The annotation of ``argument`` is the type that suite files must give; an
-            ``answer`` that is not annotated as ``str`` may be any JSON value.
-        name: Of the check; default: the function's.
-
-    Raises:
-        EvaluatorError: It takes other parameters, or the name cannot be used.
-    """
-    if isinstance(function, CheckKind):
-        return function
+def kind_of_function(function: Callable[..., Any], name: str) -> CheckKind:
+    """The kind of check that a user's function of an answer becomes, by its signature and annotations."""
     name = name or getattr(function, "__name__", "")
     if not name.isidentifier() or name.startswith("not_") or name in (*MODIFIERS, *COMPOSED):
         raise EvaluatorError(f"found the check name {name!r}, expected an identifier that has no meaning of its own")

@@ -115,6 +115,23 @@ class CheckReader:
     _known_lists: dict[str, tuple[Check, ...]] = field(default_factory=dict)
     _files: list[tuple[Path, str]] = field(default_factory=list)
 
+    @classmethod
+    def read_alone(
+        cls, entries: Any, path: Path = (), kinds: Mapping[str, CheckKind] | None = None
+    ) -> tuple[tuple[Check, ...], Sequence[str]]:
+        """Checks that are given in Python, in no suite file, and the faults of their entries.
+
+        Args:
+            entries: As a suite file writes them.
+            path: Where they stand.
+            kinds: Name to kind; default: those that ship.
+        """
+        from pytest_llmeval.evaluators.checks._kinds import SHIPPED
+
+        host = Unlocated()
+        read = cls(SHIPPED if kinds is None else kinds, host).read(entries, path)
+        return read, host.faults
+
     def read(self, entries: Any, path: Path) -> tuple[Check, ...]:
         """The checks of a list of entries; those with faults are left out.
 

@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     listed,
 )
 from pytest_llmeval.data import ABSENT, json_text, pick
-from pytest_llmeval.evaluators._answers import as_references, as_text, describe_found
+from pytest_llmeval.evaluators._answers import References, as_text, describe_found
 from pytest_llmeval.evaluators.measures._confusion import ratio
 from pytest_llmeval.judges import FLAGS, UNNAMED_DEFECTS, Mode, PanelVerdict, Question, Verdict, is_unanswerable
 
@@ -89,12 +89,12 @@ def _subject(value: Any, key: str) -> str | None:
 
 def _reference(expected: Any) -> tuple[dict[str, str], str | None]:
     """The right answer that a judge is shown, several as a list; blank ones are none."""
-    references = as_references(expected)
-    if references is None and any(MediaForm.find_all(expected)):
+    accepted = References.read(expected)
+    if accepted.fault and any(MediaForm.find_all(expected)):
         return {"reference": json_text(expected)}, None
-    if references is None:
+    if accepted.fault:
         return {}, f"found {describe_found(expected)} as expected, expected text or a list of texts"
-    references = [reference for reference in references if reference.strip()]
+    references = [reference for reference in accepted.texts if reference.strip()]
     if not references:
         return {}, None
     text = references[0] if len(references) == 1 else "\n".join(f"- {reference}" for reference in references)

@@ -413,34 +413,34 @@ class Tokenizer(Struct, frozen=True):
     meteor: Split
     stems: bool = False
 
+    @classmethod
+    def add(cls, name: str, function: Split) -> None:
+        """Make a function available as the option ``tokenizer`` of text evaluators.
 
-def add_tokenizer(name: str, function: Split) -> None:
-    """Make a function available as the option ``tokenizer`` of text evaluators.
+        Args:
+            name: How options call it.
+            function: Text to words; all metrics count the same words, unstemmed.
 
-    Args:
-        name: How options call it.
-        function: Text to words; all metrics count the same words, unstemmed.
+        Raises:
+            ValueError: If another tokenizer has that name.
+        """
+        tokenizer = cls(name, function, function, function, function)
+        if _TOKENIZERS.setdefault(name, tokenizer) != tokenizer:
+            raise ValueError(f"tokenizer {name!r} exists already: choose another name")
 
-    Raises:
-        ValueError: If another tokenizer has that name.
-    """
-    tokenizer = Tokenizer(name, function, function, function, function)
-    if _TOKENIZERS.setdefault(name, tokenizer) != tokenizer:
-        raise ValueError(f"tokenizer {name!r} exists already: choose another name")
+    @staticmethod
+    def named(name: str) -> "Tokenizer":
+        """The tokenizer of text metrics with a name.
 
+        The names are ``auto``, ``words``, ``characters``, ``whitespace`` and the registered ones.
 
-def get_tokenizer(name: str) -> Tokenizer:
-    """The tokenizer of text metrics with a name.
-
-    The names are ``auto``, ``words``, ``characters``, ``whitespace`` and the registered ones.
-
-    Raises:
-        ValueError: If there is none of that name.
-    """
-    try:
-        return _TOKENIZERS[name]
-    except KeyError:
-        raise ValueError(unknown_name("tokenizer", name, _TOKENIZERS)) from None
+        Raises:
+            ValueError: If there is none of that name.
+        """
+        try:
+            return _TOKENIZERS[name]
+        except KeyError:
+            raise ValueError(unknown_name("tokenizer", name, _TOKENIZERS)) from None
 
 
 @lru_cache(maxsize=1 << 16)
@@ -536,8 +536,8 @@ _TOKENIZERS = {
     "auto": Tokenizer("auto", _auto_f1, _auto_rouge, _auto_bleu, _auto_meteor, stems=True),
     "words": Tokenizer("words", _f1_words, _rouge_words, _bleu_words, str.split, stems=True),
 }
-add_tokenizer("characters", _character_tokens)
-add_tokenizer("whitespace", _whitespace_tokens)
+Tokenizer.add("characters", _character_tokens)
+Tokenizer.add("whitespace", _whitespace_tokens)
 
 
 _NUMBERS = r"\d{1,3}(?:\s*(?:[,，、;；&]|and|和|与|及|[-–—~～至])\s*\d{1,3})*"

@@ -28,7 +28,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.data import CaseFile, DataRow, FileSource, case_id, kind, read_document, read_jsonl
-from pytest_llmeval.evaluators import MissingTraceError, NoJsonError, ToolCall, describe_found, ratio, read_json
+from pytest_llmeval.evaluators import AnswerText, MissingTraceError, ToolCall, describe_found, ratio
 from pytest_llmeval.tasks.agents._arguments import ArgumentRules, pair_calls
 from pytest_llmeval.tasks.agents._catalogue import ListedTool, ToolSchemas, read_catalogue
 
@@ -395,8 +395,10 @@ def _calls(prediction: Any) -> list[ToolCall]:
     if not isinstance(prediction, str):
         return ToolCall.read_trace(prediction)
     try:
-        reply = None if prediction.strip().strip('"').lower() in ("none", "null") else read_json(prediction)
-    except NoJsonError as error:
+        reply = (
+            None if prediction.strip().strip('"').lower() in ("none", "null") else AnswerText(prediction).read_json()
+        )
+    except ValueError as error:
         raise MissingTraceError(f"found a text without JSON ({error}), expected {{tool, arguments}}") from None
     calls = []
     for item in reply if isinstance(reply, list) else [reply]:

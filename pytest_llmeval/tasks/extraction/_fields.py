@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
     Sums,
     printable,
 )
-from pytest_llmeval.evaluators import NoJsonError, describe_found, read_json
+from pytest_llmeval.evaluators import AnswerText, describe_found
 from pytest_llmeval.tasks._rates import precision_recall_f1
 from pytest_llmeval.tasks.extraction._nodes import AnyValue, Elements, FieldNode, FieldsOutcome, Record, Whole, compare
 from pytest_llmeval.tasks.extraction._values import EXACT, Day, Folded, Members, Numeral, ValueComparator
@@ -396,8 +396,8 @@ class FieldsEvaluator(Evaluator):
         """Return the structure that was answered, or ``None``; with why it cannot be read."""
         if isinstance(prediction, str):
             try:
-                prediction = read_json(prediction)
-            except NoJsonError as error:
+                prediction = AnswerText(prediction).read_json()
+            except ValueError as error:
                 return None, str(error)
         if isinstance(prediction, self._form):
             return prediction, None

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import MISSING, Case, JudgeError, PredictionError, PredictionParts, excerpt, quotation
 from pytest_llmeval.data import json_text
-from pytest_llmeval.evaluators import as_references, as_text, cited_by, describe_found, split_sentences
+from pytest_llmeval.evaluators import References, as_text, cited_by, describe_found, split_sentences
 from pytest_llmeval.judges import Question, Verdict, instruction_language
 from pytest_llmeval.tasks.grounding._questions import (
     ask_for_citations,
@@ -129,10 +129,10 @@ def _answer(prediction: Any) -> tuple[str, str | None]:
 
 def _reference(expected: Any) -> tuple[str | None, str | None]:
     """The expected answer that claims are taken from, if any, and the fault of several or of another form."""
-    references = as_references(expected)
-    if references is None:
+    accepted = References.read(expected)
+    if accepted.fault:
         return None, f"found {describe_found(expected)} as expected, expected text"
-    references = [reference for reference in references if reference.strip()]
+    references = [reference for reference in accepted.texts if reference.strip()]
     if len(references) > 1:
         return None, f"found {len(references)} expected answers, expected one: claims are those of one text"
     return (references[0] if references else None), None

@@ -47,7 +47,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.data import append_text
-from pytest_llmeval.evaluators import ChangeablePart, describe_found, has_cjk, references
+from pytest_llmeval.evaluators import ChangeablePart, References, describe_found, has_cjk
 from pytest_llmeval.judges import is_unanswerable
 from pytest_llmeval.run import score
 from pytest_llmeval.services import Secrets
@@ -502,9 +502,9 @@ _TYPES: Final = frozenset(QuestionType)
 _FORGOTTEN: Final = ("That is not mentioned in our conversations.", "我们的对话里没有提到过这一点。")
 
 
-def _expected(case: Case) -> list[str]:
+def _expected(case: Case) -> Sequence[str]:
     """The reference answers of a memory case; none without a question type of the benchmarks."""
-    return references(case) if case.labels.get("question_type") in _TYPES else []
+    return References.of_case(case).texts if case.labels.get("question_type") in _TYPES else []
 
 
 def _forgotten(case: Case, near: Neighbours) -> Any:
@@ -521,7 +521,9 @@ def _made_up(case: Case, near: Neighbours) -> Any:
     answer, expected = ChangeablePart.of_text(case), _expected(case)
     if answer is None or not expected or not all(map(is_unanswerable, expected)):
         return None
-    others = [each[0] for other in near.others if (each := references(other)) and not is_unanswerable(each[0])]
+    others = [
+        each[0] for other in near.others if (each := References.of_case(other).texts) and not is_unanswerable(each[0])
+    ]
     return answer.put(near.rng.choice(others)) if others else None
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core import listed as list_items
 from pytest_llmeval.data import render_path
-from pytest_llmeval.evaluators import describe_found, harmonic_mean, spoken_answer
+from pytest_llmeval.evaluators import AnswerText, describe_found, harmonic_mean
 from pytest_llmeval.tasks._replies import read_reply
 
 Span: TypeAlias = tuple[int, int]
@@ -269,7 +269,7 @@ def is_blank(value: Any) -> bool:
 
 def json_fault(text: str) -> str | None:
     """The reason why a predicted story annotation has no JSON document; ``None`` for a text without JSON."""
-    _, fault = spoken_answer(text)
+    _, fault = AnswerText(text).spoken()
     if fault:
         return f"a text without a document ({fault})"
     first, last = text.find(_FENCE), text.rfind(_FENCE)

@@ -32,7 +32,7 @@ from pytest_llmeval.core import (
     excerpt,
     unknown_name,
 )
-from pytest_llmeval.evaluators import CaseTexts, as_references, ratio
+from pytest_llmeval.evaluators import CaseTexts, References, ratio
 from pytest_llmeval.judges import (
     JudgedEvaluator,
     Mode,
@@ -271,7 +271,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
         shared = {key: text for key, text in texts.by_field.items() if key != "answer"}
         answer = texts.by_field["answer"]
         if name == REFERENCE:
-            references = [reference for reference in as_references(case.expected) or () if reference.strip()]
+            references = [reference for reference in References.read(case.expected).texts if reference.strip()]
             if not references:
                 return _Pair(name, missing="no expected answer")
             del shared["reference"]

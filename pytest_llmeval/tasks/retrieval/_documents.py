@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     listed,
 )
 from pytest_llmeval.data import same_id
-from pytest_llmeval.evaluators import describe_found, json_in
+from pytest_llmeval.evaluators import AnswerText, describe_found
 from pytest_llmeval.tasks.retrieval._ranking import distinct_keys, ranked_counts, relevant_ranks
 from pytest_llmeval.tasks.retrieval._source import Fields, Query, Reader, gains_of
 
@@ -126,7 +126,7 @@ class DocumentIds(Evaluator):
         return gains
 
     def _ids_in(self, text: str) -> list[Any]:
-        data = json_in(text)
+        data = AnswerText(text).json_or_text()
         if isinstance(data, list):
             return data
         parts = [text] if self.separator is None else text.split(self.separator)

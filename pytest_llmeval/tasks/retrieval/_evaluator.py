@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     listed,
     printable,
 )
-from pytest_llmeval.evaluators import describe_found, json_in
+from pytest_llmeval.evaluators import AnswerText, describe_found
 from pytest_llmeval.tasks.retrieval._ranking import (
     LEGAL,
     LISTED_MEASURES,
@@ -510,7 +510,7 @@ _Results = list[Any]
 def _listed(prediction: Any) -> _Results | None:
     """The search results of a prediction in any form; ``None`` if there are none."""
     results = Retrieval.reads.answer_in(prediction)
-    results = json_in(results) if isinstance(results, str) else results
+    results = AnswerText(results).json_or_text() if isinstance(results, str) else results
     results = results.get("results") if isinstance(results, Mapping) else results
     return results if isinstance(results, list) and results else None
 

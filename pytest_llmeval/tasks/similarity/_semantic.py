@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     Sums,
     unknown_name,
 )
-from pytest_llmeval.evaluators import as_references, as_text, describe_found, get_tokenizer, reference_fault, word_lines
+from pytest_llmeval.evaluators import References, Tokenizer, as_text, describe_found
 from pytest_llmeval.judges import JudgedEvaluator, JudgeSpec, Patience, Price, Question, Verdict
 from pytest_llmeval.tasks.similarity._embeddings import SIMILARITY, EmbeddingJudge
 
@@ -188,7 +188,7 @@ TextPair: TypeAlias = tuple[str, str]
 def text_pairs(case: Case) -> list[TextPair]:
     """Pair a case's prediction with its reference texts for ``semantic``, leaving blank texts out."""
     prediction = as_text(case.prediction) or ""
-    references = as_references(case.expected) or []
+    references = References.read(case.expected).texts
     return [(prediction, reference) for reference in references if prediction.strip() and reference.strip()]
 
 
@@ -200,14 +200,14 @@ class _MeaningEvaluator(Evaluator):
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield a fault of expected texts that are none."""
-        if as_references(case.expected) is None:
-            yield reference_fault(case.expected)
+        if fault := References.read(case.expected).fault:
+            yield fault
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say which words are missing, and which are extra: models give no reasons."""
         del observation
-        references = as_references(case.expected) or ()
-        return word_lines(as_text(case.prediction) or "", references, get_tokenizer("auto").f1)
+        references = References.read(case.expected)
+        return references.word_lines(as_text(case.prediction) or "", Tokenizer.named("auto").f1)
 
 
 @dataclass(frozen=True)
@@ -255,9 +255,9 @@ class EmbeddedSemantic(_MeaningEvaluator, JudgedEvaluator):
         Raises:
             JudgeError: There is none.
         """
-        references = as_references(case.expected)
-        if not references:
-            reason = "no expected answer" if references == [] else reference_fault(case.expected)
+        references = References.read(case.expected)
+        if not references.texts:
+            reason = references.fault or "no expected answer"
             return Observation({}, undefined={EMBEDDING_SIMILARITY: reason})
         for verdict in verdicts:
             if isinstance(verdict, JudgeError):
@@ -391,9 +391,9 @@ class Semantic(_MeaningEvaluator):
         return [self._observe(case, tables) for case in cases]
 
     def _observe(self, case: Case, tables: Mapping[str, Mapping[TextPair, float]]) -> Observation:
-        references = as_references(case.expected)
-        if not references:
-            reason = "no expected answer" if references == [] else reference_fault(case.expected)
+        references = References.read(case.expected)
+        if not references.texts:
+            reason = references.fault or "no expected answer"
             return Observation({}, undefined=dict.fromkeys(self.metrics, reason))
         counts: dict[str, float] = {}
         for metric, table in tables.items():

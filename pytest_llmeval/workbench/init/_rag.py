@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_llmeval.cli import say
 from pytest_llmeval.core import FieldsError, LlmevalError, Parts, as_line, counted, limit
-from pytest_llmeval.evaluators import json_in
+from pytest_llmeval.evaluators import AnswerText
 from pytest_llmeval.judges import JudgeSpec, key_variable
 from pytest_llmeval.workbench._project import Project, TargetPlace
 from pytest_llmeval.workbench.init._questions import (
@@ -252,7 +252,7 @@ def _document_ids(file: QuestionFile, column: str) -> set[str]:
     mark = id_separator(file, column)
     ids: set[str] = set()
     for value in file.values(column):
-        values = json_in(value) if isinstance(value, str) else value
+        values = AnswerText(value).json_or_text() if isinstance(value, str) else value
         if not isinstance(values, list):
             values = str(value).split(mark) if mark else [value]
         ids.update(str(identifier).strip() for identifier in values)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core import AnswerChange, Case, Mutator, Neighbours, Parts
-from pytest_llmeval.evaluators import ChangeablePart, MissingTraceError, ToolCall, has_cjk, references, split_sentences
+from pytest_llmeval.evaluators import ChangeablePart, MissingTraceError, References, ToolCall, has_cjk, split_sentences
 
 _OPENING_FENCE: Final = re.compile(r"```\w*+[ \t]*+(?=\n)")
 _CLOSING_FENCE: Final = re.compile(r"\n[ \t]*+```")
@@ -107,7 +107,7 @@ def _ground(case: Case) -> str | None:
     """The expected texts and passages of a case, by which facts of an answer are known to be right."""
     if type(case.expected) is str and type(case.prediction) is str:
         return case.expected
-    return "\n".join([*references(case), *_passages(case)]) or None
+    return "\n".join([*References.of_case(case).texts, *_passages(case)]) or None
 
 
 def _question_text(case: Case) -> str | None:
@@ -333,7 +333,7 @@ def _other_answers(text: str, near: Neighbours) -> Iterator[str]:
 
 def _other_answer(text: str, case: Case, near: Neighbours) -> str | None:
     """Replace an answer by that of another case that lacks the expected text."""
-    expected = [normal(reference) for reference in references(case)]
+    expected = [normal(reference) for reference in References.of_case(case).texts]
     others = _other_answers(text, near)
     return next(
         (other for other in others if not any(reference and reference in normal(other) for reference in expected)), None
@@ -428,13 +428,13 @@ def _name(text: str, case: Case, near: Neighbours) -> str | None:
     expected = next(
         (
             reference
-            for reference in references(case)
+            for reference in References.of_case(case).texts
             if _is_short(reference) and not _has_digit(reference) and reference in text
         ),
         None,
     )
     if expected is not None:
-        others = [reference for other in near.others for reference in references(other)[:1]]
+        others = [reference for other in near.others for reference in References.of_case(other).texts[:1]]
         others = [other for other in others if _is_short(other) and not _has_digit(other) and other not in text]
         if others and normal(expected):
             return text.replace(expected, near.rng.choice(others), 1)
@@ -477,7 +477,7 @@ def _sentence_dropped(text: str, case: Case, _near: Neighbours) -> str | None:
     sentences = split_sentences(text)
     if len(sentences) < 2:  # noqa: PLR2004 (one of several)
         return None
-    expected_words = _words(" ".join(references(case)[:1]))
+    expected_words = _words(" ".join(References.of_case(case).texts[:1]))
     lost = [
         len((_words(sentence) & expected_words) - _words(" ".join([*sentences[:at], *sentences[at + 1 :]])))
         for at, sentence in enumerate(sentences)
@@ -869,7 +869,7 @@ def _is_date(year: int, month: int, day: int) -> bool:
 
 def _synonym(text: str, case: Case, near: Neighbours) -> str | None:
     """Replace an answer by another one that the case accepts."""
-    accepted = references(case)
+    accepted = References.of_case(case).texts
     if len(accepted) < 2:  # noqa: PLR2004 (another one)
         return None
     match = next((reference for reference in accepted if reference and normal(reference) == normal(text)), None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from pytest_llmeval.core import FloatArray, LlmevalError
-from pytest_llmeval.evaluators import get_tokenizer
+from pytest_llmeval.evaluators import Tokenizer
 
 if TYPE_CHECKING:
     from pytest_llmeval.workbench.reviews.modes import Draw
@@ -169,7 +169,7 @@ def _word_vectors(texts: Sequence[str]) -> FloatArray:
     """The words of each answer as a vector of length 1, or 0 without words."""
     import numpy as np
 
-    words_of = get_tokenizer("auto").f1
+    words_of = Tokenizer.named("auto").f1
     vectors = np.zeros((len(texts), _DIMENSIONS))
     for row, text in enumerate(texts):
         for word in {*words_of(text)} or {""}:

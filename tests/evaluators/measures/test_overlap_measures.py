@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
 
-from pytest_llmeval.evaluators import get_tokenizer
+from pytest_llmeval.evaluators import Tokenizer
 from pytest_llmeval.evaluators.measures._overlap import (
     ROUGE,
     bleu_scores,
@@ -75,7 +75,7 @@ def test_bleu_of_corner_cases(prediction: str, reference: str, scores: list[floa
 @given(TEXT, TEXT)
 def test_rouge_equals_rouge_score_to_the_last_bit(prediction: str, reference: str) -> None:
     expected = RougeScorer(list(ROUGE), use_stemmer=True).score(reference, prediction)
-    words = get_tokenizer("words").rouge
+    words = Tokenizer.named("words").rouge
     ours = rouge_scores(words(prediction), words(reference))
     assert ours == [expected[name].fmeasure for name in ROUGE]
 

@@ -2,16 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.evaluators import get_tokenizer, separate_east_asian
+from pytest_llmeval.evaluators import Tokenizer, separate_east_asian
 from pytest_llmeval.evaluators.measures import _tokens as tokens
-from pytest_llmeval.evaluators.measures._tokens import add_tokenizer, porter_stem, unicode_words
+from pytest_llmeval.evaluators.measures._tokens import porter_stem, unicode_words
 
 RULES = ("f1", "rouge", "bleu", "meteor")
 ASCII = st.text(st.characters(max_codepoint=127), max_size=60)
 
 
 def split(name: str, rule: str, text: str) -> list[str]:
-    return list(getattr(get_tokenizer(name), rule)(text))
+    return list(getattr(Tokenizer.named(name), rule)(text))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_general_tokenizers_give_all_metrics_the_same_words(name: str, words: li
 
 def test_an_unknown_tokenizer_is_named_with_what_was_meant() -> None:
     with pytest.raises(ValueError, match=r"unknown tokenizer word, did you mean words\?"):
-        get_tokenizer("word")
+        Tokenizer.named("word")
 
 
 def test_a_registered_tokenizer_serves_all_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,11 +100,11 @@ def test_a_registered_tokenizer_serves_all_metrics(monkeypatch: pytest.MonkeyPat
     def by_comma(text: str) -> list[str]:
         return text.split(",")
 
-    add_tokenizer("commas", by_comma)
-    add_tokenizer("commas", by_comma)
+    Tokenizer.add("commas", by_comma)
+    Tokenizer.add("commas", by_comma)
     assert [split("commas", rule, "a b,c") for rule in RULES] == [["a b", "c"]] * 4
     with pytest.raises(ValueError, match="'commas' exists already"):
-        add_tokenizer("commas", str.split)
+        Tokenizer.add("commas", str.split)
 
 
 @pytest.mark.parametrize(("word", "stem"), [("running", "run"), ("runs", "run"), ("gas", "gas"), ("2023", "2023")])
