@@ -174,9 +174,9 @@ class CheckKind:
         Raises:
             EvaluatorError: It takes other parameters, or the name cannot be used.
         """
-        from pytest_llmeval.evaluators.checks._kinds import CheckKind
+        from pytest_llmeval.evaluators.checks._kinds import kind_of_function
 
-        return function if isinstance(function, CheckKind) else CheckKind.of_function(function, name)
+        return function if isinstance(function, CheckKind) else kind_of_function(function, name)
 
     @staticmethod
     def of_case_function(function: Callable[[Any], Any], name: str | None = None) -> "CheckKind":
@@ -189,9 +189,9 @@ class CheckKind:
         Raises:
             EvaluatorError: It has no name of its own, and none is given.
         """
-        from pytest_llmeval.evaluators._functions import CheckKind
+        from pytest_llmeval.evaluators._functions import check_of
 
-        return CheckKind.of_case_function(function, name)
+        return check_of(function, name)
 
     @property
     def bare(self) -> bool:
