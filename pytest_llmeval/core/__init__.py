@@ -145,8 +145,8 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.core.wording import (
         MOST_LISTED,
+        AlignedTable,
         LogWriter,
-        TextTable,
         all_visible,
         as_line,
         call_text,
@@ -362,9 +362,9 @@ _HOMES = {
         "turns_of",
     ),
     "wording": (
+        "AlignedTable",
         "LogWriter",
         "MOST_LISTED",
-        "TextTable",
         "all_visible",
         "as_line",
         "call_text",

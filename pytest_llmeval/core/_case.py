@@ -509,7 +509,9 @@ class Case(Generic[Input_co, Expected_co]):
         value = form if known is None else known.behind(form)
         if value is not form or not any(MediaForm.find_all(form)):
             return value
-        return MediaForm.restore_all(form)
+        from pytest_llmeval.core._media import Media
+
+        return Media.restore_all(form)
 
     def with_equal_forms(self) -> "Case[Input_co, Expected_co]":
         """This case with one form for expectation and prediction if they are equal as objects.

@@ -163,7 +163,7 @@ class Media:
         try:
             if not S_ISREG(file.stat().st_mode):
                 raise MediaError(f"found {str(path)!r}, which is no file, expected one")
-            if file.stat().st_size > shelf().limits.file:
+            if file.stat().st_size > _shelf().limits.file:
                 _check_size(file.stat().st_size)
             data = file.read_bytes()
         except (OSError, ValueError) as error:
@@ -226,7 +226,27 @@ class Media:
         Raises:
             MediaError: Its content is not here.
         """
-        return _medium_at(form, None) if "url" in form.data else shelf().find(form)
+        return _medium_at(form, None) if "url" in form.data else _shelf().find(form)
+
+    @staticmethod
+    def restore_all(value: Any) -> Any:
+        """A value of a case with media in place of their forms, as functions of users get it.
+
+        A form whose content is not here stays as it is.
+        """
+
+        def medium_or_form(form: MediaForm) -> Any:
+            try:
+                return Media.of_form(form)
+            except MediaError:
+                return form.data
+
+        return MediaForm.replace_all(value, medium_or_form)
+
+    @staticmethod
+    def limits() -> MediaLimits:
+        """The limits of the run that began last."""
+        return _shelf().limits
 
     @staticmethod
     def form_of(value: Any) -> dict[str, Any] | None:
@@ -239,7 +259,7 @@ class Media:
         if medium is None:
             return None
         if not medium.url:
-            shelf().add(medium)
+            _shelf().add(medium)
         return medium.form
 
     @staticmethod
@@ -289,6 +309,20 @@ class Media:
             raise MediaError(f"{self._path.name} has changed since it was read")
         return data
 
+    @property
+    def location(self) -> str:
+        """The address or the path of the medium, by which another program can read it.
+
+        Raises:
+            MediaError: It has none.
+        """
+        if self.url:
+            return self.url
+        if self._path is None:
+            line = MediaForm(self.form).line
+            raise MediaError(f"{line} is only in memory, expected a folder .llmeval that can be written")
+        return str(self._path)
+
     def __bytes__(self) -> bytes:
         return self.data
 
@@ -327,7 +361,7 @@ _LONGEST: Final = 80
 _ADDRESS: Final = re.compile(r"https://[^\s/?#@\x00-\x1f\x7f]+(?:[/?#][^\s\x00-\x1f\x7f]*)?")
 
 
-def shelf() -> _Shelf:
+def _shelf() -> _Shelf:
     """The images, sounds and documents of this process, begun anew for a run that began since."""
     run = media_run()
     if run is not _SHELF.run:
@@ -348,8 +382,8 @@ def _check_size(size: int) -> None:
     """Refuse an image, sound or document that is empty or larger than ``--llmeval-media-limit``."""
     if not size:
         raise MediaError("found an empty content, expected some")
-    if size > shelf().limits.file:
-        most = size_text(shelf().limits.file)
+    if size > _shelf().limits.file:
+        most = size_text(_shelf().limits.file)
         raise MediaError(f"found {size_text(size)}, expected at most {most}: raise --llmeval-media-limit")
 
 
@@ -413,8 +447,8 @@ def _check_dimensions(kind: str, data: bytes) -> tuple[int | None, int | None]:
     if size is None:
         raise MediaError(f"found {kind} that is cut or damaged, expected all of it")
     width, height = size
-    if width * height > shelf().limits.pixels:
-        most = shelf().limits.pixels // 10**6
+    if width * height > _shelf().limits.pixels:
+        most = _shelf().limits.pixels // 10**6
         raise MediaError(f"found an image of {width} x {height} pixels, expected at most {most} million")
     return size
 

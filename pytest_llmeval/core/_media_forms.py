@@ -3,14 +3,9 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from msgspec import Struct
-
-from pytest_llmeval.core._errors import MediaError
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core._media import Media
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 MEDIA_TYPE: Final = re.compile(r"[a-z]+/[\w.+-]+", re.ASCII)
@@ -72,21 +67,6 @@ class MediaForm(Struct, frozen=True):
         """A value of a case for people, with a line of text in place of each image, sound or document."""
         return cls.replace_all(value, lambda form: f"<{form.line}>")
 
-    @classmethod
-    def restore_all(cls, value: Any) -> Any:
-        """A value of a case with media in place of their forms, as functions of users get it.
-
-        A form whose content is not here stays as it is.
-        """
-
-        def medium_or_form(form: Self) -> Any:
-            try:
-                return form.medium
-            except MediaError:
-                return form.data
-
-        return cls.replace_all(value, medium_or_form)
-
     @property
     def line(self) -> str:
         """A line of text about the medium for people: type, dimensions, size and digest."""
@@ -95,31 +75,6 @@ class MediaForm(Struct, frozen=True):
             return f"{form['media']} at {form['url']}"
         dimensions = [f"{form['width']} x {form['height']}"] if "width" in form else []
         return ", ".join([form["media"], *dimensions, size_text(form["bytes"]), f"sha256 {form['sha256'][:12]}"])
-
-    @property
-    def medium(self) -> "Media":
-        """The image, sound or document behind the form.
-
-        Raises:
-            MediaError: Its content is not here.
-        """
-        from pytest_llmeval.core._media import Media
-
-        return Media.of_form(self)
-
-    @property
-    def location(self) -> str:
-        """The address or the path of the medium, by which another program can read it.
-
-        Raises:
-            MediaError: It has none, or its content is not here.
-        """
-        medium = self.medium
-        if medium.url:
-            return medium.url
-        if medium.path is None:
-            raise MediaError(f"{self.line} is only in memory, expected a folder .llmeval that can be written")
-        return str(medium.path)
 
 
 class MediaText(str):
@@ -165,13 +120,6 @@ class MediaLimits(Struct, frozen=True):
     file: int = 20_000_000
     run: int = 500_000_000
     pixels: int = 100_000_000
-
-    @staticmethod
-    def of_run() -> "MediaLimits":
-        """The limits of the run that began last."""
-        from pytest_llmeval.core._media import shelf
-
-        return shelf().limits
 
     @property
     def file_text(self) -> str:

@@ -13,7 +13,7 @@ from pytest_llmeval.core._case import MISSING, Case
 from pytest_llmeval.core._codec import AnyNumber, JsonNumber, WrittenField
 from pytest_llmeval.core._evaluator import Evaluator, Metric
 from pytest_llmeval.core._observation import FloatArray, Observation
-from pytest_llmeval.core.wording import TextTable, counted, excerpt, interval, number, printable
+from pytest_llmeval.core.wording import AlignedTable, counted, excerpt, interval, number, printable
 
 if TYPE_CHECKING:
     import pandas
@@ -463,7 +463,7 @@ class Result:
         yield f"{total}; pass rate {number(self.pass_rate.value)}"
         listed = [*self.metrics.items()][:_MOST_METRICS]
         table = [[excerpt(cell, _WIDEST) for cell in row] for row in MetricValue.list_cells(dict(listed), "interval")]
-        yield from TextTable(table).lines() if listed else ()
+        yield from AlignedTable(table).lines() if listed else ()
         if more := len(self.metrics) - len(listed):
             yield f"and {counted(more, 'more metric')} in metrics"
         failed = self._shown_records()
@@ -479,7 +479,7 @@ class Result:
     def _repr_html_(self) -> str:
         """Return metrics, and the first cases that did not pass, as tables for notebooks; every text is escaped."""
         listed = {**dict([*self.metrics.items()][:_MOST_METRICS]), PASS_RATE: self.pass_rate}
-        table = TextTable(MetricValue.list_cells(listed, "interval")).html()
+        table = AlignedTable(MetricValue.list_cells(listed, "interval")).html()
         more = len(self.metrics) - _MOST_METRICS
         note = f"<p>and {counted(more, 'more metric')} in <code>metrics</code></p>" if more > 0 else ""
         return f"{table}{note}{self._cases_as_html()}"
@@ -493,7 +493,7 @@ class Result:
             (record.id, record.outcome.replace("_", " "), excerpt(record.reason or "", _LONGEST_REASON))
             for record in failed[:_MOST_CASES]
         ]
-        table = TextTable([("case", "outcome", "reason"), *lines]).html()
+        table = AlignedTable([("case", "outcome", "reason"), *lines]).html()
         more = len(failed) - _MOST_CASES
         note = f"<p>and {counted(more, 'more case')} that did not pass, in <code>cases</code></p>" if more > 0 else ""
         return f"{table}{note}"

@@ -415,7 +415,7 @@ def detail_lines(details: Mapping[str, Any]) -> list[str]:
     ]
 
 
-class TextTable(NamedTuple):
+class AlignedTable(NamedTuple):
     """A table of texts, of which the first row is the header.
 
     Attributes:

@@ -9,13 +9,13 @@ from msgspec import structs
 from pytest_llmeval.core import (
     PASS_RATE,
     Abstention,
+    AlignedTable,
     ChangeVerdict,
     MetricChange,
     MetricIndex,
     Result,
     Statistic,
     SystemDifference,
-    TextTable,
     counted,
     interval,
     number,
@@ -124,11 +124,11 @@ class Comparison:
     cluster_by: str | None = None
 
     def __str__(self) -> str:
-        return "\n".join((self._summary, *TextTable(self._cells).lines()))
+        return "\n".join((self._summary, *AlignedTable(self._cells).lines()))
 
     def _repr_html_(self) -> str:
         """The compared metrics as a table, for notebooks."""
-        return f"<p>{self._summary}</p>{TextTable(self._cells).html()}"
+        return f"<p>{self._summary}</p>{AlignedTable(self._cells).html()}"
 
     @property
     def _summary(self) -> str:

@@ -470,9 +470,9 @@ class AskTarget:
         if job.messages is None:
             value = typed_input(target, job.case.input, job.case.object_of("input"))
         else:
-            from pytest_llmeval.core import MediaForm
+            from pytest_llmeval.core import Media
 
-            value = typed_input(target, MediaForm.restore_all(job.messages))
+            value = typed_input(target, Media.restore_all(job.messages))
         if world is not None and world.thread is not None:
             ask = partial(ask, run=world.thread.call, can_be_left=True)
         elif self.thread is not None:

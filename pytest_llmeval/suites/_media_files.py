@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from pytest_llmeval.core import Case, Media, MediaError, MediaLimits, SuiteError, quotation
+from pytest_llmeval.core import Case, Media, MediaError, SuiteError, quotation
 from pytest_llmeval.data import MediaFolder, check_regular
 from pytest_llmeval.services import ServiceAddress
 from pytest_llmeval.suites._fetching import fetch_content, is_fetched
@@ -92,7 +92,7 @@ class MediaFiles:
         folder = MediaFolder(self._reading.root)
         content = folder.at(address)
         if content is None:
-            fetched = fetch_content(address, self._reading.entry.fetch, MediaLimits.of_run())
+            fetched = fetch_content(address, self._reading.entry.fetch, Media.limits())
             content = folder.note(address, fetched.data, fetched.type)
         data, served = content
         name = address.partition("?")[0].partition("#")[0]

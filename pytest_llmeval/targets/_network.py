@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_llmeval.core import MediaError, MediaForm, PredictionError
+from pytest_llmeval.core import Media, MediaError, MediaForm, PredictionError
 from pytest_llmeval.data import ABSENT, parse_reply
 from pytest_llmeval.services import (
     MEDIA_FORMS,
@@ -136,7 +136,7 @@ class HttpTarget(BatchTarget):
         """
         written = MEDIA_FORMS[self._spec.media]
         try:
-            return MediaForm.replace_all(fill(self._spec.request, inputs), lambda form: written(form.medium))
+            return MediaForm.replace_all(fill(self._spec.request, inputs), lambda form: written(Media.of_form(form)))
         except MediaError as error:
             raise PredictionError(f"{self._name}: {error}") from None
 
@@ -310,7 +310,7 @@ class CommandTarget(BatchTarget):
             PredictionError: It cannot be started, or it ended.
         """
         try:
-            value = MediaForm.replace_all(value, lambda form: form.location)
+            value = MediaForm.replace_all(value, lambda form: Media.of_form(form).location)
         except MediaError as error:
             raise PredictionError(f"was not started: {error}") from None
         line = json.dumps({"id": self._call_number, "input": value}).encode("ascii")

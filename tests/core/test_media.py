@@ -42,7 +42,7 @@ def test_a_content_shows_its_type_and_its_form_says_no_more_than_people_need(kin
     assert medium.form == {"media": kind, "sha256": sha256(data).hexdigest(), "bytes": len(data)} | dimensions_of
     assert MediaForm.matches(medium.form)
     assert form_of([medium]) == [medium.form]
-    assert MediaForm(form_of(medium)).medium.data == data
+    assert Media.of_form(MediaForm(form_of(medium))).data == data
 
 
 def test_equal_contents_are_equal_through_every_door(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_file_is_what_its_name_says_and_does_not_change(tmp_path: Path) -> Non
 def test_addresses_are_passed_on_and_never_fetched() -> None:
     medium = Media(url="https://example.org/a.PNG?size=3")
     assert medium.form == {"media": "image/png", "url": "https://example.org/a.PNG?size=3"}
-    assert MediaForm.restore_all(medium.form) == medium
+    assert Media.restore_all(medium.form) == medium
     with pytest.raises(MediaError, match="is an address, which is not fetched"):
         _ = medium.data
     for url, kind in (("http://example.org/a.png", None), ("https://example.org/a", None)):
@@ -235,4 +235,4 @@ def test_no_content_breaks_the_reading_of_types(data: bytes) -> None:
 )
 def test_data_that_only_look_like_media_stay_as_they_are(value: Any) -> None:
     assert list(MediaForm.find_all(value)) == []
-    assert MediaForm.restore_all(value) is value
+    assert Media.restore_all(value) is value

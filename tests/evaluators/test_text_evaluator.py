@@ -138,7 +138,7 @@ def test_auto_scores_text_of_every_script() -> None:
 
 def test_a_registered_tokenizer_can_be_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "_TOKENIZERS", dict(tokens._TOKENIZERS))
-    tokens.add_tokenizer("test-commas", lambda text: text.split(","))
+    tokens.Tokenizer.add("test-commas", lambda text: text.split(","))
     assert scores("a b,c", "a b", tokenizer="test-commas")["f1"] == pytest.approx(2 / 3)
     assert scores("a b, ", " ", tokenizer="test-commas")["f1"] == 0
 

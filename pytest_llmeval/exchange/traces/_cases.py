@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from pytest_llmeval.cli import CommandResult, open_suite, write_text
-from pytest_llmeval.core import Fault, LlmevalError, MediaForm, SuiteError, encode, listed
+from pytest_llmeval.core import Fault, LlmevalError, Media, MediaForm, SuiteError, encode, listed
 from pytest_llmeval.data import FaultLog, write_bytes
 from pytest_llmeval.exchange._media import file_value
 from pytest_llmeval.exchange.traces import case_of_spans
@@ -79,7 +79,7 @@ def _file_of(form: Any, contents: dict[str, bytes]) -> dict[str, str]:
         form: Its form.
         contents: Gets path and content, if it is no address.
     """
-    medium = form.medium
+    medium = Media.of_form(form)
     value = file_value(medium, _TRACES)
     if not medium.url:
         contents[value["file"]] = medium.data

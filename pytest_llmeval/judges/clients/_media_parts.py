@@ -30,7 +30,7 @@ def medium_of(form: Any) -> Media:
         JudgeError: It cannot.
     """
     try:
-        medium = MediaForm(form).medium
+        medium = Media.of_form(MediaForm(form))
         if not medium.url and not medium.is_readable:
             _ = medium.data
     except MediaError as error:

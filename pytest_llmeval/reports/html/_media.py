@@ -78,7 +78,7 @@ def _readable(values: Iterable[Any]) -> Iterator[Media]:
             if digest and digest not in met:
                 met.add(digest)
                 try:
-                    medium = form.medium
+                    medium = Media.of_form(form)
                     _ = medium.data
                 except MediaError:
                     continue  # the page has its type, size and digest

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple, Self
 
-from pytest_llmeval.core import WINDOWS, MediaError, MediaForm, PredictionError, excerpt, shown_text
+from pytest_llmeval.core import WINDOWS, Media, MediaError, MediaForm, PredictionError, excerpt, shown_text
 from pytest_llmeval.evaluators import read_transcript
 from pytest_llmeval.services import GitError, Program, Redactor, run_git, stopwatch
 from pytest_llmeval.targets import BatchTarget, TargetSpec, WorkspaceSpec
@@ -98,7 +98,7 @@ class WorkspaceTarget(BatchTarget):
 
     async def _answer(self, value: Any) -> Any | PredictionError:
         try:
-            value = MediaForm.replace_all(value, lambda form: form.location)
+            value = MediaForm.replace_all(value, lambda form: Media.of_form(form).location)
             with TemporaryDirectory(prefix="llmeval-", ignore_cleanup_errors=True) as scratch:
                 return await self._in_folder(Path(scratch).resolve(), shown_text(value))
         except (MediaError, PredictionError) as error:

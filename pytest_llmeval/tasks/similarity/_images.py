@@ -155,7 +155,7 @@ def _medium(form: Mapping[str, Any]) -> Media:
         EvaluatorError: It is an address, or its content is not here.
     """
     try:
-        medium = MediaForm(form).medium
+        medium = Media.of_form(MediaForm(form))
         if medium.url:
             raise EvaluatorError(f"found {MediaForm(form).line}, which is not fetched, expected an image in a file")
     except MediaError as error:
