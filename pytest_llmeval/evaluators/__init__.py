@@ -9,13 +9,20 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators._calls import MessageStep, MissingTraceError, ToolCall, read_transcript
     from pytest_llmeval.evaluators._changes import ChangeablePart
     from pytest_llmeval.evaluators._classification import Classification
-    from pytest_llmeval.evaluators._functions import CaseFunction, RecordedScores, Score, evaluator_of, reads_objects
+    from pytest_llmeval.evaluators._functions import (
+        CaseFunction,
+        RecordedScores,
+        Score,
+        check_of,
+        evaluator_of,
+        reads_objects,
+    )
     from pytest_llmeval.evaluators._patterns import TimedPattern
     from pytest_llmeval.evaluators._schemas import JsonSchema
     from pytest_llmeval.evaluators._text import TextEvaluator
     from pytest_llmeval.evaluators.checks._check import Check, CheckKind, composed, quoted
     from pytest_llmeval.evaluators.checks._evaluator import Checks
-    from pytest_llmeval.evaluators.checks._kinds import SHIPPED
+    from pytest_llmeval.evaluators.checks._kinds import SHIPPED, kind_of_function
     from pytest_llmeval.evaluators.checks._reading import CheckReader, Unlocated
     from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
     from pytest_llmeval.evaluators.judge._evaluator import Judge
@@ -58,6 +65,7 @@ _HOMES = {
         "CaseFunction",
         "RecordedScores",
         "Score",
+        "check_of",
         "evaluator_of",
         "reads_objects",
     ),
@@ -71,7 +79,10 @@ _HOMES = {
         "quoted",
     ),
     "checks._evaluator": ("Checks",),
-    "checks._kinds": ("SHIPPED",),
+    "checks._kinds": (
+        "SHIPPED",
+        "kind_of_function",
+    ),
     "checks._reading": (
         "CheckReader",
         "Unlocated",

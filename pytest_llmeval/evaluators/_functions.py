@@ -169,7 +169,7 @@ def evaluator_of(
     return evaluator
 
 
-def check_of(function: CaseFunction, name: str | None) -> CheckKind:
+def check_of(function: CaseFunction, name: str | None = None) -> CheckKind:
     """The kind of check that a user's function of a case becomes, with its docstring as meaning."""
     called, _ = _name_function(function, name, "checks")
     meaning = (inspect.getdoc(function) or f"{called} returns true").splitlines()[0]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from msgspec import Struct
 
 from pytest_llmeval.core import Evaluator, EvaluatorError, LlmevalError, form_of, name_of
-from pytest_llmeval.evaluators import CaseFunction, CheckKind, evaluator_of
+from pytest_llmeval.evaluators import CaseFunction, CheckKind, check_of, evaluator_of
 from pytest_llmeval.suites._registry import Registry, get_evaluator
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def check(function: CaseFunction, name: str | None = None) -> CheckKind:
     Raises:
         EvaluatorError: It has no name of its own, and none is given.
     """
-    return CheckKind.of_case_function(function, name)
+    return check_of(function, name)
 
 
 class NamedObject(Struct, frozen=True):
@@ -273,7 +273,7 @@ def _checks_in_file(entry: Any, own: dict[str, Any]) -> Any:
     if not isinstance(entry, CheckKind):
         if not callable(entry):
             return entry
-        entry = CheckKind.of_case_function(entry)
+        entry = check_of(entry)
     _keep_object(own, f"check {entry.name}", entry, "checks")
     return entry.name
 
@@ -325,7 +325,7 @@ def not_(check: Mapping[str, Any] | str | CheckKind | CaseFunction) -> dict[str,
     if isinstance(check, str):
         return {f"not_{check}": True}
     if not isinstance(check, Mapping):
-        kind = check if isinstance(check, CheckKind) else CheckKind.of_case_function(check)
+        kind = check if isinstance(check, CheckKind) else check_of(check)
         return {"not_any_of": [kind], "name": f"not_{kind.name}"}
     return {key if key in _MODIFIERS else f"not_{key}": value for key, value in check.items()}
 

@@ -161,38 +161,6 @@ class CheckKind:
     optional: bool = False
     on: str | None = None
 
-    @staticmethod
-    def of_function(function: "Callable[..., Any] | CheckKind", name: str = "") -> "CheckKind":
-        """The kind of check that a user's function becomes; a kind is returned unchanged.
-
-        Args:
-            function: ``answer -> met``, or ``answer, argument -> met``; ``met`` is true or false, or a pair of that and
-                a text that says what was found. The annotation of ``argument`` is the type that suite files must give;
-                an ``answer`` that is not annotated as ``str`` may be any JSON value.
-            name: Of the check; default: the function's.
-
-        Raises:
-            EvaluatorError: It takes other parameters, or the name cannot be used.
-        """
-        from pytest_llmeval.evaluators.checks._kinds import kind_of_function
-
-        return function if isinstance(function, CheckKind) else kind_of_function(function, name)
-
-    @staticmethod
-    def of_case_function(function: Callable[[Any], Any], name: str | None = None) -> "CheckKind":
-        """The kind of check that a user's function of a case is.
-
-        Args:
-            function: ``case -> met``, plain or async; ``met`` is true or false, or a `Score` of that with a reason.
-            name: Of the check; default: the function's.
-
-        Raises:
-            EvaluatorError: It has no name of its own, and none is given.
-        """
-        from pytest_llmeval.evaluators._functions import check_of
-
-        return check_of(function, name)
-
     @property
     def bare(self) -> bool:
         """Whether the name alone is a check."""

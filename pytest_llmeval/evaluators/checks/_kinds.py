@@ -412,8 +412,10 @@ COMPOSED: Final = ("any_of", "all_of", "at_least")
 _MOST_PARAMETERS = 2
 
 
-def kind_of_function(function: Callable[..., Any], name: str) -> CheckKind:
-    """The kind of check that a user's function of an answer becomes, by its signature and annotations."""
+def kind_of_function(function: Callable[..., Any] | CheckKind, name: str = "") -> CheckKind:
+    """The kind of check that a user's function of an answer becomes; a kind is returned unchanged."""
+    if isinstance(function, CheckKind):
+        return function
     name = name or getattr(function, "__name__", "")
     if not name.isidentifier() or name.startswith("not_") or name in (*MODIFIERS, *COMPOSED):
         raise EvaluatorError(f"found the check name {name!r}, expected an identifier that has no meaning of its own")

@@ -7,7 +7,7 @@ from examples import met, observed, unmet
 
 from pytest_llmeval import Case, Observation, score
 from pytest_llmeval.core import EvaluatorError, JudgeError, Totals
-from pytest_llmeval.evaluators import CheckKind, CheckReader, Checks, Unlocated
+from pytest_llmeval.evaluators import CheckReader, Checks, Unlocated, kind_of_function
 from pytest_llmeval.judges import Verdict
 
 A, B, Z = {"contains": "a"}, {"contains": "b"}, {"contains": "z"}
@@ -205,7 +205,7 @@ def broken(answer: object) -> bool:
 
 
 def own(*entries: Any) -> Checks:
-    kinds = {kind.name: kind for kind in map(CheckKind.of_function, (polite, at_most, broken))}
+    kinds = {kind.name: kind for kind in map(kind_of_function, (polite, at_most, broken))}
     host = Unlocated()
     read = CheckReader(kinds, host).read(list(entries), ())
     assert host.faults == []
@@ -233,12 +233,12 @@ def test_a_check_needs_a_name_without_meaning(name: str) -> None:
 
     check.__name__ = ""
     with pytest.raises(EvaluatorError, match="found the check name"):
-        CheckKind.of_function(check, name)
+        kind_of_function(check, name)
 
 
 def test_a_check_takes_an_answer_and_at_most_one_argument() -> None:
     with pytest.raises(EvaluatorError, match=r"expected a function of \(answer\) or \(answer, argument\)"):
-        CheckKind.of_function(lambda answer, one, two: answer == one == two, "check")
+        kind_of_function(lambda answer, one, two: answer == one == two, "check")
 
 
 WORKED = {"answer": "Done.", "outcome": {"exit_code": 0, "files": {"calc.py": "a + b"}}}

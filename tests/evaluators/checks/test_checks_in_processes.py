@@ -7,7 +7,7 @@ import pytest
 from examples import ARGUMENTS
 
 from pytest_llmeval import Case
-from pytest_llmeval.evaluators import SHIPPED, Check, CheckKind, CheckReader, Checks, Unlocated
+from pytest_llmeval.evaluators import SHIPPED, Check, CheckReader, Checks, Unlocated, kind_of_function
 from pytest_llmeval.evaluators.checks._check import View
 
 CASE = Case("c", prediction='{"a": 2}')
@@ -18,7 +18,7 @@ def shouts(answer: str, mark: str) -> bool:
 
 
 def read(entry: Any) -> Check:
-    kind = CheckKind.of_function(shouts)
+    kind = kind_of_function(shouts)
     host = Unlocated()
     checks = CheckReader({**SHIPPED, kind.name: kind}, host).read([entry], ())
     assert host.faults == []
