@@ -452,6 +452,7 @@ class CarryHooks:
             option_value(self._config, "refresh"),
             bool(self._config.option.llmeval_mutate),
             self._replays,
+            lambda: {loaded.key: loaded.suite for item in session.items if (loaded := case_of(item)) is not None},
         )
         if (used := watched()) is not None and self._encoded:
             used.environment = WorkerTerms.of_process(self._config).environment

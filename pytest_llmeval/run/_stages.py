@@ -311,12 +311,14 @@ class ChoiceTerms(Struct, frozen=True):
         refresh: The share of the other cases that runs nevertheless.
         mutates: Whether the run changes its answers.
         replays: Whether the answer to a case, and what judges say of it, would be replayed.
+        collected: The suites of the run, once they are collected.
     """
 
     since: str = ""
     refresh: float = 0.0
     mutates: bool = False
     replays: "Callable[[SuiteKey, LoadedSuite, Case], bool]" = lambda *_: False
+    collected: "Callable[[], Mapping[SuiteKey, LoadedSuite]]" = dict
 
 
 class CaseChooser(Protocol):

@@ -198,6 +198,8 @@ class AffectedCases:
     commit: str = ""
     fault: str = ""
     report: ShardFile | None = None
+    _compared: dict[SuiteKey, InputComparison] = field(default_factory=dict)
+    _alone: dict[SuiteKey, Mapping[str, CaseChoice]] = field(default_factory=dict)
     _choices: dict[SuiteKey, Mapping[str, CaseChoice]] = field(default_factory=dict)
 
     @property
@@ -214,8 +216,29 @@ class AffectedCases:
     def choose(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, CaseChoice]:
         """The fate of each case of a suite, by id."""
         if key not in self._choices:
-            self._choices[key] = dict(self._chosen(key, suite))
+            choices = self._choose_alone(key, suite)
+            if cause := self._left_state.get(key.user):
+                runs = CaseChoice(Selection(self.since, cause=cause))
+                choices = {case: choice if choice.record is None else runs for case, choice in choices.items()}
+            self._choices[key] = choices
         return self._choices[key]
+
+    @cached_property
+    def _left_state(self) -> Mapping[str, str]:
+        """Suites that left state to suites of which cases run, by the name of the user, to the cause of their run."""
+        causes: dict[str, str] = {}
+        for key, suite in self.terms.collected().items():
+            stored = self.compare(key, suite).stored
+            if stored is not None and any(case.record is None for case in self._choose_alone(key, suite).values()):
+                for use in stored.used:
+                    causes.setdefault(use, f"{key.display_path} uses what it leaves")
+        return causes
+
+    def _choose_alone(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, CaseChoice]:
+        """The fate of each case of a suite, by id, whichever other suites run."""
+        if key not in self._alone:
+            self._alone[key] = dict(self._chosen(key, suite))
+        return self._alone[key]
 
     @cached_property
     def _reported(self) -> Mapping[SuiteKey, Mapping[str, CaseRecord]]:
@@ -252,6 +275,12 @@ class AffectedCases:
 
     def compare(self, key: SuiteKey, suite: LoadedSuite) -> InputComparison:
         """Compare a suite with its approved run; nothing is raised, since what cannot be compared runs."""
+        if key not in self._compared:
+            self._compared[key] = self._compare(key, suite)
+        return self._compared[key]
+
+    def _compare(self, key: SuiteKey, suite: LoadedSuite) -> InputComparison:
+        """The comparison of a suite with its approved run, for `compare` to keep."""
         nothing = Inputs({}, {})
         if why := self.fault or self._refused(key, suite):
             return InputComparison(None, {}, nothing, why)

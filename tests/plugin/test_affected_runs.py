@@ -296,6 +296,27 @@ def see(value):
 """
 
 
+def test_a_suite_that_leaves_state_to_one_that_runs_runs_too(project: "Project", workers: int) -> None:
+    project.write(".gitignore", ".llmeval\n__pycache__\nreport*.json\n*.llmeval\n")
+    project.write("kept.py", "X = 'none'\n")
+    project.write("first.py", "import kept\n\ndef answer(value):\n    kept.X = 'x'\n    return 'x'\n")
+    project.write("second.py", "import kept\n\ndef answer(value):\n    return kept.X\n")
+    case = {"id": "a", "input": "1", "expected": "x"}
+    for name, rows in (("first", [case]), ("second", [case]), ("third", [{**case, "prediction": "x"}])):
+        target = {} if name == "third" else {"target": {"python": f"{name}:answer"}}
+        project.suite(f"{name}.eval.json", rows, snapshot=True, **target)
+    git(project.path, "init", "-qb", "main")
+    commit(project)
+    assert project.run("--snapshot-update").code == 0
+    commit(project)
+    assert "0 of 3 cases affected" in project.run("--llmeval-affected", "-q").text
+    second = json.loads((project.path / "second.eval.json").read_text(encoding="utf-8"))
+    project.suite("second.eval.json", [{**case, "input": "2"}], target=second["target"], snapshot=True)
+    ran = project.run("--llmeval-affected", "-v", workers=workers)
+    assert "ran 2 of 3 cases" in ran.text
+    assert ran.suites["first"]["affected"]["causes"] == {"second.eval.json uses what it leaves": 1}
+
+
 def test_a_changed_picture_affects_its_case_which_is_not_the_approved_one_any_more(project: "Project") -> None:
     project.write(".gitignore", ".llmeval\n__pycache__\nreport*.json\nasked.txt\n")
     project.write("app.py", SEEING)
