@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.services._addresses import ServiceAddress
     from pytest_llmeval.services._background import (
         LOOP,
         Activity,
@@ -30,11 +29,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.services._media_parts import MEDIA_FORMS
     from pytest_llmeval.services._processes import EndedError, Program
     from pytest_llmeval.services._retrying import AttemptError, RunCalls, Sleep, delay_asked_for, is_transient
-    from pytest_llmeval.services._secrets import SOURCE_MARK, Redactor, Secrets, with_sources
+    from pytest_llmeval.services._secrets import SOURCE_MARK, Redactor, Secrets, ServiceAddress, with_sources
     from pytest_llmeval.services._uses import LOST, USER, WATCHED, Use, is_own, watch, watched
 
 _HOMES = {
-    "_addresses": ("ServiceAddress",),
     "_background": (
         "Activity",
         "Background",
@@ -79,6 +77,7 @@ _HOMES = {
         "Redactor",
         "SOURCE_MARK",
         "Secrets",
+        "ServiceAddress",
         "with_sources",
     ),
     "_uses": (

@@ -1,6 +1,7 @@
 """One HTTP exchange for judges and targets."""
 
 import asyncio
+import os
 import re
 import zlib
 from collections.abc import Mapping, Sequence
@@ -10,11 +11,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core import quotation
-from pytest_llmeval.services._addresses import ServiceAddress, why_no_answer
+from pytest_llmeval.core import format_error, quotation
 from pytest_llmeval.services._background import in_thread, stopwatch
 from pytest_llmeval.services._retrying import AttemptError, delay_asked_for
-from pytest_llmeval.services._secrets import MASK, Redactor
+from pytest_llmeval.services._secrets import MASK, Redactor, ServiceAddress
 from pytest_llmeval.services._uses import our_call
 
 if TYPE_CHECKING:
@@ -141,13 +141,13 @@ class Exchange:
         except TimeoutError:
             raise NoReplyError(f"took longer than {self._timeout:g} s", "slow") from None
         except aiohttp.ClientConnectorCertificateError as error:  # a ValueError, too
-            raise NoReplyError(f"failed: {redactor.line(why_no_answer(error))}", "untrusted") from None
+            raise NoReplyError(f"failed: {redactor.line(_why_no_answer(error))}", "untrusted") from None
         except ValueError:
             # Its message would show the whole address, which may contain secrets.
             raise NoReplyError("failed: the address, the proxy or the headers are not valid", "unusable") from None
         except aiohttp.ClientError as error:
             cause: Cause = "unreachable" if isinstance(error, aiohttp.ClientConnectorError) else "dropped"
-            raise NoReplyError(f"failed: {redactor.line(why_no_answer(error))}", cause) from None
+            raise NoReplyError(f"failed: {redactor.line(_why_no_answer(error))}", cause) from None
 
     async def aclose(self) -> None:
         """Close the connections; the next request opens new ones."""
@@ -210,3 +210,18 @@ class Exchange:
             self._loop = loop
             self._proxy = ServiceAddress(self._url).proxy
         return self._session
+
+
+def _why_no_answer(error: Exception) -> str:
+    """Say on one line what kept a client of aiohttp from an answer, without the address, which may hold secrets."""
+    import aiohttp
+
+    text = format_error(error)
+    indirect = (aiohttp.ClientProxyConnectionError, aiohttp.ClientSSLError)  # their text names the proxy, or the fault
+    if isinstance(error, aiohttp.ClientResponseError):
+        text = f"{type(error).__name__}: {error.message}"
+    elif isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, indirect):
+        number = error.os_error.errno or 0
+        # Unresolved names have numbers below 0 and their own message.
+        text = f"no connection ({os.strerror(number) if number > 0 else error.os_error.strerror or error.os_error})"
+    return " ".join(text.split())

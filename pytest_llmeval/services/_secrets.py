@@ -1,6 +1,7 @@
 """Secrets, and foreign text without them."""
 
 import base64
+import hashlib
 import json
 import os
 import re
@@ -9,7 +10,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Self
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
 
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ MASK: Final = "***"
 SHORTEST_PART: Final = 8
 """A shorter part of a secret reveals nothing, and may be an ordinary word."""
 
+_LONGEST_ADDRESS: Final = 100
 _SHORTEST_SECRET: Final = 3
 _SHORTEST_VALUE: Final = 6
 _TELLING = re.compile(r"(?:KEYS?|PASSPHRASE|PASSWORDS?|PASSWD|SECRETS?|TOKEN)(?![A-Z])")
@@ -371,6 +373,70 @@ _LINE_BREAK = re.compile(r"\r\n?|\n")
 _NAME = re.compile(r"[A-Za-z][\w-]*")
 _OPEN = re.compile(r"\s*-|.*[:|>][-+\d]*\s*$")
 """A line whose value may be in the next one: an item of a list, or a key without value."""
+
+
+class ServiceAddress(Struct, frozen=True):
+    """The HTTP address of a service, such as a judge's, which may hold secrets.
+
+    Attributes:
+        url: The address as the user wrote it.
+    """
+
+    url: str
+
+    def note(self, *keys: str) -> str:
+        """The name of the service and its keys in the notes of a run, which contains no secret.
+
+        Args:
+            keys: The names of the environment variables that hold the keys.
+        """
+        return " ".join((hashlib.sha256(self.url.encode(errors="surrogatepass")).hexdigest()[:16], *keys))
+
+    def fault(self, expected: str, secrets: str) -> str | None:
+        """The fault of the address; the message holds no part that may be secret.
+
+        Args:
+            expected: What to write instead, for the message.
+            secrets: Where user names and passwords belong, for the message.
+        """
+        public = re.split("[?#]", self.url, maxsplit=1)[0]
+        try:
+            parts = urlsplit(self.url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable, parts = False, None
+        if "@" in (parts.netloc if usable and parts is not None else public):
+            return f"found a user name or password in the address, expected {expected}, and {secrets}"
+        if not usable or not self.url.isprintable() or " " in self.url:
+            return f"found {quotation(public, _LONGEST_ADDRESS)}, expected {expected}"
+        return None
+
+    @property
+    def redacted(self) -> str:
+        """The address without user, password, query and fragment.
+
+        Example:
+            >>> ServiceAddress("http://me:secret@host:81/v1?key=1").redacted
+            'http://host:81/v1'
+        """
+        try:
+            parts = urlsplit(self.url)
+        except ValueError:
+            return "an address that cannot be read"
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+    @property
+    def proxy(self) -> str | None:
+        """The address of the proxy for requests to the service; ``None`` where there is none.
+
+        A session of aiohttp that trusts the environment would find it, too, but would also send passwords of a netrc
+        file.
+        """
+        from urllib.request import getproxies, proxy_bypass
+
+        parts = urlsplit(self.url)
+        proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
+        return f"http://{proxy}" if proxy and "//" not in proxy else proxy  # HOST:PORT alone is also usual
 
 
 def with_sources(faults: Iterable[object], folder: Path, texts: Mapping[str, str] | None = None) -> Iterator[str]:

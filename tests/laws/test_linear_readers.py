@@ -45,7 +45,7 @@ NAMES = {
     *("display_path", "evaluator", "event", "expected", "extra", "family", "fault", "field", "file"),
     *("finding", "flag", "folder", "format_name", "gold", "group", "header", "identifier", "ids", "indent"),
     *("key", "kind", "label", "language", "left", "location", "lower"),
-    *("mark", "method", "metric", "mode", "model", "module", "name", "names", "nodeid", "noun"),
+    *("mark", "marks", "method", "metric", "mode", "model", "module", "name", "names", "nodeid", "noun"),
     *("old", "on", "option", "order", "out", "outcome", "owner", "package", "page", "part", "path", "pattern", "place"),
     *("plugin", "point", "process", "provider", "question", "reason", "reference", "report", "run", "runner", "sample"),
     *("scorer", "section", "separators", "sign", "signature", "snapshot_location", "snapshot_name", "source", "spec"),
