@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from pathlib import Path
 
-    from pytest_llmeval.evaluators import CheckKind, kind_of_function
+    from pytest_llmeval.evaluators import CheckKind
     from pytest_llmeval.gates import Gate
     from pytest_llmeval.judges import AsyncJudge, JudgeSpec, Patience, ReplyStore
     from pytest_llmeval.reports import RunReport
@@ -316,7 +316,7 @@ class Registry:
         Raises:
             EvaluatorError: It takes other parameters, or the name is taken or cannot be used.
         """
-        from pytest_llmeval.evaluators import SHIPPED
+        from pytest_llmeval.evaluators import SHIPPED, kind_of_function
 
         kind = kind_of_function(check, name)
         known = {**SHIPPED, **self._checks}.get(kind.name, kind)

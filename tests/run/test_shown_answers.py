@@ -5,6 +5,7 @@ from typing import Any
 from pytest_llmeval.core import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.run._execute import different_answers, repeated_answers
 from pytest_llmeval.run._run_record import shown_value
+from pytest_llmeval.services import Secrets
 
 SECRET = "s3cret-0123456789"
 
@@ -42,7 +43,7 @@ def test_approved_answers_are_counted() -> None:
 
 def test_a_long_conversation_keeps_its_turns_and_loses_the_ends_of_texts() -> None:
     messages = [{"role": role, "content": "word " * 400} for role in ("user", "assistant") * 10]
-    kept = shown_value({"answer": "final " * 100, "messages": messages}, ())
+    kept = shown_value({"answer": "final " * 100, "messages": messages}, Secrets())
     assert [each["role"] for each in kept["messages"]] == ["user", "assistant"] * 10
     assert kept["messages"][0]["content"].endswith("more characters)")
     assert kept["answer"] == "final " * 100
@@ -50,16 +51,16 @@ def test_a_long_conversation_keeps_its_turns_and_loses_the_ends_of_texts() -> No
 
 
 def test_data_that_cannot_be_cut_to_size_become_text() -> None:
-    kept = shown_value({"numbers": list(range(5_000))}, ())
+    kept = shown_value({"numbers": list(range(5_000))}, Secrets())
     assert isinstance(kept, str)
     assert kept.endswith("more characters)")
 
 
 def test_data_keep_their_form_where_secrets_are_masked() -> None:
-    kept = shown_value({"messages": [{"role": "user", "content": f"key {SECRET}"}]}, [SECRET])
+    kept = shown_value({"messages": [{"role": "user", "content": f"key {SECRET}"}]}, Secrets(frozenset([SECRET])))
     assert kept == {"messages": [{"role": "user", "content": "key ***"}]}
 
 
 def test_a_number_that_is_a_secret_is_masked_as_well() -> None:
-    kept = shown_value({"pin": 123456789}, ["123456789"])
+    kept = shown_value({"pin": 123456789}, Secrets(frozenset(["123456789"])))
     assert "123456789" not in str(kept)
