@@ -7,6 +7,7 @@ they are never written, and reading a report fills in those that follow from the
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs, to_builtins
@@ -261,6 +262,7 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return None if self.expected is None else _said_text(self.expected)
 
     @classmethod
+    @cache  # asked for once per case
     def not_run(cls) -> "CaseReport":
         """The stand-in for a case that a report does not have."""
         return cls(id="", outcome="not_run")

@@ -227,11 +227,13 @@ class AffectedCases:
     def _left_state(self) -> Mapping[str, str]:
         """Suites that left state to suites of which cases run, by the name of the user, to the cause of their run."""
         causes: dict[str, str] = {}
-        for key, suite in self.terms.collected().items():
+        suites = sorted(self.terms.collected().items(), key=lambda each: each[0])
+        users = {key.user for key, _ in suites}
+        for key, suite in suites:
             stored = self.compare(key, suite).stored
             if stored is not None and any(case.record is None for case in self._choose_alone(key, suite).values()):
-                for use in stored.used:
-                    causes.setdefault(use, f"{key.display_path} uses what it leaves")
+                for user in users.intersection(stored.used):
+                    causes.setdefault(user, f"{key.display_path} uses what it leaves")
         return causes
 
     def _choose_alone(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, CaseChoice]:

@@ -84,10 +84,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _snapshot(options: Namespace) -> CommandResult:
     """Run ``llmeval mcp snapshot``: write an MCP server's tool definitions to a file, unless they show a secret."""
     definitions = _definitions(options)
+    secrets = Secrets.of_variables()
     secret = [
-        str(tool["name"])
-        for tool in definitions["tools"]
-        if Secrets.of_variables().are_in(json.dumps(tool, ensure_ascii=False))
+        str(tool["name"]) for tool in definitions["tools"] if secrets.are_in(json.dumps(tool, ensure_ascii=False))
     ]
     if secret:
         raise LlmevalError(
