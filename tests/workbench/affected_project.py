@@ -5,7 +5,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from running import WITHOUT_UNUSED, run_python
 
 from pytest_llmeval.run import Checkout, ChoiceTerms
 from pytest_llmeval.suites import SuiteKey
-from pytest_llmeval.workbench._affected import AffectedCases, choose_affected
+from pytest_llmeval.workbench._affected import choose_affected
 
 ROOT = "from pathlib import Path\nROOT = Path(__file__).parent.parent\n"
 
@@ -186,15 +186,14 @@ def answers(root: Path, options: Sequence[str] = ("-S", "-E")) -> dict[str, obje
 def chosen(root: Path, since: str, suite: str = "*") -> dict[str, str]:
     """Return case to why it runs, empty where it does not, of one suite or all."""
     suites = Checkout(root, {})
-    chooser = choose_affected(suites, ChoiceTerms(since))
-    return dict(_chosen(chooser, suites, sorted(root.glob(f"{suite}.eval.json"))))
-
-
-def _chosen(chooser: AffectedCases, suites: Checkout, paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    for path in paths:
-        suite = suites.read(path)
-        choices = chooser.choose(SuiteKey(str(path), path.name), suite)
-        yield from ((f"{path.name}::{case.id}", choices[case.id].selection.cause) for case in suite.cases)
+    paths = sorted(root.glob(f"{suite}.eval.json"))
+    loaded = {SuiteKey(str(path), path.name): suites.read(path) for path in paths}
+    chooser = choose_affected(suites, ChoiceTerms(since, collected=lambda: loaded))
+    return {
+        f"{key.display_path}::{case}": choice.selection.cause
+        for key, suite in loaded.items()
+        for case, choice in chooser.choose(key, suite).items()
+    }
 
 
 def mutate(root: Path, draw: random.Random) -> str:
