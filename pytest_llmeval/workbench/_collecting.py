@@ -204,11 +204,12 @@ def _replacements(session: Any) -> Iterator[str]:
     """Yield functions of pytest and of this package that a project has replaced by other code."""
     judges = {kind.__module__.partition(".")[0] for kind in (StateCollector, type(session), type(session.config.hook))}
     for module in [loaded for name, loaded in list(sys.modules.items()) if name.partition(".")[0] in judges]:
-        owners: list[Any] = [module, *(kind for kind in vars(module).values() if isinstance(kind, type))]
-        for owner in (
-            candidate for candidate in owners if getattr(candidate, "__module__", module.__name__) == module.__name__
-        ):
+        kinds = [kind for kind in vars(module).values() if isinstance(kind, type)]
+        owners: list[Any] = [module, *(kind for kind in kinds if kind.__module__ == module.__name__)]
+        for owner in owners:
             for name, value in vars(owner).items():
+                if isinstance(value, ModuleType):  # some load more modules when they are asked for an attribute
+                    continue
                 function = getattr(value, "__func__", getattr(value, "fget", value))
                 file = getattr(getattr(function, "__code__", None), "co_filename", None)
                 if file is not None and not name.startswith("__") and not file.startswith(_INSTALLED):

@@ -406,6 +406,14 @@ def collected_of(folder: Path, scratch: Path, *, enabled: bool = False) -> State
     return state
 
 
+def test_modules_that_load_more_when_asked_are_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "p", {"test_support.py": "from pytest_llmeval import suite\n"})
+    monkeypatch.chdir(tmp_path / "p")
+    # In a process of its own: a warm one has loaded everything.
+    state, why = collect(Path(), Path(), tmp_path / "scratch", enabled=True)
+    assert state is not None, why
+
+
 @pytest.fixture(scope="module")
 def before(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> StateDump:
     """What pytest collects in the earlier state."""
