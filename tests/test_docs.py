@@ -27,7 +27,7 @@ from shop.world import messy_judge
 
 import pytest_llmeval
 from pytest_llmeval.core import LlmevalError
-from pytest_llmeval.data import read_document
+from pytest_llmeval.data import InputFile
 from pytest_llmeval.evaluators.measures import _tokens as tokens
 from pytest_llmeval.reports import Survival
 from pytest_llmeval.suites import Registry, load_suite
@@ -500,7 +500,7 @@ def test_json_report_in_the_docs_has_the_form_of_the_published_schema(tmp_path: 
 
 def test_json_suite_in_the_docs_loads(tmp_path: Path) -> None:
     write_files(tmp_path, ROOT / "docs" / "suite-files.md")
-    assert read_document(tmp_path / "minimal.eval.json", "minimal.eval.json").data
+    assert InputFile(tmp_path / "minimal.eval.json", "minimal.eval.json").read_document().data
 
 
 _ONE_THING = "the page shows this one feature, and its suite has no other limits"

@@ -19,12 +19,11 @@ from pytest_llmeval.data import (
     IN_MODULE,
     OWN_FOLDER,
     FaultLog,
-    decode,
+    InputFile,
     has_text,
     locked,
     own_file,
     put_in_place,
-    read_bytes,
     rewrite,
     stem_of,
     write_text,
@@ -451,7 +450,7 @@ class ApprovedAnswers:
         lines: dict[tuple[str, int], int] = {}
         rows = {}
         # Texts may hold other line separators.
-        for number, line in enumerate(decode(read_bytes(path, display_path), display_path).split("\n"), 1):
+        for number, line in enumerate(InputFile(path, display_path).read_lines(), 1):
             if not line.strip():
                 continue
             try:

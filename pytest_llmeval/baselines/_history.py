@@ -21,12 +21,12 @@ from pytest_llmeval.data import (
     OWN_FOLDER,
     WORKING_FOLDER,
     Document,
+    InputFile,
     append_text,
     check,
     describe,
     display_path,
     make_working_folder,
-    read_jsonl,
     stem_of,
 )
 from pytest_llmeval.reports import Point, Timeline
@@ -241,7 +241,7 @@ def _noted_lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
     if not path.exists():
         return
     left_out = 0
-    for place, data in read_jsonl(path, display, faults):
+    for place, data in InputFile(path, display).read_jsonl(faults):
         read = _read(Document(display, data))
         if isinstance(read, _HistoryLine):
             yield read

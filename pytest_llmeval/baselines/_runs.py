@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.baselines._comparable import Comparable, comparable_of, digests_of
 from pytest_llmeval.core import CaseRecord, Fault, Result, SnapshotVerdict, SuiteError, decode
-from pytest_llmeval.data import OWN_FOLDER, read_bytes, rewrite
+from pytest_llmeval.data import OWN_FOLDER, InputFile, rewrite
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings, SuiteKey
 
 if TYPE_CHECKING:
@@ -435,7 +435,7 @@ class FailuresFile(NamedTuple):
             return _FailuresForm(1, {}, {})
         display_path = self.key.display_beside(path)
         try:
-            return decode(read_bytes(path, display_path), _FailuresForm)
+            return decode(InputFile(path, display_path).read_bytes(), _FailuresForm)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             message = f"the list of known failures cannot be read ({error}): restore the file, or delete it"
             raise SuiteError([Fault(display_path, 0, 0, "", message)]) from None

@@ -55,22 +55,10 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.data.files._yaml import load_yaml, plain_value
     from pytest_llmeval.data.files.documents import (
-        MAX_LINE_BYTES,
         Document,
-        check_regular,
+        InputFile,
         collector_paused,
-        decode,
-        load_json,
-        looks_like_suite,
         parse_csv,
-        read_bytes,
-        read_csv,
-        read_document,
-        read_front_matter,
-        read_json,
-        read_jsonl,
-        read_text,
-        top_level_keys,
     )
     from pytest_llmeval.data.formats import SOURCES
     from pytest_llmeval.data.formats._base import (
@@ -105,22 +93,10 @@ _HOMES = {
         "spoken_text",
     ),
     "files.documents": (
-        "looks_like_suite",
-        "top_level_keys",
         "Document",
-        "MAX_LINE_BYTES",
-        "check_regular",
+        "InputFile",
         "collector_paused",
-        "decode",
-        "load_json",
         "parse_csv",
-        "read_bytes",
-        "read_csv",
-        "read_document",
-        "read_front_matter",
-        "read_json",
-        "read_jsonl",
-        "read_text",
     ),
     "files._json": (
         "parse_reply",

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pytest_llmeval.cli import CommandResult, add_options, amount, count, main, open_suite, say
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, counted, grouped, printable, resolve, unknown_name
-from pytest_llmeval.data import Document, plain_value, read_document, read_text, write_bytes, write_text
+from pytest_llmeval.data import Document, InputFile, plain_value, write_bytes, write_text
 from pytest_llmeval.exchange._causes import Situation
 from pytest_llmeval.exchange._ledger import Construct, Fate, ImportedSource, ImportedSuite, ImportOptions
 from pytest_llmeval.exchange._readers import read_files
@@ -547,7 +547,7 @@ def _expected(path: Path | None, format_name: str, rows: Sequence[ResultRow]) ->
     if path is None or path.suffix != ".txt":
         return [] if path is None else read_files([path], format_name)
 
-    ids = read_text(path, str(path), "an id of a case in each line").splitlines()
+    ids = InputFile(path).read_text("an id of a case in each line").splitlines()
     suites = names_of(rows, "suite")
     return [ResultRow(id_.strip(), error="expected", suite=name) for name in suites for id_ in ids if id_.strip()]
 
@@ -562,7 +562,7 @@ def _settings(gates: Sequence[str]) -> Document:
     texts = [gate for gate in gates if gate not in files]
     if len(files) > 1:
         raise LlmevalError(f"--gates: found {len(files)} files, expected one at most")
-    document = read_document(Path(files[0]), files[0]) if files else Document("--gates", {})
+    document = InputFile(Path(files[0]), files[0]).read_document() if files else Document("--gates", {})
     document = document.under("gates") if isinstance(document.data, list) else document
     if not isinstance(document.data, Mapping):
         raise SuiteError([document.fault((), "gates are missing, expected a list of them, or keys of a suite file")])

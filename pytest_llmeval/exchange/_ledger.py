@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from pytest_llmeval.core import Fault, MissingExtraError, SuiteError, parse_digits
-from pytest_llmeval.data import describe, id_fault, load_json, read_csv, read_document, read_jsonl, render_path
+from pytest_llmeval.data import InputFile, describe, id_fault, render_path
 from pytest_llmeval.exchange._templates import Direction, TemplateError, VerdictDifference
 
 ColumnPart: TypeAlias = Literal[
@@ -406,7 +406,8 @@ def read_source(path: Path, display_path: str) -> SourceLedger:
     Raises:
         SuiteError: It cannot be read, or has faults.
     """
-    document = load_json(path, display_path) if path.suffix.lower() == ".json" else read_document(path, display_path)
+    file = InputFile(path, display_path)
+    document = file.read_json() if path.suffix.lower() == ".json" else file.read_document()
     return SourceLedger(display_path, document.data, lambda steps: document.locate(steps)[0])
 
 
@@ -422,9 +423,10 @@ def read_rows(
         faults: Gets the faults.
         nan: Accept NaN and infinities in JSON.
     """
+    file = InputFile(path, display_path)
     if kind == "jsonl":
-        return list(read_jsonl(path, display_path, faults, nan=nan))
-    return list(read_csv(path, display_path, faults, delimiter={"tsv": "\t", "ssv": ";"}.get(kind, ",")))
+        return list(file.read_jsonl(faults, nan=nan))
+    return list(file.read_csv(faults, delimiter={"tsv": "\t", "ssv": ";"}.get(kind, ",")))
 
 
 def read_records(

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 from msgspec.structs import replace
 
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, is_finite_number, printable, unknown_name
-from pytest_llmeval.data import case_id, describe, json_text, load_json, looks_like_suite, read_bytes, rows_of
+from pytest_llmeval.data import InputFile, case_id, describe, json_text, rows_of
 from pytest_llmeval.exchange._inspect_ai import read_eval
 from pytest_llmeval.exchange._ledger import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
 from pytest_llmeval.exchange._result_formats import ResultFormat, Scores, reason_text
@@ -421,7 +421,7 @@ def read_results(
         path = _file_of(path, display_path)
         rows = read_results(path, f"{display_path}/{path.name}", format, columns)
         return ResultRows(rows, [*rows.notes, f"{display_path}: read {path.name}"])
-    if looks_like_suite(path):
+    if InputFile(path).looks_like_suite():
         message = "found a suite file, expected results of its cases, such as those of --llmeval-report=report.json"
         raise file_fault(display_path, message, 1, 1)
     source = _load(path, display_path)
@@ -690,7 +690,8 @@ def _load(path: Path, display_path: str) -> _Source:
     """
     if path.is_dir():
         return _folder(path, display_path)
-    head = read_bytes(path, display_path)[:_HEAD].removeprefix(b"\xef\xbb\xbf").lstrip()
+    file = InputFile(path, display_path)
+    head = file.read_bytes()[:_HEAD].removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"PK"):
         return _Source(read_eval(path, display_path))
     if head.startswith(b"PAR1"):
@@ -700,7 +701,7 @@ def _load(path: Path, display_path: str) -> _Source:
     faults: list[Fault] = []
     lines = path.suffix.lower() in (".jsonl", ".ndjson") or _is_lines(head)
     if head[:1] in (b"{", b"[", b"") and not lines:
-        document = load_json(path, display_path, _DEPTH, nan=True)
+        document = file.read_json(_DEPTH, nan=True)
         return _Source(document.data, document.locate)
     first = head.split(b"\n", 1)[0]
     cells = "tsv" if b"\t" in first else "ssv" if first.count(b";") > first.count(b",") else "csv"
@@ -735,8 +736,10 @@ def _is_lines(head: bytes) -> bool:
 
 def _folder(path: Path, display_path: str) -> _Source:
     """Read the trials of a Harbor job, which are folders with a file of results each."""
-    files = sorted(path.glob(_TRIALS))
-    return _Source([load_json(file, f"{display_path}/{file.parent.name}/result.json", nan=True).data for file in files])
+    files = (
+        InputFile(trial, f"{display_path}/{trial.parent.name}/result.json") for trial in sorted(path.glob(_TRIALS))
+    )
+    return _Source([file.read_json(nan=True).data for file in files])
 
 
 def _xml(path: Path, display_path: str) -> Any:
@@ -747,7 +750,7 @@ def _xml(path: Path, display_path: str) -> Any:
     """
     from xml.etree import ElementTree
 
-    text = read_bytes(path, display_path)
+    text = InputFile(path, display_path).read_bytes()
     if b"<!ENTITY" in text or b"<!DOCTYPE" in text:
         raise file_fault(display_path, "found a document type, expected JUnit XML without one")
     try:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.core import SuiteError, quotation
-from pytest_llmeval.data import read_front_matter
+from pytest_llmeval.data import InputFile
 from pytest_llmeval.evaluators import read_transcript
 from pytest_llmeval.exchange._ledger import (
     CaseIds,
@@ -259,7 +259,7 @@ class _CaseReader:
         texts = [""]
 
         def read() -> SourceLedger:
-            document, texts[0] = read_front_matter(path, display_path, expected)
+            document, texts[0] = InputFile(path, display_path).read_front_matter(expected)
             return SourceLedger(display_path, document.data, lambda steps: document.locate(steps)[0] if steps else 1)
 
         return self._opened(read), texts[0]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core import LlmevalError, SuiteError, excerpt, grouped
-from pytest_llmeval.data import FaultLog, decode, load_json, own_file, read_bytes, rewrite, unique_keys
+from pytest_llmeval.data import FaultLog, InputFile, own_file, rewrite, unique_keys
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._stored_judgement import StoredJudgement
@@ -174,7 +174,7 @@ def _read_recordings(path: Path, display_path: str) -> "list[StoredJudgement]":
 
     faults = FaultLog(display_path)
     entries: dict[str, tuple[int, StoredJudgement]] = {}
-    for number, text in enumerate(decode(read_bytes(path, display_path), display_path).split("\n"), 1):
+    for number, text in enumerate(InputFile(path, display_path).read_lines(), 1):
         if not text.strip():
             continue
         if _CONFLICT.match(text.rstrip("\r")):
@@ -348,7 +348,7 @@ def _read_scores(path: Path) -> dict[str, float]:
     """Read the judge scores of a score file; an absent file is empty."""
     if not path.exists():
         return {}
-    document = load_json(path, str(path))
+    document = InputFile(path).read_json()
     if not isinstance(document.data, dict):
         kind = f"a {type(document.data).__name__}"
         raise SuiteError([document.fault((), f"found {kind}, expected an object of question ids and scores")])

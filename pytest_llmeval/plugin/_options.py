@@ -188,13 +188,13 @@ def refuse_misnamed_suites(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: One does.
     """
-    from pytest_llmeval.data import looks_like_suite
+    from pytest_llmeval.data import InputFile
 
     patterns = config.getini("llmeval_files")
     for argument in config.args:
         name = argument.partition("::")[0]
         path = config.invocation_params.dir / name
-        if not is_suite_file(path.name, patterns) and path.is_file() and looks_like_suite(path):
+        if not is_suite_file(path.name, patterns) and path.is_file() and InputFile(path).looks_like_suite():
             raise pytest.UsageError(naming_hint(name, patterns))
 
 

@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
     format_error,
     printable,
 )
-from pytest_llmeval.data import IN_MODULE, display_path, looks_like_suite
+from pytest_llmeval.data import IN_MODULE, InputFile, display_path
 from pytest_llmeval.plugin._options import naming_hint, shard_of_run
 from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, SuitePart
@@ -166,7 +166,7 @@ class SuiteLoader(Struct):
 
     def note_misnamed(self, path: Path) -> None:
         """Note a file that is not collected, if it looks like a suite."""
-        if looks_like_suite(path):
+        if InputFile(path).looks_like_suite():
             self.left_out.misnamed.add(self.display_path(path))
 
     def leaves_alone(self, path: Path, session: pytest.Session) -> bool:

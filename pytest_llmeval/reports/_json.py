@@ -19,7 +19,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
 
 from pytest_llmeval.core import CaseRecord, Fault, Result, SuiteError, WrittenField, all_visible, is_visible
-from pytest_llmeval.data import Document, check, describe, load_json, looks_like_suite, write_text
+from pytest_llmeval.data import Document, InputFile, check, describe, write_text
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports._form import (
     FAILING,
@@ -258,10 +258,10 @@ def read_report(path: Path) -> RunReport:
     Raises:
         SuiteError: The file cannot be read, or is no report of a version known here.
     """
-    if looks_like_suite(path):
+    if InputFile(path).looks_like_suite():
         message = "found a suite file, expected a JSON report, which --llmeval-report=report.json writes"
         raise SuiteError([Fault(str(path), 1, 1, "", message)])
-    document = load_json(path, str(path))
+    document = InputFile(path).read_json()
     data = document.data
     if not isinstance(data, Mapping) or "schema_version" not in data:
         raise SuiteError([document.fault((), f"found {describe(data)}, expected a report of --llmeval-report")])

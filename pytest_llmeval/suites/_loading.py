@@ -23,14 +23,13 @@ from pytest_llmeval.data import (
     SOURCES,
     Document,
     FileSource,
+    InputFile,
     RowShare,
     Source,
     check,
     describe,
-    read_document,
     render_path,
     searching_within,
-    top_level_keys,
 )
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._cases import CaseEntry, with_cases
@@ -90,7 +89,7 @@ class ForeignFileError(SuiteError):
 
 def is_foreign(path: Path) -> bool:
     """Whether a file with the name of a suite file is a mapping of another tool: it has no key of ours."""
-    return _are_foreign(top_level_keys(path))
+    return _are_foreign(InputFile(path).top_level_keys())
 
 
 def _are_foreign(keys: AbstractSet[str]) -> bool:
@@ -129,7 +128,7 @@ def load_suite(
     """
     if document is None:
         try:
-            document = read_document(path, display_path or str(path))
+            document = InputFile(path, display_path or str(path)).read_document()
         except SuiteError as error:
             if is_foreign(path):
                 raise ForeignFileError(error.faults) from None

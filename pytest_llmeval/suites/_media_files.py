@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from pytest_llmeval.core import Case, Media, MediaError, SuiteError, quotation
-from pytest_llmeval.data import MediaFolder, check_regular
+from pytest_llmeval.data import InputFile, MediaFolder
 from pytest_llmeval.services import ServiceAddress
 from pytest_llmeval.suites._fetching import fetch_content, is_fetched
 from pytest_llmeval.suites._reading import SuiteReading
@@ -75,7 +75,7 @@ class MediaFiles:
                     self._fetch_once(name, kind) if is_fetched(name, hosts) else Media(url=name, type=kind)
                 )
             target = self._inside(name)
-            check_regular(target, name)
+            InputFile(target, name).check_regular()
             return Media.form_of(Media.from_path(target, kind))
         except SuiteError as error:
             self._reading.fault((*path, _FILE), f"{where}: {error.faults[0].message}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core import PASS_RATE, Case, Evaluator, Fault, MetricIndex, Parts, SuiteError, Turn, unknown_name
-from pytest_llmeval.data import Document, NotPlainError, check, check_regular, plain, read_json
+from pytest_llmeval.data import Document, InputFile, NotPlainError, check, plain
 from pytest_llmeval.numbers import UsageEvaluator
 from pytest_llmeval.suites._registry import Registry
 
@@ -133,8 +133,9 @@ class SuiteReading:
             if not self.is_inside(name):
                 self.fault(place, self.outside_fault(name))
                 return None
-            check_regular(target, name)
-            return read_json(target, name) if target.suffix == ".json" else target.read_text(encoding="utf-8-sig")
+            file = InputFile(target, name)
+            file.check_regular()
+            return file.read_json().data if target.suffix == ".json" else target.read_text(encoding="utf-8-sig")
         except SuiteError as error:
             for fault in error.faults:
                 self.faults.append(fault if fault.line else self.document.fault(place, f"{name!r}: {fault.message}"))

@@ -24,14 +24,13 @@ from pytest_llmeval.core import (
     written_object,
 )
 from pytest_llmeval.data import (
-    MAX_LINE_BYTES,
     WORKING_FOLDER,
+    InputFile,
     WritingProcess,
     append_text,
     display_path,
     is_readable_json,
     make_working_folder,
-    read_jsonl,
     rewrite,
 )
 from pytest_llmeval.services import Secrets
@@ -300,7 +299,7 @@ class Recordings:
         """Whether the first line of a file is a recorded prediction, and not a prediction by the case's id alone."""
         try:
             with path.open("rb") as file:
-                return _is_recording(_parse_line(file.readline(MAX_LINE_BYTES)))
+                return _is_recording(_parse_line(file.readline(InputFile.max_line_bytes)))
         except OSError:
             return False
 
@@ -315,7 +314,7 @@ def _read_rows(path: Path) -> RecordedRows:
         return {}
     rows: RecordedRows = {}
     faults: list[Fault] = []
-    for line, row in read_jsonl(path, str(path), faults):
+    for line, row in InputFile(path).read_jsonl(faults):
         if _is_recording(row):
             rows[_place(row)] = row
         else:
@@ -347,7 +346,7 @@ def _is_readable(line: str) -> bool:
         size = len(line.encode("utf-8"))
     except UnicodeEncodeError:
         return False
-    return size < MAX_LINE_BYTES and is_readable_json(line)
+    return size < InputFile.max_line_bytes and is_readable_json(line)
 
 
 def _is_recording(row: Any) -> bool:

@@ -25,7 +25,7 @@ from pytest_llmeval.core import (
     format_error,
     unknown_name,
 )
-from pytest_llmeval.data import option_fault, read_document
+from pytest_llmeval.data import InputFile, option_fault
 from pytest_llmeval.gates import ChangeGate
 from pytest_llmeval.run import unmet_by_expected
 from pytest_llmeval.suites import (
@@ -183,7 +183,7 @@ def add_explain(parser: ArgumentParser) -> None:
 def fault_codes() -> Mapping[str, Mapping[str, str]]:
     """The title, meaning and remedy of each kind of fault in a suite file, by its code."""
     path = Path(__file__).parent / "templates" / "faults.yaml"
-    codes: Mapping[str, Mapping[str, str]] = read_document(path, path.name).data
+    codes: Mapping[str, Mapping[str, str]] = InputFile(path, path.name).read_document().data
     return codes
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from pytest_llmeval.baselines import Stamp
 from pytest_llmeval.cli import CommandResult, say, write_text
 from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, SuiteError, counted, interval, number, seconds
-from pytest_llmeval.data import read_text
+from pytest_llmeval.data import InputFile
 from pytest_llmeval.gates import split_statistic
 from pytest_llmeval.reports import (
     MOST,
@@ -111,7 +111,7 @@ def _comment(options: Namespace) -> CommandResult:
         repository = repository._replace(report=options.report_url)
     commits = [options.commit or "", run.run.commit or ""]
     links = source_links(repository, commits, [suite.path for suite in run.suites])
-    guard = "" if options.guard is None else read_text(options.guard, str(options.guard), "a table", _SPACE)
+    guard = "" if options.guard is None else InputFile(options.guard).read_text("a table", _SPACE)
     return _write(code, comment_text(run, baseline, absent, links, guard.strip()), options.output)
 
 

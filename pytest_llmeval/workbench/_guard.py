@@ -20,7 +20,7 @@ from msgspec import convert, structs
 from pytest_llmeval.baselines import ScoreFile, SuiteScores, TestScores
 from pytest_llmeval.cli import CommandResult, write_text
 from pytest_llmeval.core import MISSING, LlmevalError, SuiteError, counted, excerpt, listed, number
-from pytest_llmeval.data import OWN_FOLDER, STRICT, check, display_path, load_json, read_document
+from pytest_llmeval.data import OWN_FOLDER, STRICT, InputFile, check, display_path
 from pytest_llmeval.reports import published, text
 from pytest_llmeval.run import Checkout
 from pytest_llmeval.services import run_git
@@ -95,7 +95,7 @@ class FolderState:
             LlmevalError: It has faults that concern every case.
         """
         path = self.suites[name]
-        document = read_document(path, name)
+        document = InputFile(path, name).read_document()
         data = document.data
         whole = {key: data[key] for key in data if key != "sample"} if isinstance(data, Mapping) else data
         registry = self.checkout.registry(self.code / name)
@@ -204,7 +204,7 @@ def _approved_scores(base: FolderState, head: FolderState, suites: Mapping[str, 
             continue
         folder = Path(name).parent.parent
         suite = suites.get((folder / before.suite).as_posix()) if isinstance(before, SuiteScores) else None
-        document = load_json(now[name], name)
+        document = InputFile(now[name], name).read_json()
         for metric, value in before.values.items():
             late = after.values.get(metric)
             if value == late:
@@ -222,7 +222,7 @@ def _scores(path: Path, name: str) -> SuiteScores | TestScores | None:
     """The approved scores of a suite; ``None`` if the file cannot be read, as in a run."""
     try:
         file = ScoreFile(path, name)
-        return file.parse(TestScores) if "module" in load_json(path, name).data else file.parse(SuiteScores)
+        return file.parse(TestScores) if "module" in InputFile(path, name).read_json().data else file.parse(SuiteScores)
     except (LlmevalError, TypeError):
         return None
 
@@ -231,7 +231,7 @@ def _approved_failures(base: FolderState, head: FolderState) -> Iterator[Looseni
     """Yield limits and checks that a pull request newly approves as known failures of cases."""
     before = {name: _failures(path, name) for name, path in base.files(_FAILURES).items()}
     for name, path in head.files(_FAILURES).items():
-        document = load_json(path, name)
+        document = InputFile(path, name).read_json()
         for case, unmet in _failures(path, name).items():
             added = sorted(set(unmet) - set(before.get(name, {}).get(case, ())))
             if added:
@@ -242,7 +242,7 @@ def _approved_failures(base: FolderState, head: FolderState) -> Iterator[Looseni
 def _failures(path: Path, name: str) -> Mapping[str, list[str]]:
     """The known failures in an approved file, by case; none if the file cannot be read."""
     try:
-        data = load_json(path, name).data
+        data = InputFile(path, name).read_json().data
     except LlmevalError:
         return {}
     cases = data.get("cases") if isinstance(data, Mapping) else None
@@ -272,7 +272,7 @@ def _approved_tools(base: FolderState, head: FolderState) -> Iterator[Loosening]
 def _tools(path: Path, name: str) -> "Mapping[str, tuple[int, str]] | None":
     """The line and definition of each approved tool of an MCP server; ``None`` if the file is no tool list."""
     try:
-        document = load_json(path, name)
+        document = InputFile(path, name).read_json()
         tools = enumerate(document.data["tools"])
         return {
             str(tool["name"]): (document.locate(("tools", place))[0], json.dumps(tool, ensure_ascii=False))
@@ -467,7 +467,7 @@ def _allowed(path: Path, top: Path, commit: str, base: Path) -> Sequence[AllowEn
     Raises:
         LlmevalError: It is not committed, was changed by somebody else than the owners of the code, or has faults.
     """
-    document = read_document(path, str(path))
+    document = InputFile(path).read_document()
     content, faults = check(AllowFile, document.data, document, ())
     if content is not None:
         faults = [

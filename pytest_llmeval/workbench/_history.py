@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
     suggest,
     unknown_name,
 )
-from pytest_llmeval.data import read_document, stem_of
+from pytest_llmeval.data import InputFile, stem_of
 from pytest_llmeval.reports import Point, Timeline
 from pytest_llmeval.workbench._console import suite_files, table_lines
 
@@ -99,7 +99,7 @@ def _suite(name: str) -> Path:
 def _name(path: Path) -> str:
     """The name that a suite file declares; empty if it cannot be read."""
     try:
-        data = read_document(path, str(path)).data
+        data = InputFile(path).read_document().data
     except SuiteError:
         return ""
     name = data.get("suite") if isinstance(data, Mapping) else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core import LlmevalError, as_line, excerpt
-from pytest_llmeval.data import Document, display_path, read_document
+from pytest_llmeval.data import Document, InputFile, display_path
 from pytest_llmeval.workbench._loosening import Loosening
 from pytest_llmeval.workbench._test_code import text_of
 
@@ -101,7 +101,7 @@ def _compare(
 def _document(path: Path, name: str) -> Document | None:
     """A CI workflow file; ``None`` if it cannot be read."""
     try:
-        return read_document(path, name)
+        return InputFile(path, name).read_document()
     except (LlmevalError, OSError):
         return None
 

@@ -91,9 +91,9 @@ def test_imported_assertions_give_the_verdicts_of_promptfoo(
     tests = [{"vars": {}, "assert": [assertion], "providerOutput": answer} for assertion, answer, _ in FACTS]
     write_source(tmp_path, "suite.yaml", {"tests": tests})
     result = run_import(capsys, "promptfoo", "suite.yaml")
-    from pytest_llmeval.data import read_jsonl
+    from pytest_llmeval.data import InputFile
 
-    cases = [case for _, case in read_jsonl(result.folder / "suite.jsonl", "suite", [])]
+    cases = [case for _, case in InputFile(result.folder / "suite.jsonl", "suite").read_jsonl([])]
     verdicts = []
     for case in cases:
         scored = score(

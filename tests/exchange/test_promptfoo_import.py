@@ -399,9 +399,9 @@ def test_texts_of_sources_are_texts_in_suites(folder: Path, capsys: pytest.Captu
     tests = [{"vars": {"country": value}, "assert": [{"type": "equals", "value": value}]} for value in values]
     write_source(folder, "suite.yaml", config(tests=tests))
     run_import(capsys, "promptfoo", "suite.yaml")
-    from pytest_llmeval.data import read_document
+    from pytest_llmeval.data import InputFile
 
-    data = read_document(Path("imported/suite.eval.yaml"), "suite").data
+    data = InputFile(Path("imported/suite.eval.yaml"), "suite").read_document().data
     assert [case["input"]["country"] for case in data["cases"]] == values
 
 

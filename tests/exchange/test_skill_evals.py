@@ -11,7 +11,7 @@ from project import run_import, write_source
 from running import ENVIRONMENT, WITHOUT_UNUSED, run_python
 
 from pytest_llmeval.__main__ import main
-from pytest_llmeval.data import read_document
+from pytest_llmeval.data import InputFile
 
 SKILL = "---\nname: map\ndescription: Draws maps --- of code\n---\nA map has a heading for each folder.\n"
 PLUGIN = {
@@ -68,7 +68,7 @@ def test_an_imported_plugin_runs_and_its_graders_decide(
     imported = run_import(capsys, "plugin-evals", "plug", to=Path("suites"))
     assert imported.code == 0
     assert "0 not imported" in imported.out
-    suite = read_document(Path("suites/mapper.eval.yaml"), "mapper").data
+    suite = InputFile(Path("suites/mapper.eval.yaml"), "mapper").read_document().data
     assert suite["target"]["workspace"]["copy"]["../plug/skills"] == "plugin/skills"
     assert suite["target"]["command"][-4:] == ["--max-turns", "15", "--allowedTools", "Read,Skill"]
     (tmp_path / "bin").mkdir()
@@ -81,7 +81,7 @@ def test_an_imported_plugin_runs_and_its_graders_decide(
     assert "order: found call 2 after call 1" in ran.out
     run_import(capsys, "plugin-evals", "plug", "--arms", "--force", to=Path("suites"))
     assert "it counts in one arm \\(with-only\\), and checks count" in Path("suites/IMPORT.md").read_text("utf-8")
-    both = read_document(Path("suites/mapper.eval.yaml"), "mapper").data
+    both = InputFile(Path("suites/mapper.eval.yaml"), "mapper").read_document().data
     arms = both["systems"]
     assert (arms["with"], both["reference"]) == (suite["target"], "without")
     assert arms["without"]["command"] == [each for each in suite["target"]["command"] if "plugin" not in each]
@@ -138,7 +138,7 @@ def test_what_is_not_understood_is_said_with_its_line(
     for line in SAID:
         assert line in output
     run_import(capsys, "plugin-evals", "evals", to=Path("suites"))
-    suite = read_document(Path("suites/evals.eval.yaml"), "evals").data
+    suite = InputFile(Path("suites/evals.eval.yaml"), "evals").read_document().data
     (case,) = suite["cases"]
     assert [next(iter(each.values())) for each in case["checks"]] == [
         "PASS if it went.",
@@ -179,7 +179,7 @@ def test_evals_of_the_skill_creator_become_criteria_and_triggers_checks_of_calls
         assert line in output
     assert "eval: expectations or expected_output is missing" in output
     run_import(capsys, "skill-creator", "map", to=Path("suites"))
-    suite = read_document(Path("suites/map.eval.yaml"), "map").data
+    suite = InputFile(Path("suites/map.eval.yaml"), "map").read_document().data
     assert suite["target"]["workspace"]["copy"] == {
         "../map/evals/a.csv": "evals/a.csv",
         "../map/SKILL.md": ".claude/skills/map/SKILL.md",

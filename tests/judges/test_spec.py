@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.data import check, read_document
+from pytest_llmeval.data import InputFile, check
 from pytest_llmeval.judges import JudgeSpec, Price
 
 
@@ -157,7 +157,7 @@ def test_request_parameters_are_alike_however_they_are_written() -> None:
 def problems_of(text: str, folder: Path) -> list[str]:
     path = folder / "a.eval.yaml"
     path.write_text(f"judge: {text}\n")
-    document = read_document(path, path.name)
+    document = InputFile(path, path.name).read_document()
     _, faults = check(JudgeSpec, document.data["judge"], document, ["judge"])
     return [str(each) for each in faults]
 

@@ -195,9 +195,9 @@ REACHED: Mapping[str, str] = {
     "data.files._json.JsonParser._integer": "JsonParser.parse",
     "data.files._json._Scanner.__init__": "scan_json",
     "data.files._json._Scanner.scalar": "scan_json",
-    "data.files._json._has_lone_surrogate": "read_json",
-    "data.files._json._syntax_message": "read_json",
-    "data.files._json._too_deep": "read_json",
+    "data.files._json._has_lone_surrogate": "JsonParser.parse",
+    "data.files._json._syntax_message": "JsonParser.parse",
+    "data.files._json._too_deep": "JsonParser.parse",
     "data.files._yaml._character_fault": "load_yaml",
     "data.files._yaml._load": "load_yaml",
     "data.files._yaml._syntax_fault": "load_yaml",
@@ -280,7 +280,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
 NO_TEXT_FROM_OUTSIDE = {
     "add_yaml_fault": "`load_yaml` calls it with the fault that it found",
     "_flip_signs": "the bytes of an array of the package's own",
-    "scan_json": "valid JSON only: `read_document` and parsers call it with what they have read",
+    "scan_json": "valid JSON only: `InputFile.read_document` and parsers call it with what they have read",
 }
 """Readers whose text is no text from outside as it comes, and why."""
 

@@ -8,7 +8,7 @@ import pytest
 from project import ROOT, load_text
 
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.data import read_document
+from pytest_llmeval.data import InputFile
 from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.suites import Registry, load_suite
@@ -79,7 +79,7 @@ def test_the_json_schema_of_suites_knows_paths_and_comparators() -> None:
     validator = jsonschema.Draft202012Validator(schema)
     for name in ("extraction/invoices.eval.yaml", "agent/tools.eval.yaml"):
         path = ROOT / "example_suites" / name
-        validator.validate(read_document(path, name).data)
+        validator.validate(InputFile(path, name).read_document().data)
     faulty: list[dict[str, Any]] = [
         {"fields": {"total": "nmber"}},
         {"fields": {"total": {"number": {"tolernce": 1}}}},

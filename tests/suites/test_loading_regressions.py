@@ -8,7 +8,7 @@ import pytest
 from project import load_text
 
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.data import read_document
+from pytest_llmeval.data import InputFile
 from pytest_llmeval.gates import DropGate
 from pytest_llmeval.suites import LoadedSuite, Registry
 from pytest_llmeval.suites._schema import suite_schema
@@ -88,7 +88,7 @@ def test_clusters_need_a_label_that_cases_have(load: Load) -> None:
 
 def test_the_schema_knows_them(load: Load, tmp_path: Path) -> None:
     load("[{metric: f1, max_drop: 0.02, rule: non_inferiority, test: bca, confidence: 0.9, cluster_by: talk}]")
-    data = read_document(tmp_path / "s.eval.yaml", "s.eval.yaml").data
+    data = InputFile(tmp_path / "s.eval.yaml", "s.eval.yaml").read_document().data
     validator = jsonschema.Draft202012Validator(suite_schema(Registry.installed()))
     assert validator.is_valid(data)
     data["gates"][0]["test"] = "t"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.data import looks_like_suite
+from pytest_llmeval.data import InputFile
 from pytest_llmeval.plugin._options import naming_hint
 from pytest_llmeval.suites import SUITE_FILES
 
@@ -28,7 +28,7 @@ BLOCK = "suite: x\nevaluators: [text]\ncases:\n- {prediction: a}\n"
 def test_a_file_with_the_keys_of_a_suite_looks_like_one(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    assert looks_like_suite(path)
+    assert InputFile(path).looks_like_suite()
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,15 @@ def test_a_file_with_the_keys_of_a_suite_looks_like_one(tmp_path: Path, name: st
 def test_other_files_do_not(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    assert not looks_like_suite(path)
+    assert not InputFile(path).looks_like_suite()
 
 
 def test_what_cannot_be_read_does_not_look_like_a_suite(tmp_path: Path) -> None:
     (tmp_path / "binary.yaml").write_bytes(b"cases: \xff\xfe\nevaluators: 1\n")
     (tmp_path / "folder.yaml").mkdir()
-    assert not any(looks_like_suite(tmp_path / name) for name in ("binary.yaml", "folder.yaml", "none.yaml"))
+    assert not any(
+        InputFile(tmp_path / name).looks_like_suite() for name in ("binary.yaml", "folder.yaml", "none.yaml")
+    )
 
 
 @pytest.mark.parametrize(

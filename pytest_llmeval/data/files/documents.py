@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Final, TypeAlias
+from typing import IO, Any, ClassVar, Final, TypeAlias
 
 from msgspec import structs
 
@@ -56,41 +56,6 @@ def _similar_file(path: Path, error: Exception) -> str:
         return ""
 
 
-def check_regular(path: Path, display_path: str) -> None:
-    """Raise `SuiteError` unless `path` is a regular file: a pipe or a device may never end."""
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError) as error:
-        raise _file_fault(display_path, _reason(path, error)) from None
-    if stat.S_ISDIR(mode):
-        raise _file_fault(display_path, "found a directory, expected a file")
-    if not stat.S_ISREG(mode):
-        raise _file_fault(display_path, "found a device or a pipe, expected a file")
-
-
-def read_bytes(path: Path, display_path: str, limit: int | None = None, advice: str = "") -> bytes:
-    """Read a regular file.
-
-    Args:
-        path: The file.
-        display_path: Its name in errors.
-        limit: Most bytes that are read.
-        advice: What to do about a larger file.
-
-    Raises:
-        SuiteError: The file is missing, unreadable, no regular file, or larger than `limit`.
-    """
-    check_regular(path, display_path)
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(-1 if limit is None else limit + 1)
-    except OSError as error:
-        raise _file_fault(display_path, _reason(path, error)) from None
-    if limit is not None and len(data) > limit:
-        raise _file_fault(display_path, f"found more than {limit >> 20} MiB, which is the limit: {advice}")
-    return data
-
-
 def decode(data: bytes, display_path: str, line: int = 1, offset: int = 0) -> str:
     """Decode UTF-8; a byte order mark is skipped, and each line ends in one character, even if git has changed it.
 
@@ -114,31 +79,6 @@ def decode(data: bytes, display_path: str, line: int = 1, offset: int = 0) -> st
         hint = next((hint for marks, hint in _NO_TEXT.items() if offset == 0 and data.startswith(marks)), usual)
         message = f"found byte 0x{data[at]:02x} at byte offset {offset + at}, expected UTF-8{hint}"
         raise _file_fault(display_path, message, line + data.count(b"\n", 0, at), column) from None
-
-
-def read_text(path: Path, display_path: str, expected: str, limit: int | None = None, advice: str = "") -> str:
-    """Read a UTF-8 text file that is not empty; see `read_bytes` and `decode`.
-
-    Args:
-        path: The file.
-        display_path: Its name in errors.
-        expected: What an empty file should hold instead.
-        limit: Most bytes that are read.
-        advice: What to do about a larger file.
-
-    Raises:
-        SuiteError: The file cannot be read, is too large, empty, no UTF-8, or holds a NUL character.
-    """
-    text = decode(read_bytes(path, display_path, limit, advice), display_path)
-    if not text or text.isspace():
-        raise _file_fault(display_path, f"found an empty file, expected {expected}")
-    if (at := text.find("\0")) >= 0:
-        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        hint = next((hint for marks, hint in _NO_TEXT.items() if text.encode().startswith(marks)), "")
-        if not hint and text.count("\0") > len(text) // 4:
-            hint = _UTF16
-        raise _file_fault(display_path, f"found a NUL character, expected text{hint}", line, column)
-    return text
 
 
 @contextmanager
@@ -238,9 +178,6 @@ def _table_rows(
 MAX_SUITE_BYTES: Final = 32 << 20
 """Largest suite file; larger sets of cases belong into JSONL."""
 
-MAX_LINE_BYTES: Final = 16 << 20
-"""Longest line of a JSONL file, and longest cell of a CSV file."""
-
 _SUITE_ADVICE = "put large sets of cases into a JSONL file and name it under `source`"
 _SUITE = "a suite: a mapping with `cases` or a `source`"
 
@@ -332,26 +269,6 @@ class Document:
         return structs.replace(fault, column=fault.column + before + offset)
 
 
-def read_document(path: Path, display_path: str) -> Document:
-    """Read a suite file: JSON where the suffix is ``.json``, YAML otherwise.
-
-    Args:
-        path: The file.
-        display_path: Its name in errors.
-
-    Raises:
-        SuiteError: The file cannot be read, or it has faults; all that could be found are listed.
-    """
-    text = read_text(path, display_path, _SUITE, MAX_SUITE_BYTES, _SUITE_ADVICE)
-    try:
-        if path.suffix.lower() == ".json":
-            return _json_document(text, display_path, MAX_DEPTH)
-        return _yaml_document(text, display_path)
-    except SuiteError as error:
-        error.texts[display_path] = text
-        raise
-
-
 def _yaml_document(text: str, display_path: str) -> Document:
     """The document of the text of a YAML suite file.
 
@@ -367,35 +284,6 @@ def _yaml_document(text: str, display_path: str) -> Document:
     if data is None:
         raise SuiteError([Fault(display_path, 0, 0, "", f"found a file without data, expected {_SUITE}")])
     return Document(display_path, data, lambda _: place, text)
-
-
-def read_front_matter(path: Path, display_path: str, expected: str) -> tuple[Document, str]:
-    """Read a Markdown file that may begin with YAML between two lines ``---``.
-
-    Args:
-        path: The file.
-        display_path: Its name in errors.
-        expected: What an empty file should hold instead.
-
-    Returns:
-        The YAML, an empty mapping without any; and the text below it.
-
-    Raises:
-        SuiteError: The file cannot be read, or its YAML has faults or is no mapping.
-    """
-    from pytest_llmeval.data.files._yaml import load_yaml
-
-    text = read_text(path, display_path, expected)
-    lines = text.split("\n")
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
-    if lines[0].rstrip() != "---" or not end:
-        return Document(display_path, {}), text
-    faults = FaultLog(display_path)
-    data, place = load_yaml("\n".join(["", *lines[1:end], ""]), faults)
-    faults.check()
-    if data is not None and not isinstance(data, Mapping):
-        raise _file_fault(display_path, "a mapping between the lines --- is missing, such as type: regex", 2)
-    return Document(display_path, data or {}, lambda _: place), "\n".join(lines[end + 1 :])
 
 
 def _json_document(text: str, display_path: str, depth: int, *, nan: bool = False) -> Document:
@@ -415,120 +303,17 @@ def _json_document(text: str, display_path: str, depth: int, *, nan: bool = Fals
     return Document(display_path, data, lambda level: scan_json(text, depth=min(level, depth)), text)
 
 
-def load_json(path: Path, display_path: str, depth: int = MAX_DEPTH, *, nan: bool = False) -> Document:
-    """Read a JSON file of any size.
-
-    Args:
-        path: The file.
-        display_path: Its name in errors.
-        depth: How many levels of lists and objects can be located; fewer cost less in large files.
-        nan: Accept NaN and infinities.
-
-    Raises:
-        SuiteError: The file cannot be read, or it is no strict JSON; the error has line and column.
-    """
-    return _json_document(read_text(path, display_path, "JSON"), display_path, depth, nan=nan)
-
-
-def read_json(path: Path, display_path: str) -> Any:
-    """Read the data of a JSON file of any size; see `load_json`."""
-    return load_json(path, display_path).data
-
-
-def _lines(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
+def _lines(stream: IO[bytes], limit: int) -> Iterator[tuple[int, int, bytes | None]]:
     """Yield line number, offset and bytes of each line of a JSONL file; ``None`` for a line too long to be held."""
     number = offset = 0
-    while line := stream.readline(MAX_LINE_BYTES + 1):
+    while line := stream.readline(limit + 1):
         number += 1
         size = len(line)
-        too_long = size > MAX_LINE_BYTES and not line.endswith(b"\n")
+        too_long = size > limit and not line.endswith(b"\n")
         while too_long and not line.endswith(b"\n") and (line := stream.readline(1 << 20)):
             size += len(line)
         yield number, offset, None if too_long else line
         offset += size
-
-
-def read_jsonl(path: Path, display_path: str, faults: list[Fault], *, nan: bool = False) -> Iterator[tuple[int, Any]]:
-    """Read a JSONL file line by line; blank lines are skipped.
-
-    Args:
-        path: The file.
-        display_path: Its name in errors.
-        faults: Gets the log. A bad line is skipped, the others survive.
-        nan: Accept NaN and infinities.
-
-    Yields:
-        Line number, counted from 1, and value of each good line.
-    """
-    log = FaultLog(display_path)
-    yield from jsonl_lines(path, log, nan=nan)
-    faults.extend(log.listed())
-
-
-def jsonl_lines(path: Path, log: FaultLog, *, nan: bool = False) -> Iterator[tuple[int, Any]]:
-    """Yield the good lines of a JSONL file, as `read_jsonl` does; a fault is in the log before the next line comes."""
-    from pytest_llmeval.data.files._json import JsonParser, RejectedError
-
-    parser, display_path = JsonParser(log, nan=nan), log.file
-    any_text = False
-    try:
-        check_regular(path, display_path)
-        with path.open("rb") as stream:
-            for number, offset, line in _lines(stream):
-                if line is None:
-                    limit = f"{MAX_LINE_BYTES >> 20} MiB"
-                    log.add(number, 1, "", f"found a line that is too long, expected at most {limit}")
-                    continue
-                try:
-                    text = decode(line, display_path, number, offset).rstrip()
-                    any_text = any_text or bool(text)
-                    if text:
-                        yield number, parser.parse(text, number)
-                except SuiteError as error:
-                    log.extend(error.faults)
-                except RejectedError:
-                    continue
-        if not any_text and not log.count:
-            log.add(0, 0, "", "found an empty file, expected one JSON value per line")
-    except SuiteError as error:
-        log.extend(error.faults)
-    except OSError as error:
-        log.add(0, 0, "", f"cannot be read: {error.strerror}")
-
-
-def read_csv(
-    path: Path, display_path: str, faults: list[Fault], *, delimiter: str = ",", surplus: SurplusColumn | None = None
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Read a CSV file whose first line names the columns; blank lines are skipped.
-
-    Args:
-        path: The file.
-        display_path: Its name in errors.
-        faults: Gets the log. A bad row is skipped, the others survive.
-        delimiter: The one character between cells.
-        surplus: As in `parse_csv`.
-
-    Yields:
-        Number of the row's first line, counted from 1, and its cells by column.
-    """
-    log = FaultLog(display_path)
-    yield from csv_rows(path, log, delimiter, surplus)
-    faults.extend(log.listed())
-
-
-def csv_rows(
-    path: Path, log: FaultLog, delimiter: str, surplus: SurplusColumn | None = None
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the good rows of a CSV file, as `read_csv` does; a fault is in the log before the next row comes."""
-    display_path = log.file
-    try:
-        check_regular(path, display_path)
-        if not _is_utf8(path):
-            read_text(path, display_path, "a line of column names")  # which says what is wrong
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            yield from _table_rows(_unix_lines(stream), delimiter, MAX_LINE_BYTES, log, surplus)
-    except SuiteError as error:
-        log.extend(error.faults)
 
 
 def _is_utf8(path: Path) -> bool:
@@ -552,45 +337,245 @@ def _unix_lines(stream: Iterable[str]) -> Iterator[str]:
     return (f"{line[:-2]}\n" if line.endswith("\r\n") else line for line in stream)
 
 
-def looks_like_suite(path: Path) -> bool:
-    """Whether a YAML or JSON file has the keys of a suite: what to score, and how; faults do not matter.
+class InputFile:
+    """A file that is read.
 
-    At most one megabyte is read, so that folders full of data stay cheap.
+    Attributes:
+        path: Where it is.
+        display_path: Its name in errors.
     """
-    if path.suffix.lower() not in _DOCUMENT_ENDINGS:
-        return False
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            text = file.read(_FIRST_BYTES)
-    except (OSError, ValueError):
-        return False
-    keys = _json_keys(text) if text.lstrip().startswith("{") else set(_TOP_LEVEL.findall(text))
-    return not keys.isdisjoint({"cases", "source"}) and not keys.isdisjoint({"evaluators", "checks"})
+
+    max_line_bytes: ClassVar[int] = 16 << 20
+    """Longest line of a JSONL file, and longest cell of a CSV file."""
+
+    def __init__(self, path: Path, display_path: str = "") -> None:
+        self.path = path
+        self.display_path = display_path or str(path)
+
+    def check_regular(self) -> None:
+        """Raise `SuiteError` unless it is a regular file: a pipe or a device may never end."""
+        try:
+            mode = self.path.stat().st_mode
+        except (OSError, ValueError) as error:
+            raise _file_fault(self.display_path, _reason(self.path, error)) from None
+        if stat.S_ISDIR(mode):
+            raise _file_fault(self.display_path, "found a directory, expected a file")
+        if not stat.S_ISREG(mode):
+            raise _file_fault(self.display_path, "found a device or a pipe, expected a file")
+
+    def read_bytes(self, limit: int | None = None, advice: str = "") -> bytes:
+        """Read a regular file.
+
+        Args:
+            limit: Most bytes that are read.
+            advice: What to do about a larger file.
+
+        Raises:
+            SuiteError: The file is missing, unreadable, no regular file, or larger than `limit`.
+        """
+        self.check_regular()
+        try:
+            with self.path.open("rb") as stream:
+                data = stream.read(-1 if limit is None else limit + 1)
+        except OSError as error:
+            raise _file_fault(self.display_path, _reason(self.path, error)) from None
+        if limit is not None and len(data) > limit:
+            message = f"found more than {limit >> 20} MiB, which is the limit: {advice}"
+            raise _file_fault(self.display_path, message)
+        return data
+
+    def read_lines(self) -> list[str]:
+        """Read the lines of a UTF-8 text file, which may be empty.
+
+        Raises:
+            SuiteError: The file cannot be read, or is no UTF-8.
+        """
+        return decode(self.read_bytes(), self.display_path).split("\n")
+
+    def read_text(self, expected: str, limit: int | None = None, advice: str = "") -> str:
+        """Read a UTF-8 text file that is not empty; see `read_bytes`.
+
+        Args:
+            expected: What an empty file should hold instead.
+            limit: Most bytes that are read.
+            advice: What to do about a larger file.
+
+        Raises:
+            SuiteError: The file cannot be read, is too large, empty, no UTF-8, or holds a NUL character.
+        """
+        text = decode(self.read_bytes(limit, advice), self.display_path)
+        if not text or text.isspace():
+            raise _file_fault(self.display_path, f"found an empty file, expected {expected}")
+        if (at := text.find("\0")) >= 0:
+            line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+            hint = next((hint for marks, hint in _NO_TEXT.items() if text.encode().startswith(marks)), "")
+            if not hint and text.count("\0") > len(text) // 4:
+                hint = _UTF16
+            raise _file_fault(self.display_path, f"found a NUL character, expected text{hint}", line, column)
+        return text
+
+    def read_document(self) -> Document:
+        """Read a suite file: JSON where the suffix is ``.json``, YAML otherwise.
+
+        Raises:
+            SuiteError: The file cannot be read, or it has faults; all that could be found are listed.
+        """
+        text = self.read_text(_SUITE, MAX_SUITE_BYTES, _SUITE_ADVICE)
+        try:
+            if self.path.suffix.lower() == ".json":
+                return _json_document(text, self.display_path, MAX_DEPTH)
+            return _yaml_document(text, self.display_path)
+        except SuiteError as error:
+            error.texts[self.display_path] = text
+            raise
+
+    def read_front_matter(self, expected: str) -> tuple[Document, str]:
+        """Read a Markdown file that may begin with YAML between two lines ``---``.
+
+        Args:
+            expected: What an empty file should hold instead.
+
+        Returns:
+            The YAML, an empty mapping without any; and the text below it.
+
+        Raises:
+            SuiteError: The file cannot be read, or its YAML has faults or is no mapping.
+        """
+        from pytest_llmeval.data.files._yaml import load_yaml
+
+        text = self.read_text(expected)
+        lines = text.split("\n")
+        end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
+        if lines[0].rstrip() != "---" or not end:
+            return Document(self.display_path, {}), text
+        faults = FaultLog(self.display_path)
+        data, place = load_yaml("\n".join(["", *lines[1:end], ""]), faults)
+        faults.check()
+        if data is not None and not isinstance(data, Mapping):
+            message = "a mapping between the lines --- is missing, such as type: regex"
+            raise _file_fault(self.display_path, message, 2)
+        return Document(self.display_path, data or {}, lambda _: place), "\n".join(lines[end + 1 :])
+
+    def read_json(self, depth: int = MAX_DEPTH, *, nan: bool = False) -> Document:
+        """Read a JSON file of any size.
+
+        Args:
+            depth: How many levels of lists and objects can be located; fewer cost less in large files.
+            nan: Accept NaN and infinities.
+
+        Raises:
+            SuiteError: The file cannot be read, or it is no strict JSON; the error has line and column.
+        """
+        return _json_document(self.read_text("JSON"), self.display_path, depth, nan=nan)
+
+    def read_jsonl(self, faults: list[Fault], *, nan: bool = False) -> Iterator[tuple[int, Any]]:
+        """Read a JSONL file line by line; blank lines are skipped.
+
+        Args:
+            faults: Gets the log. A bad line is skipped, the others survive.
+            nan: Accept NaN and infinities.
+
+        Yields:
+            Line number, counted from 1, and value of each good line.
+        """
+        log = FaultLog(self.display_path)
+        yield from self.jsonl_lines(log, nan=nan)
+        faults.extend(log.listed())
+
+    def jsonl_lines(self, log: FaultLog, *, nan: bool = False) -> Iterator[tuple[int, Any]]:
+        """Yield the good lines as `read_jsonl` does; a fault is in the log before the next line comes."""
+        from pytest_llmeval.data.files._json import JsonParser, RejectedError
+
+        parser = JsonParser(log, nan=nan)
+        any_text = False
+        try:
+            self.check_regular()
+            with self.path.open("rb") as stream:
+                for number, offset, line in _lines(stream, self.max_line_bytes):
+                    if line is None:
+                        limit = f"{self.max_line_bytes >> 20} MiB"
+                        log.add(number, 1, "", f"found a line that is too long, expected at most {limit}")
+                        continue
+                    try:
+                        text = decode(line, self.display_path, number, offset).rstrip()
+                        any_text = any_text or bool(text)
+                        if text:
+                            yield number, parser.parse(text, number)
+                    except SuiteError as error:
+                        log.extend(error.faults)
+                    except RejectedError:
+                        continue
+            if not any_text and not log.count:
+                log.add(0, 0, "", "found an empty file, expected one JSON value per line")
+        except SuiteError as error:
+            log.extend(error.faults)
+        except OSError as error:
+            log.add(0, 0, "", f"cannot be read: {error.strerror}")
+
+    def read_csv(
+        self, faults: list[Fault], *, delimiter: str = ",", surplus: SurplusColumn | None = None
+    ) -> Iterator[tuple[int, dict[str, str]]]:
+        """Read a CSV file whose first line names the columns; blank lines are skipped.
+
+        Args:
+            faults: Gets the log. A bad row is skipped, the others survive.
+            delimiter: The one character between cells.
+            surplus: As in `parse_csv`.
+
+        Yields:
+            Number of the row's first line, counted from 1, and its cells by column.
+        """
+        log = FaultLog(self.display_path)
+        yield from self.csv_rows(log, delimiter, surplus)
+        faults.extend(log.listed())
+
+    def csv_rows(
+        self, log: FaultLog, delimiter: str, surplus: SurplusColumn | None = None
+    ) -> Iterator[tuple[int, dict[str, str]]]:
+        """Yield the good rows as `read_csv` does; a fault is in the log before the next row comes."""
+        try:
+            self.check_regular()
+            if not _is_utf8(self.path):
+                self.read_text("a line of column names")  # which says what is wrong
+            with self.path.open(encoding="utf-8-sig", newline="") as stream:
+                yield from _table_rows(_unix_lines(stream), delimiter, self.max_line_bytes, log, surplus)
+        except SuiteError as error:
+            log.extend(error.faults)
+
+    def looks_like_suite(self) -> bool:
+        """Whether a YAML or JSON file has the keys of a suite: what to score, and how; faults do not matter.
+
+        At most one megabyte is read, so that folders full of data stay cheap.
+        """
+        if self.path.suffix.lower() not in _DOCUMENT_ENDINGS:
+            return False
+        text = self._beginning()
+        # Data files are many and large: only those that can be suites are parsed.
+        if text.lstrip().startswith("{") and '"evaluators"' not in text and '"checks"' not in text:
+            return False
+        keys = _top_level_keys(text)
+        return not keys.isdisjoint({"cases", "source"}) and not keys.isdisjoint({"evaluators", "checks"})
+
+    def top_level_keys(self) -> set[str]:
+        """The keys at the left margin of a YAML file, or of a JSON object; faults do not matter.
+
+        At most one megabyte is read. Without a mapping, and if the file cannot be read, there are none.
+        """
+        return _top_level_keys(self._beginning())
+
+    def _beginning(self) -> str:
+        """The first megabyte of the text; empty if the file cannot be read."""
+        try:
+            with self.path.open(encoding="utf-8-sig") as file:
+                return file.read(_FIRST_BYTES)
+        except (OSError, ValueError):
+            return ""
 
 
-def top_level_keys(path: Path) -> set[str]:
-    """The keys at the left margin of a YAML file, or of a JSON object; faults do not matter.
-
-    At most one megabyte is read. Without a mapping, and if the file cannot be read, there are none.
-    """
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            text = file.read(_FIRST_BYTES)
-    except (OSError, ValueError):
-        return set()
+def _top_level_keys(text: str) -> set[str]:
+    """The keys at the left margin of the text of a YAML file, or of a JSON object."""
     if not text.lstrip().startswith("{"):
         return set(_TOP_LEVEL.findall(text))
-    try:
-        return set(json.loads(text))
-    except (ValueError, RecursionError):
-        return set()
-
-
-def _json_keys(text: str) -> set[str]:
-    """The keys of a JSON object that may be a suite file; none for data files."""
-    # Data files are many and large: only those that can be suites are parsed.
-    if '"evaluators"' not in text and '"checks"' not in text:
-        return set()
     try:
         return set(json.loads(text))
     except (ValueError, RecursionError):

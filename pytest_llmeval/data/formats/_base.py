@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
     suggest,
 )
 from pytest_llmeval.data.files._places import FaultLog
-from pytest_llmeval.data.files.documents import jsonl_lines, load_json
+from pytest_llmeval.data.files.documents import InputFile
 
 _LONGEST_SHOWN = 40
 _WHOLE = re.compile(r"[+-]?[0-9]+\.0")
@@ -315,7 +315,7 @@ class RowShare:
         return SharedRows(self.count, self._unread, f"{self._sum % 2**256:064x}", unanswered)
 
 
-class CaseFile:
+class CaseFile(InputFile):
     """The data file of a source, with the cases and faults found in it so far.
 
     Attributes:
@@ -327,8 +327,7 @@ class CaseFile:
     """
 
     def __init__(self, path: Path, display_path: str, share: RowShare | None = None) -> None:
-        self.path = path
-        self.display_path = display_path
+        super().__init__(path, display_path)
         self.share = share
         self.cases: dict[str, Case] = {}
         self.faults = FaultLog(display_path)
@@ -577,7 +576,8 @@ def read_answers(
         if path.suffix.lower() == ".json":
             every = _from_json(path, reader, rows_key)
         else:
-            every = (answer for line, row in jsonl_lines(path, log) for answer in reader.answers(line, 1, "", row))
+            lines = InputFile(path, log.file).jsonl_lines(log)
+            every = (answer for line, row in lines for answer in reader.answers(line, 1, "", row))
         answers = [answer for answer in every if keeps(answer.id)]
     except SuiteError as error:
         log.extend(error.faults)
@@ -588,7 +588,7 @@ def read_answers(
 
 def _from_json(path: Path, reader: "_AnswerRows", rows_key: str | None) -> Iterator[RecordedAnswer]:
     """Yield the recorded answers of a ``.json`` file: an object of answers by id, or a list of rows."""
-    document = load_json(path, reader.faults.file, depth=1 if rows_key is None else 2)
+    document = InputFile(path, reader.faults.file).read_json(depth=1 if rows_key is None else 2)
     if isinstance(document.data, dict) and isinstance(rows := document.data.get(rows_key), list):
         for index, row in enumerate(rows):
             yield from reader.answers(*document.locate((str(rows_key), index)), f"{rows_key}[{index}]", row)

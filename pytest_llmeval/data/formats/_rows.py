@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from pytest_llmeval.core import MISSING, Case, HeldObject, suggest
 from pytest_llmeval.data.files._places import FaultLog, render_path
-from pytest_llmeval.data.files.documents import csv_rows, jsonl_lines, load_json
 from pytest_llmeval.data.formats._base import (
     ABSENT,
     CELL_CHECKS,
@@ -385,7 +384,7 @@ class CsvSource(FileSource):
             file.faults.add(0, 0, "delimiter", message)
             return
         nest = _nest_columns if self.fields is None else dict
-        rows = (DataRow(nest(cells), line) for line, cells in csv_rows(file.path, file.faults, self.delimiter))
+        rows = (DataRow(nest(cells), line) for line, cells in file.csv_rows(file.faults, self.delimiter))
         add_rows(file, rows, self.fields, cells=True)
 
 
@@ -424,7 +423,7 @@ class JsonSource(FileSource):
     def read(self, file: CaseFile) -> None:
         """Add the cases of the list."""
         path = self.items.split(".") if self.items is not None else []
-        document = load_json(file.path, file.display_path, depth=len(path) + 1)
+        document = file.read_json(depth=len(path) + 1)
         data: Any = document.data
         for step in path:
             data = data.get(step) if isinstance(data, dict) else None
@@ -458,4 +457,4 @@ class JsonlSource(FileSource):
 
     def read(self, file: CaseFile) -> None:
         """Add the cases of the lines."""
-        add_rows(file, (DataRow(value, line) for line, value in jsonl_lines(file.path, file.faults)), self.fields)
+        add_rows(file, (DataRow(value, line) for line, value in file.jsonl_lines(file.faults)), self.fields)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import quotation, suggest
-from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.data.files.documents import InputFile
 
 _PACKAGE = Path(__file__).parents[2]
 _FOLDERS = (_PACKAGE / "taxonomies", _PACKAGE.parent / "taxonomies")  # in a wheel, in a checkout
@@ -40,7 +40,7 @@ def load_taxonomy(name: str) -> Mapping[str, Any]:
         FileNotFoundError: There is no label set of this name.
     """
     path = taxonomy_path(name)
-    data: Mapping[str, Any] = read_document(path, path.name).data
+    data: Mapping[str, Any] = InputFile(path, path.name).read_document().data
     return data
 
 

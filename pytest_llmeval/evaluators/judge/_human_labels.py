@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from msgspec import Struct, ValidationError, convert, to_builtins
 
 from pytest_llmeval.core import Basis, Case, Fault, FloatArray, ShownPrints, SuiteError, Sums, counted
-from pytest_llmeval.data import FaultLog, read_jsonl
+from pytest_llmeval.data import FaultLog, InputFile
 from pytest_llmeval.evaluators._answers import describe_found
 from pytest_llmeval.evaluators.measures._confusion import ratio
 
@@ -96,7 +96,7 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
         faults: list[Fault] = []
         for path, display_path in paths:
             log = FaultLog(display_path)
-            for line, row in read_jsonl(path, display_path, faults):
+            for line, row in InputFile(path, display_path).read_jsonl(faults):
                 try:
                     label = _label(row)
                 except ValueError as error:

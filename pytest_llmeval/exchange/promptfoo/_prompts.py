@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pytest_llmeval.core import SuiteError, excerpt
-from pytest_llmeval.data import FaultLog, load_yaml, matching_files, parse_csv, read_text
+from pytest_llmeval.data import FaultLog, InputFile, load_yaml, matching_files, parse_csv
 from pytest_llmeval.exchange._ledger import (
     LeftOutError,
     SourceLedger,
@@ -116,7 +116,7 @@ class ConfigFiles:
         if path.suffix.lower() in MEDIA_SUFFIXES:
             raise LeftOutError(f"{path.name} is no text, expected a text: images, sounds and documents are variables")
         try:
-            return read_text(path, self.name(path), "text", _LARGEST, "split it")
+            return InputFile(path, self.name(path)).read_text("text", _LARGEST, "split it")
         except SuiteError as error:
             raise LeftOutError(f"{error.faults[0]}") from None
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from msgspec import Struct, field
 
 from pytest_llmeval.core import Fault, SuiteError
-from pytest_llmeval.data import MAX_LINE_BYTES, FaultLog, check_regular
+from pytest_llmeval.data import FaultLog, InputFile
 from pytest_llmeval.exchange._ledger import as_list, as_mapping, as_text, first_text, fit_items
 from pytest_llmeval.exchange._tolerant_json import TOLERANT, without_half_pairs
 
@@ -107,7 +107,7 @@ class JsonPieces:
                     self.line += written.count("\n")
                     return without_half_pairs(value, written)
             held = len(self._text) - begin
-            if held > MAX_LINE_BYTES:
+            if held > InputFile.max_line_bytes:
                 raise ValueError("a value is too large")
             self._read(max(held, _PIECE))
 
@@ -222,12 +222,12 @@ def read_spans(path: Path, faults: FaultLog) -> SpanFile:
     Raises:
         SuiteError: The file cannot be opened.
     """
-    check_regular(path, faults.file)
+    InputFile(path, faults.file).check_regular()
     reader = _Reader(faults)
     try:
         with path.open("rb") as stream:
             # A cut line at the beginning must not make one document of many lines.
-            beginning = [stream.readline(MAX_LINE_BYTES) for _ in range(2)]
+            beginning = [stream.readline(InputFile.max_line_bytes) for _ in range(2)]
             stream.seek(0)
             if beginning[0].strip() not in (b"[", b"{") and any(map(_is_document, beginning)):
                 for number, line in enumerate(stream, 1):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core import unknown_name
-from pytest_llmeval.data import read_document
+from pytest_llmeval.data import InputFile
 from pytest_llmeval.judges._protocol import DATA_CLOSE, DATA_OPEN, Message, Mode, Question, ShownMedium
 from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
 from pytest_llmeval.judges.questions._replies import (
@@ -58,7 +58,7 @@ _REPLIES: Final = {
 def read_mode_file(name: str, folder: Path = _PROMPTS) -> Mapping[str, Any]:
     """Return the content of a judge mode's file: version, reply, scale, fields, instructions by language."""
     path = folder / f"{name}.yaml"
-    data: Mapping[str, Any] = read_document(path, path.name).data
+    data: Mapping[str, Any] = InputFile(path, path.name).read_document().data
     return data
 
 

@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 from msgspec.structs import replace
 
 from pytest_llmeval.core import Fault, JudgeError, SuiteError, excerpt, unknown_name
-from pytest_llmeval.data import read_text
+from pytest_llmeval.data import InputFile
 from pytest_llmeval.judges._protocol import Mode, Question, Verdict
 from pytest_llmeval.judges.questions._forms import ReplyForm
 from pytest_llmeval.judges.questions._modes import (
@@ -189,7 +189,7 @@ class PromptFile:
         Raises:
             SuiteError: The file cannot be read, a placeholder is unknown, or none shows any of the prediction.
         """
-        text = read_text(path, str(path), "a prompt").replace("\r\n", "\n")
+        text = InputFile(path).read_text("a prompt").replace("\r\n", "\n")
         faults: list[Fault] = []
         names: dict[str, None] = {}
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Self, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.core import EvaluatorError, Fault, PredictionError, SuiteError, excerpt, unknown_name
-from pytest_llmeval.data import kind, read_document, read_front_matter, read_jsonl, rewrite
+from pytest_llmeval.data import InputFile, kind, rewrite
 from pytest_llmeval.evaluators import JsonSchema, ToolCall, describe_found
 from pytest_llmeval.services import Secrets
 
@@ -84,7 +84,7 @@ def _skills(folder: Path) -> Iterator[ListedTool]:
     for path in sorted(folder.rglob(_SKILL)):
         name = path.relative_to(folder).as_posix()
         try:
-            data = read_front_matter(path, name, "a skill")[0].data
+            data = InputFile(path, name).read_front_matter("a skill")[0].data
         except SuiteError as error:
             raise EvaluatorError(str(error)) from None
         if not isinstance(data.get("name"), str):
@@ -95,7 +95,7 @@ def _skills(folder: Path) -> Iterator[ListedTool]:
 def _content(path: Path) -> Any:
     """The data of a tool catalogue's file; an unreadable file is an error of the evaluator."""
     try:
-        return read_document(path, path.name).data
+        return InputFile(path, path.name).read_document().data
     except SuiteError as error:
         raise EvaluatorError(str(error)) from None
 
@@ -216,7 +216,7 @@ class RecordedResults:
         if not path.exists():
             raise PredictionError(f"{path} does not exist; run once with {RECORD} to call the server")
         recorded, faults = cls(path, case), list[Fault]()
-        for line, row in read_jsonl(path, str(path), faults):
+        for line, row in InputFile(path).read_jsonl(faults):
             if isinstance(row, dict) and isinstance(row.get("tools"), list):
                 recorded.tools = row["tools"]
             elif _is_row(row):

@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
     shown_path,
     suggest,
 )
-from pytest_llmeval.data import CaseFile, Document, FileSource, case_id, kind, load_json, read_json, render_path
+from pytest_llmeval.data import CaseFile, Document, FileSource, InputFile, case_id, kind, render_path
 from pytest_llmeval.evaluators import describe_found
 from pytest_llmeval.judges import JudgedEvaluator, Question, Verdict, get_mode, instruction_language
 
@@ -206,7 +206,7 @@ class TauSource(FileSource):
             why = "found a Python file, which is not executed, expected the list of its tasks as JSON"
             file.faults.add(0, 0, "", f"{why}: [task.model_dump() for task in TASKS]")
             return
-        document = load_json(file.path, file.display_path, depth=_DEPTH)
+        document = file.read_json(depth=_DEPTH)
         path = ["tasks"] if isinstance(document.data, dict) and "tasks" in document.data else []
         tasks = document.data["tasks"] if path else document.data
         if not isinstance(tasks, list):
@@ -235,7 +235,7 @@ class TauSource(FileSource):
         if self.split is None:
             return None
         path = file.path.with_name(_SPLITS)
-        splits = read_json(path, shown_path(path))
+        splits = InputFile(path, shown_path(path)).read_json().data
         tasks = splits.get(self.split) if isinstance(splits, dict) else None
         if not isinstance(tasks, list):
             names = list(splits) if isinstance(splits, dict) else []

@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
     missing_key,
     unknown_name,
 )
-from pytest_llmeval.data import CaseFile, DataRow, FileSource, case_id, kind, read_document, read_jsonl
+from pytest_llmeval.data import CaseFile, DataRow, FileSource, case_id, kind
 from pytest_llmeval.evaluators import AnswerText, MissingTraceError, ToolCall, describe_found, ratio
 from pytest_llmeval.tasks.agents._arguments import ArgumentRules, pair_calls
 from pytest_llmeval.tasks.agents._catalogue import ListedTool, ToolSchemas, read_catalogue
@@ -91,10 +91,10 @@ def _rows(file: CaseFile) -> Iterator[DataRow]:
     """Yield the routing rows (a request and its expected tool) of a JSON Lines, JSON or YAML file."""
     if file.path.suffix.lower() == ".jsonl":
         faults: list[Fault] = []
-        yield from (DataRow(data, line) for line, data in read_jsonl(file.path, file.display_path, faults))
+        yield from (DataRow(data, line) for line, data in file.read_jsonl(faults))
         file.faults.extend(faults)
         return
-    document = read_document(file.path, file.display_path)
+    document = file.read_document()
     if not isinstance(document.data, list):
         file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of rows")
         return

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from pytest_llmeval.cli import CommandResult, say, write_text
 from pytest_llmeval.core import Fault, SuiteError, counted, parse_digits
-from pytest_llmeval.data import Document, FaultLog, FilePlace, load_json, read_text, render_path
+from pytest_llmeval.data import Document, FaultLog, FilePlace, InputFile, render_path
 from pytest_llmeval.tasks.emotion_cause._conversation import gold_pair, has_absent_words, utterance_texts
 from pytest_llmeval.tasks.emotion_cause._pairs import (
     CANDIDATES,
@@ -276,9 +276,9 @@ def read_pair_file(path: Path, faults: FaultLog, *, predicted: bool = False) -> 
     """
     try:
         if _begins_a_step(path):
-            text = read_text(path, faults.file, "conversations")
+            text = InputFile(path, faults.file).read_text("conversations")
             return PairFile(_StepReader(text, faults, predicted=predicted).document(), faults, steps=True)
-        return PairFile(load_json(path, faults.file, depth=_DEPTH), faults)
+        return PairFile(InputFile(path, faults.file).read_json(depth=_DEPTH), faults)
     except SuiteError as error:
         faults.extend(error.faults)
         return None

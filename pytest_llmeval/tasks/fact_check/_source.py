@@ -18,9 +18,7 @@ from pytest_llmeval.data import (
     case_id,
     json_text,
     kind,
-    load_json,
     read_answers,
-    read_jsonl,
     wrong_values,
 )
 
@@ -153,10 +151,10 @@ def _rows(file: CaseFile) -> Iterator[DataRow]:
     """Yield the claims of a JSON or JSON Lines data set with their lines."""
     if file.path.suffix.lower() != ".json":
         faults: list[Fault] = []
-        yield from (DataRow(data, line) for line, data in read_jsonl(file.path, file.display_path, faults))
+        yield from (DataRow(data, line) for line, data in file.read_jsonl(faults))
         file.faults.extend(faults)
         return
-    document = load_json(file.path, file.display_path, depth=1)
+    document = file.read_json(depth=1)
     if not isinstance(document.data, list):
         file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of claims")
         return

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from pytest_llmeval.core import Case, LlmevalError, MissingExtraError, PredictionError, SuiteError, format_error
-from pytest_llmeval.data import read_document
+from pytest_llmeval.data import InputFile
 from pytest_llmeval.services import Background, Redactor, ServiceAddress
 from pytest_llmeval.tasks.agents import FamilyProgram, RecordedResults
 
@@ -176,7 +176,7 @@ def approved_parts(path: Path) -> dict[str, Mapping[str, Any]]:
         LlmevalError: The file cannot be read.
     """
     try:
-        return parts_by_name(read_document(path, str(path)).data, path)
+        return parts_by_name(InputFile(path).read_document().data, path)
     except SuiteError as error:
         raise LlmevalError(f"{error}; write it with llmeval mcp snapshot") from None
 

@@ -20,15 +20,14 @@ from pytest_llmeval.data import (
     Document,
     FaultLog,
     FileSource,
+    InputFile,
     RecordedAnswer,
     UnreadKeys,
     case_id,
     json_text,
     kind,
-    load_json,
     load_taxonomy,
     read_answers,
-    read_jsonl,
     wrong_values,
 )
 from pytest_llmeval.services import in_thread
@@ -88,7 +87,7 @@ class LocomoSource(FileSource):
 
     def read(self, file: CaseFile) -> None:
         """Add the questions of all conversations."""
-        document = load_json(file.path, file.display_path, depth=4)
+        document = file.read_json(depth=4)
         if not isinstance(document.data, list):
             file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of conversations")
             return
@@ -217,7 +216,7 @@ def _predicted_samples(path: Path) -> list[RecordedAnswer] | None:
     if path.suffix.lower() != ".json":
         return None
     try:
-        document = load_json(path, str(path), depth=3)
+        document = InputFile(path).read_json(depth=3)
     except SuiteError:
         return None
     samples = document.data if isinstance(document.data, list) else []
@@ -294,11 +293,11 @@ class LongMemEvalSource(FileSource):
         """Yield the rows of a list or of lines, each with what locates a value in it."""
         if file.path.suffix.lower() != ".json":
             faults: list[Fault] = []
-            for line, data in read_jsonl(file.path, file.display_path, faults):
+            for line, data in file.read_jsonl(faults):
                 yield DataRow(data, line), lambda _, line=line: (line, 1)  # type: ignore[misc]  # binds the line
             file.faults.extend(faults)
             return
-        document = load_json(file.path, file.display_path, depth=2)
+        document = file.read_json(depth=2)
         if not isinstance(document.data, list):
             file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of questions")
             return

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from msgspec import structs
 
 from pytest_llmeval.core import Case, Fault, SuiteError, shown_path, suggest
-from pytest_llmeval.data import Document, Source, case_id, describe, id_fault, load_json, matching_files, read_bytes
+from pytest_llmeval.data import Document, InputFile, Source, case_id, describe, id_fault, matching_files
 from pytest_llmeval.tasks.narrative._document import (
     PARTS,
     Steps,
@@ -149,7 +149,7 @@ def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault])
     data: Any = None
     more: dict[str, str] = {}
     try:
-        document = load_json(path, display_path)
+        document = InputFile(path, display_path).read_json()
         data = document.data
         own_faults += annotation_problems(document)
         more = _more_labels(document, labels, own_faults)
@@ -197,13 +197,13 @@ def _answered(case: Case, path: Path | None, faults: list[Fault]) -> Case:
     """The story case with its predicted annotation; text that is not JSON is kept for evaluators to report."""
     if path is None:
         return case
-    display_path = shown_path(path)
+    file = InputFile(path, shown_path(path))
     try:
-        data = read_bytes(path, display_path)
+        data = file.read_bytes()
     except SuiteError as error:
         faults.extend(error.faults)
         return case
     try:
-        return case.answered(load_json(path, display_path).data)
+        return case.answered(file.read_json().data)
     except SuiteError:
         return case.answered(data.decode("utf-8-sig", errors="replace"))

@@ -46,7 +46,7 @@ from pytest_llmeval.core import (
     Sums,
     format_error,
 )
-from pytest_llmeval.data import load_json
+from pytest_llmeval.data import InputFile
 from pytest_llmeval.evaluators import ratio
 from pytest_llmeval.tasks.narrative._alignment import overlap_ratio
 from pytest_llmeval.tasks.narrative._base import NarrativeEvaluator, parsed_prediction
@@ -222,7 +222,7 @@ def load_ground_truth(json_path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         SuiteError: The file cannot be read, is no JSON or not in JSON v3; all faults are listed, with their places.
     """
-    document = load_json(Path(json_path), str(json_path))
+    document = InputFile(Path(json_path), str(json_path)).read_json()
     if faults := annotation_problems(document):
         raise SuiteError(faults)
     data: dict[str, Any] = document.data
@@ -235,7 +235,7 @@ def load_prediction(json_path: str | os.PathLike[str]) -> Any:
     Raises:
         SuiteError: The file cannot be read or is no JSON, with the place.
     """
-    return load_json(Path(json_path), str(json_path)).data
+    return InputFile(Path(json_path), str(json_path)).read_json().data
 
 
 def normalize_character_name(name: str, aliases: Iterable[str] = ()) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from pytest_llmeval.cli import CommandResult, say, write_text
 from pytest_llmeval.core import Fault, grouped
-from pytest_llmeval.data import case_id, id_fault, read_jsonl
+from pytest_llmeval.data import InputFile, case_id, id_fault
 from pytest_llmeval.tasks.retrieval._ranking import Measured, Near, listed_values, split_values
 
 TERM = Near("near", "term_of_imprisonment", number="imprisonment", flags=("death_penalty", "life_imprisonment"))
@@ -343,7 +343,7 @@ def _build(options: Namespace) -> int | CommandResult:
 
     def corpus() -> Iterator[tuple[int, Any]]:
         faults.clear()  # the second reading reports the same faults again
-        return read_jsonl(options.corpus, str(options.corpus), faults)
+        return InputFile(options.corpus).read_jsonl(faults)
 
     built = build_set(corpus, how)
     if not built.rows:

@@ -17,6 +17,7 @@ from pytest_llmeval.data import (
     CaseFile,
     FaultLog,
     FileSource,
+    InputFile,
     RecordedAnswer,
     Source,
     UnreadKeys,
@@ -24,9 +25,6 @@ from pytest_llmeval.data import (
     id_fault,
     json_text,
     kind,
-    load_json,
-    read_jsonl,
-    read_text,
     render_path,
     wrong_values,
 )
@@ -379,7 +377,7 @@ class CaseRetrievalSource(FileSource):
         """Add the queries."""
         faults: list[Fault] = []
         unread = UnreadKeys((*_IDS, "query", "positives", "labels"), self.ignore)
-        for line, row in read_jsonl(file.path, file.display_path, faults):
+        for line, row in file.read_jsonl(faults):
             if isinstance(row, dict):
                 unread.add(row, line, 1)
             self._read_row(file, line, row)
@@ -413,13 +411,14 @@ class CaseRetrievalSource(FileSource):
 
 def _replies_in_order(path: Path, display_path: str) -> list[tuple[int, Any]] | None:
     """Line and results of each reply in a file without ids; ``None`` with ids or without readable replies."""
+    file = InputFile(path, display_path)
     try:
         if path.suffix.lower() == ".json":
-            data = load_json(path, display_path, depth=1).data
+            data = file.read_json(depth=1).data
             rows = [(1, reply) for reply in (data if isinstance(data, list) else [data])]
         else:
             faults: list[Fault] = []
-            rows = list(read_jsonl(path, display_path, faults))
+            rows = list(file.read_jsonl(faults))
             if faults:
                 return None  # without a line, those after it would be other queries' replies
     except SuiteError:
@@ -523,7 +522,7 @@ def _by_query(path: Path, columns: tuple[str, ...], faults: list[Fault]) -> dict
     query, values = "", {}  # those of the last line: lines of a query mostly follow each other
     first_lines: dict[tuple[str, str], int] = {}
     try:
-        text = read_text(path, log.file, f"lines of {len(columns)} columns")
+        text = InputFile(path, log.file).read_text(f"lines of {len(columns)} columns")
     except SuiteError as error:
         faults.extend(error.faults)
         return None

@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
     several,
     suggest,
 )
-from pytest_llmeval.data import case_id, id_fault, load_json, read_csv, read_jsonl, read_text
+from pytest_llmeval.data import InputFile, case_id, id_fault
 from pytest_llmeval.run import json_like
 from pytest_llmeval.targets import call_target, load_target
 from pytest_llmeval.workbench._project import TargetPlace
@@ -102,13 +102,14 @@ def read_questions(path: Path) -> QuestionFile:
     if form is None:
         raise LlmevalError(f"--rag {path}: found suffix {path.suffix!r}, expected one of {', '.join(_FORMATS)}")
     faults: list[Fault] = []
-    delimiter = _delimiter(path) if form == "csv" else ""
+    file = InputFile(path)
+    delimiter = _delimiter(file) if form == "csv" else ""
     if form == "csv":
-        rows: Sequence[Any] = [row for _, row in read_csv(path, str(path), faults, delimiter=delimiter)]
+        rows: Sequence[Any] = [row for _, row in file.read_csv(faults, delimiter=delimiter)]
     elif form == "jsonl":
-        rows = [row for _, row in read_jsonl(path, str(path), faults)]
+        rows = [row for _, row in file.read_jsonl(faults)]
     else:
-        data = load_json(path, str(path)).data
+        data = file.read_json().data
         rows = data if isinstance(data, list) else [data]
     if faults:
         raise SuiteError(faults)
@@ -119,9 +120,9 @@ def read_questions(path: Path) -> QuestionFile:
     return QuestionFile(path, form, delimiter, rows)
 
 
-def _delimiter(path: Path) -> str:
+def _delimiter(file: InputFile) -> str:
     """The delimiter of a CSV file of questions: the most frequent one in the line of column names."""
-    first = next(iter(read_text(path, str(path), "a line of column names").splitlines()), "")
+    first = next(iter(file.read_text("a line of column names").splitlines()), "")
     return max(_DELIMITERS, key=first.count)
 
 

@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
     shown_text,
     suggest,
 )
-from pytest_llmeval.data import CaseFile, display_path, looks_like_suite
+from pytest_llmeval.data import CaseFile, InputFile, display_path
 from pytest_llmeval.evaluators import HumanLabel, HumanLabels, LabelScale
 from pytest_llmeval.gates import LimitGate
 from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, read_report
@@ -403,7 +403,7 @@ def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
         SuiteError: A file cannot be read, or has faults.
         LlmevalError: `predictions` without a suite file.
     """
-    if looks_like_suite(path) or path.suffix not in _JSON:
+    if InputFile(path).looks_like_suite() or path.suffix not in _JSON:
         suite = open_noted(path)
         results = []
         if predictions is not None and not predictions.exists():

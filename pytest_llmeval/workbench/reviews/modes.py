@@ -15,7 +15,7 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from pytest_llmeval.core import Fault, LlmevalError, ShownPrints, SuiteError, unknown_name
-from pytest_llmeval.data import FaultLog, read_jsonl, rewrite
+from pytest_llmeval.data import FaultLog, InputFile, rewrite
 
 Draw: TypeAlias = Literal["all", "random", "spread", "failing", "uncertain"]
 """How answers were drawn: all of them, evenly, or with a preference."""
@@ -283,7 +283,7 @@ def read_modes(paths: Iterable[Path]) -> ModeBook:
             log.add(0, 0, "", "found a JSON file, expected lines of notes, which llmeval review --modes writes")
             faults += log.listed()
             continue
-        for number, row in read_jsonl(path, str(path), faults):
+        for number, row in InputFile(path).read_jsonl(faults):
             try:
                 lines.append(read_line(row))
             except ValueError as error:

@@ -7,16 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import Fault, SuiteError, suggest
-from pytest_llmeval.data import (
-    MAX_LISTED,
-    Document,
-    FaultLog,
-    read_csv,
-    read_document,
-    read_json,
-    read_jsonl,
-    render_path,
-)
+from pytest_llmeval.data import MAX_LISTED, Document, FaultLog, InputFile, render_path
 from pytest_llmeval.data.files import documents as reading
 
 
@@ -28,19 +19,19 @@ def write(folder: Path, name: str, data: bytes | str) -> Path:
 
 def faults_of(path: Path) -> list[str]:
     with pytest.raises(SuiteError) as caught:
-        read_document(path, path.name)
+        InputFile(path, path.name).read_document()
     return list(map(str, caught.value.faults))
 
 
 def jsonl(folder: Path, data: bytes | str) -> tuple[list[tuple[int, Any]], list[str]]:
     faults: list[Fault] = []
-    rows = list(read_jsonl(write(folder, "a.jsonl", data), "a.jsonl", faults))
+    rows = list(InputFile(write(folder, "a.jsonl", data), "a.jsonl").read_jsonl(faults))
     return rows, list(map(str, faults))
 
 
 def csv(folder: Path, data: bytes | str, **options: Any) -> tuple[list[tuple[int, dict[str, str]]], list[str]]:
     faults: list[Fault] = []
-    rows = list(read_csv(write(folder, "a.csv", data), "a.csv", faults, **options))
+    rows = list(InputFile(write(folder, "a.csv", data), "a.csv").read_csv(faults, **options))
     return rows, list(map(str, faults))
 
 
@@ -85,7 +76,7 @@ def test_suggestion_does_not_depend_on_the_order_of_the_options() -> None:
 @pytest.mark.parametrize("name", ["a.yaml", "a.yml", "a.json", "a.JSON"])
 def test_mark_and_carriage_returns_are_no_content(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, name, b'\xef\xbb\xbf{"a":\r\n  "\xc3\xa9",\r\n "b": 1}\r\n')
-    document = read_document(path, name)
+    document = InputFile(path, name).read_document()
     assert document.data == {"a": "é", "b": 1}
     assert document.locate(["b"]) == (3, 7)
     assert document.locate(["a"], key=True) == (1, 2)
@@ -129,7 +120,7 @@ def test_directory_is_no_file(tmp_path: Path) -> None:
 def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
     faults: list[Fault] = []
-    assert list(read_jsonl(tmp_path / "a.jsonl", "a.jsonl", faults)) == []
+    assert list(InputFile(tmp_path / "a.jsonl", "a.jsonl").read_jsonl(faults)) == []
     assert list(map(str, faults)) == ["a.jsonl  found a device or a pipe, expected a file"]
 
 
@@ -141,13 +132,13 @@ def test_unreadable_file_is_told_with_the_reason(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(Path, "open", refuse)
     assert faults_of(tmp_path / "a.yaml") == ["a.yaml  cannot be read: Permission denied"]
     faults: list[Fault] = []
-    assert list(read_jsonl(tmp_path / "a.yaml", "a.yaml", faults)) == []
+    assert list(InputFile(tmp_path / "a.yaml", "a.yaml").read_jsonl(faults)) == []
     assert list(map(str, faults)) == ["a.yaml  cannot be read: Permission denied"]
 
 
 def test_too_large_suite_is_sent_to_jsonl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MAX_SUITE_BYTES", 1 << 20)
-    assert read_document(write(tmp_path, "a.yaml", "a: " + "x" * ((1 << 20) - 3)), "a.yaml").data
+    assert InputFile(write(tmp_path, "a.yaml", "a: " + "x" * ((1 << 20) - 3)), "a.yaml").read_document().data
     (fault,) = faults_of(write(tmp_path, "a.yaml", "a: " + "x" * ((1 << 20) - 2)))
     assert fault == (
         "a.yaml  found more than 1 MiB, which is the limit:"
@@ -160,7 +151,7 @@ def test_garbage_collector_is_as_it_was(tmp_path: Path, was_enabled: bool) -> No
     try:
         (gc.enable if was_enabled else gc.disable)()
         faults_of(write(tmp_path, "a.yaml", "a: ["))
-        read_json(write(tmp_path, "a.json", "[]"), "a.json")
+        InputFile(write(tmp_path, "a.json", "[]"), "a.json").read_json()
         assert gc.isenabled() is was_enabled
     finally:
         gc.enable()
@@ -217,7 +208,7 @@ def test_only_the_first_hundred_bad_lines_are_listed(tmp_path: Path) -> None:
 
 
 def test_too_long_jsonl_line_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(InputFile, "max_line_bytes", 1 << 20)
     fits = '"' + "x" * ((1 << 20) - 2) + '"'
     rows, faults = jsonl(tmp_path, f'{fits}\n1\n"{"y" * (3 << 20)}"\n"\udc80"\n2\n'.encode(errors="surrogateescape"))
     assert [line for line, _ in rows] == [1, 2, 5]
@@ -289,6 +280,6 @@ def test_long_csv_cell_is_read_and_the_global_limit_kept(tmp_path: Path) -> None
 
 def test_readers_yield_lazily_where_a_caller_stops_early(tmp_path: Path) -> None:
     faults: list[Fault] = []
-    rows: Iterable[tuple[int, Any]] = read_jsonl(write(tmp_path, "a.jsonl", "1\nx\n"), "a.jsonl", faults)
+    rows: Iterable[tuple[int, Any]] = InputFile(write(tmp_path, "a.jsonl", "1\nx\n"), "a.jsonl").read_jsonl(faults)
     assert next(iter(rows)) == (1, 1)
     assert faults == []

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.data import FaultLog, FilePlace, load_json, read_document, read_json
+from pytest_llmeval.data import FaultLog, FilePlace, InputFile
 from pytest_llmeval.data.files._json import JsonParser, RejectedError, scan_json
 
 
@@ -82,18 +82,18 @@ def test_file_is_read_with_line_and_column_of_a_fault(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('[\n  {"a": 1},\n  {"a": tru}\n]')
     with pytest.raises(SuiteError, match=r"^data\.json:3:9  found 'tru', expected a JSON value$"):
-        read_json(path, "data.json")
+        InputFile(path, "data.json").read_json()
     path.write_text(" \n")
     with pytest.raises(SuiteError, match=r"^data\.json  found an empty file, expected JSON$"):
-        read_json(path, "data.json")
+        InputFile(path, "data.json").read_json()
     path.write_text("3")
-    assert read_json(path, "data.json") == 3
+    assert InputFile(path, "data.json").read_json().data == 3
 
 
 def test_values_and_keys_of_a_json_suite_are_located(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{\n "cases": [\n  {"id": "a", "labels": {"x:y": "]"}},\n  {"id": "b"}\n ]\n}')
-    document = read_document(path, "a.json")
+    document = InputFile(path, "a.json").read_document()
     assert document.locate(["cases", 0, "labels", "x:y"]) == (3, 33)
     assert document.locate(["cases", 0, "labels", "x:y"], key=True) == (3, 26)
     assert document.locate(["cases", 1, "nope"]) == (4, 3)
@@ -102,10 +102,10 @@ def test_values_and_keys_of_a_json_suite_are_located(tmp_path: Path) -> None:
 def test_shallow_places_end_at_their_depth(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('[{"a": [1, [2]], "b": {}},\n {"a": "]}"},\n 3]')
-    document = load_json(path, "a.json", depth=1)
+    document = InputFile(path, "a.json").read_json(depth=1)
     assert [document.locate([index]) for index in range(3)] == [(1, 2), (2, 2), (3, 2)]
     assert document.locate([0, "a"]) == (1, 2)
-    assert load_json(path, "a.json", depth=2).locate([0, "b"]) == (1, 23)
+    assert InputFile(path, "a.json").read_json(depth=2).locate([0, "b"]) == (1, 23)
 
 
 values = st.recursive(
@@ -155,7 +155,7 @@ def test_depth_is_told_whatever_the_recursion_limit(tmp_path: Path, limit: int) 
     sys.setrecursionlimit(limit)
     try:
         with pytest.raises(SuiteError) as caught:
-            read_json(path, "a.json")
+            InputFile(path, "a.json").read_json()
     finally:
         sys.setrecursionlimit(before)
     assert [str(each) for each in caught.value.faults] == [

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.data import MAX_LISTED, FaultLog, load_yaml, read_document
+from pytest_llmeval.data import MAX_LISTED, FaultLog, InputFile, load_yaml
 
 
 @pytest.fixture(params=["libyaml", "python"])
@@ -241,7 +241,7 @@ def test_a_pair_of_escapes_is_one_character_as_in_json() -> None:
 def test_suite_without_data_is_a_fault(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(SuiteError, match=r"^a\.yaml  found a file without data, expected a suite: "):
-        read_document(tmp_path / "a.yaml", "a.yaml")
+        InputFile(tmp_path / "a.yaml", "a.yaml").read_document()
 
 
 SUITE = """\
@@ -284,12 +284,12 @@ def test_values_keys_and_nearest_ancestors_are_located(
     tmp_path: Path, path: list[str | int], key: bool, place: tuple[int, int]
 ) -> None:
     (tmp_path / "a.yaml").write_text(SUITE)
-    assert read_document(tmp_path / "a.yaml", "a.yaml").locate(path, key=key) == place
+    assert InputFile(tmp_path / "a.yaml", "a.yaml").read_document().locate(path, key=key) == place
 
 
 def test_problem_has_place_and_path(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(SUITE)
-    document = read_document(tmp_path / "a.yaml", "evals/a.yaml")
+    document = InputFile(tmp_path / "a.yaml", "evals/a.yaml").read_document()
     fault = document.fault(["cases", 1, "id"], "found x, expected y", key=True)
     assert str(fault) == "evals/a.yaml:7:5  cases[1].id: found x, expected y"
 

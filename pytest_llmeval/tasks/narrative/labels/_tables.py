@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from pytest_llmeval.core import Fault
-from pytest_llmeval.data import FaultLog, describe, read_csv, read_text
+from pytest_llmeval.data import FaultLog, InputFile, describe
 
 STRICT = {"extra": "forbid"}
 
@@ -171,9 +171,9 @@ def read_rows(path: Path, log: FaultLog, columns: Collection[str]) -> list[Label
         SuiteError: A Markdown file cannot be read.
     """
     if path.suffix.lower() != ".csv":
-        return list(_markdown_rows(read_text(path, log.file, "Markdown tables"), log))
+        return list(_markdown_rows(InputFile(path, log.file).read_text("Markdown tables"), log))
     faults: list[Fault] = []
-    read = read_csv(path, log.file, faults, surplus=partial(_free_text, names=columns))
+    read = InputFile(path, log.file).read_csv(faults, surplus=partial(_free_text, names=columns))
     rows = [LabelRow(line, "", _meant(cells), tuple(cells)) for line, cells in read]
     log.extend(faults)
     return rows
