@@ -27,7 +27,7 @@ from pytest_llmeval.baselines._verdicts import (
     with_falls,
 )
 from pytest_llmeval.core import CaseRecord, SnapshotVerdict, SuiteError, counted, interval
-from pytest_llmeval.data import has_text
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.gates import ChangeGate, GateEvidence
 from pytest_llmeval.numbers import CaseMatching, Difference, RunPairing, differences
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings
@@ -148,7 +148,7 @@ def _judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMod
         pending.statistics = statistics
         pending.approved = lambda: approve(file.read(SuiteScores), remembering, stamp, settings.history)
         if old is not None:
-            there = has_text(file.statistics, statistics) and file.has_companions(pending.named)
+            there = OutputFile(file.statistics).has_text(statistics) and file.has_companions(pending.named)
             mark_suite(pending, changed=not there or _besides_metrics(old) != _besides_metrics(remembering))
     return SnapshotJudgement(verdicts, remembered=True, moved_limits=moved, pending=pending)
 

@@ -15,19 +15,7 @@ from typing import Any, ClassVar, TypeVar
 from pytest_llmeval.baselines._comparable import Stamp, fingerprint
 from pytest_llmeval.baselines._scores import Approval, SuiteScores, TestScores, line_of, parse_scores
 from pytest_llmeval.core import Case, Fault, NoAnswer, SuiteError, format_error, input_digest
-from pytest_llmeval.data import (
-    IN_MODULE,
-    OWN_FOLDER,
-    FaultLog,
-    InputFile,
-    has_text,
-    locked,
-    own_file,
-    put_in_place,
-    rewrite,
-    stem_of,
-    write_text,
-)
+from pytest_llmeval.data import IN_MODULE, FaultLog, InputFile, OutputFile, OwnFiles
 from pytest_llmeval.suites import SuiteKey
 
 _Scores = TypeVar("_Scores", SuiteScores, TestScores)
@@ -69,7 +57,7 @@ class ScoreFile:
             name = key.variant or key.test.rpartition("::")[2]
             readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_READABLE]
             suffix = f"{readable}-{sha256(whole.encode()).hexdigest()[:_DIGITS]}.{suffix}".lstrip("-")
-        path = own_file(Path(key.path), suffix)
+        path = OwnFiles(Path(key.path)).path(suffix)
         return cls(path, key.display_beside(path))
 
     @classmethod
@@ -220,7 +208,7 @@ class ScoreFile:
 
     def has_companions(self, named: Mapping[Path, str]) -> bool:
         """Whether the companions that scores name have their expected texts, and no earlier one is left."""
-        return all(has_text(file, text) for file, text in named.items()) and not any(
+        return all(OutputFile(file).has_text(text) for file, text in named.items()) and not any(
             file.exists() for file in self.unnamed(named)
         )
 
@@ -247,7 +235,7 @@ def python_score_file(module: Path) -> Path:
     """The score file of a module of Python tests; a suite of the same stem keeps the short name."""
     rivals = (f"{module.stem}.eval{suffix}" for suffix in (".yaml", ".yml", ".json"))
     shared = any((module.parent / name).is_file() for name in rivals)
-    return module.parent / OWN_FOLDER / f"{module.name if shared else module.stem}.{ScoreFile.ENDING}"
+    return OwnFiles(module).folder / f"{module.name if shared else module.stem}.{ScoreFile.ENDING}"
 
 
 def _with_remedy(error: SuiteError, display_path: str) -> SuiteError:
@@ -283,7 +271,7 @@ def is_orphan(path: Path) -> bool:
     if not isinstance(owner, str) or Path(owner).name != owner or owner == "" or owner.endswith(ScoreFile.RESULTS):
         return False
     # A renamed file belongs to the suite that it is named after.
-    named = path.name.startswith((f"{stem_of(owner)}.", f"{owner}."))
+    named = OwnFiles(Path(owner)).include(path.name)
     return named and not (path.parent.parent / owner).exists()
 
 
@@ -348,37 +336,37 @@ def _write(
     The new statistics wait under a name of their own until the scores, which name them, are there. Other files are
     there before scores name them, and go when they do not any more; one anchor never follows another without that.
     """
-    path, beside = file.path, file.statistics
+    scores, beside = OutputFile(file.path), OutputFile(file.statistics)
 
     def content() -> str:
         return approved().text
 
     if not statistics:
-        rewrite(path, content)
+        scores.rewrite(content)
         return
-    if has_text(beside, statistics) and file.has_companions(named) and has_text(path, content()):
+    if beside.has_text(statistics) and file.has_companions(named) and scores.has_text(content()):
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(beside):
-        if beside.is_dir():  # found out only after the scores were written, it would leave them without statistics
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(beside))
-        waiting = _waiting_statistics(beside, fingerprint(statistics))
-        missing = {companion: text for companion, text in named.items() if not has_text(companion, text)}
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    with beside.locked():
+        if beside.path.is_dir():  # found out only after the scores were written, it would leave them without statistics
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(beside.path))
+        waiting = _waiting_statistics(beside.path, fingerprint(statistics))
+        missing = {companion: text for companion, text in named.items() if not OutputFile(companion).has_text(text)}
         new = [waiting, *(companion for companion in missing if not companion.exists())]
         try:
-            write_text(waiting, [statistics])
+            OutputFile(waiting).write_text([statistics])
             for companion, text in missing.items():
-                write_text(companion, [text])
-            rewrite(path, content)
+                OutputFile(companion).write_text([text])
+            scores.rewrite(content)
         except BaseException:
             for written in new:
                 written.unlink(missing_ok=True)
             raise
-        put_in_place(waiting, beside)
+        beside.replace(waiting)
         for companion in file.unnamed(named):
             companion.unlink(missing_ok=True)
-        for left in path.parent.iterdir():
-            if left.name.startswith(f".{beside.name}."):
+        for left in file.path.parent.iterdir():
+            if left.name.startswith(f".{beside.path.name}."):
                 left.unlink(missing_ok=True)
 
 

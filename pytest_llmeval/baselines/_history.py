@@ -18,16 +18,14 @@ from pytest_llmeval.baselines._scores import ApprovedScore, SuiteScores, TestSco
 from pytest_llmeval.core import Fault, GateResult, SuiteError
 from pytest_llmeval.data import (
     MAX_LISTED,
-    OWN_FOLDER,
-    WORKING_FOLDER,
     Document,
     InputFile,
-    append_text,
+    OutputFile,
+    OutputFolder,
+    OwnFiles,
     check,
     describe,
     display_path,
-    make_working_folder,
-    stem_of,
 )
 from pytest_llmeval.reports import Point, Timeline
 from pytest_llmeval.suites import SuiteKey
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.numbers import WatchedRun
 
 
-_HISTORY = Path(WORKING_FOLDER, "history.jsonl")
+_HISTORY = Path(OutputFolder.WORKING, "history.jsonl")
 
 
 def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[WatchedRun]]":
@@ -203,8 +201,8 @@ class History(NamedTuple):
             return
         path = History.path_in(root)
         if not path.parent.exists():
-            make_working_folder(path.parent)
-        append_text(path, "".join(_history_line(*run, time, commit) + "\n" for run in runs))
+            OutputFolder(path.parent).make()
+        OutputFile(path).append_text("".join(_history_line(*run, time, commit) + "\n" for run in runs))
 
 
 @dataclass(frozen=True)
@@ -277,14 +275,14 @@ def _approvals(
     suite: Path, root: Path, faults: list[Fault]
 ) -> Iterator[tuple[_Variant, tuple[list[Point], set[tuple[str, str]]]]]:
     """Yield the approvals of each score file of a suite, and its bridged changes of judges."""
-    folder = suite.parent / OWN_FOLDER
+    own_files = OwnFiles(suite)
     try:
-        names = sorted(file.name for file in folder.iterdir())
+        names = sorted(file.name for file in own_files.folder.iterdir())
     except OSError:
         return
     for name in names:
-        if name.startswith((f"{stem_of(suite.name)}.", f"{suite.name}.")) and name.endswith(f".{ScoreFile.ENDING}"):
-            path = folder / name
+        if own_files.include(name) and name.endswith(f".{ScoreFile.ENDING}"):
+            path = own_files.folder / name
             try:
                 scores = ScoreFile(path, display_path(path.resolve(), root.resolve())).parse(SuiteScores)
             except SuiteError as error:

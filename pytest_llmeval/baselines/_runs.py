@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.baselines._comparable import Comparable, comparable_of, digests_of
 from pytest_llmeval.core import CaseRecord, Fault, Result, SnapshotVerdict, SuiteError, decode
-from pytest_llmeval.data import OWN_FOLDER, InputFile, rewrite
+from pytest_llmeval.data import InputFile, OutputFile, OwnFiles
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings, SuiteKey
 
 if TYPE_CHECKING:
@@ -416,7 +416,7 @@ class FailuresFile(NamedTuple):
         Raises:
             SuiteError: The file cannot be read.
         """
-        if not any((Path(self.key.path).parent / OWN_FOLDER).glob(f"*{_FAILURES}")):
+        if not any(OwnFiles(Path(self.key.path)).folder.glob(f"*{_FAILURES}")):
             return {}  # which most runs find out without what reads and writes approved scores
         return _rename_failures(self._content(), contents())
 
@@ -459,4 +459,4 @@ class FailuresFile(NamedTuple):
         text = f"{json.dumps(content, ensure_ascii=False, indent=1)}\n" if failures else ""
         if not failures and not self.path.exists():
             return False
-        return rewrite(self.path, lambda: text)
+        return OutputFile(self.path).rewrite(lambda: text)

@@ -14,7 +14,7 @@ from syrupy.extensions.base import AbstractSyrupyExtension
 from syrupy.location import PyTestLocation
 
 from pytest_llmeval.baselines._files import PendingFile, ScoreFile, is_orphan
-from pytest_llmeval.data import OWN_FOLDER
+from pytest_llmeval.data import OwnFiles
 
 
 class _SnapshotLine(str):
@@ -57,7 +57,7 @@ class ScoreExtension(AbstractSyrupyExtension):
         updating: Whether syrupy writes what differs.
     """
 
-    snapshot_dirname = OWN_FOLDER
+    snapshot_dirname = OwnFiles.FOLDER
     file_extension = ScoreFile.ENDING
     write_immediately = True
     files: ClassVar[Mapping[str, PendingFile]] = {}
@@ -87,7 +87,7 @@ class ScoreExtension(AbstractSyrupyExtension):
     @classmethod
     def dirname(cls, *, test_location: PyTestLocation) -> str:
         """The folder of our own beside a test file."""
-        return str(Path(test_location.filepath).parent / OWN_FOLDER)
+        return str(OwnFiles(Path(test_location.filepath)).folder)
 
     @classmethod
     def matches_test_location(cls, *, test_location: PyTestLocation, snapshot_location: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core import Fault, LogWriter, SuiteError, code_of, printable
-from pytest_llmeval.data import write_text as write_parts
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.services import with_sources
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
         SuiteError: It cannot be written.
     """
     try:
-        write_parts(path, parts)
+        OutputFile(path).write_text(parts)
     except OSError as error:
         message = f"cannot be written ({error.strerror}), expected a file in a folder that exists"
         raise SuiteError([Fault(str(path), 0, 0, "", message)]) from None

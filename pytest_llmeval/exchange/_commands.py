@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pytest_llmeval.cli import CommandResult, add_options, amount, count, main, open_suite, say
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, counted, grouped, printable, resolve, unknown_name
-from pytest_llmeval.data import Document, InputFile, plain_value, write_bytes, write_text
+from pytest_llmeval.data import Document, InputFile, OutputFile, plain_value
 from pytest_llmeval.exchange._causes import Situation
 from pytest_llmeval.exchange._ledger import Construct, Fate, ImportedSource, ImportedSuite, ImportOptions
 from pytest_llmeval.exchange._readers import read_files
@@ -95,9 +95,9 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], *, force: bool) 
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             if isinstance(content, bytes):
-                write_bytes(path, content)
+                OutputFile(path).write_bytes(content)
             else:
-                write_text(path, [content])
+                OutputFile(path).write_text([content])
     except OSError as error:
         message = f"cannot be written: {error.strerror}"
         raise SuiteError([Fault(str(folder), 0, 0, "", message)]) from None

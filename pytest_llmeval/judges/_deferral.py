@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core import Fault, JudgeError, counted, decode, encode
-from pytest_llmeval.data import display_path, make_working_folder, write_text
+from pytest_llmeval.data import OutputFile, OutputFolder, display_path
 from pytest_llmeval.judges._panel import JurorQuestion
 from pytest_llmeval.judges._protocol import (
     JudgeReply,
@@ -172,9 +172,9 @@ class Requests(Database):
         from pytest_llmeval.judges.clients._http import DIALECTS
 
         if counts:
-            make_working_folder(self.folder)
+            OutputFolder(self.folder).make()
         for provider, requests in groupby(self.pending(), attrgetter("provider")):
-            write_text(self._file(provider), (request.text for request in requests))
+            OutputFile(self._file(provider)).write_text(request.text for request in requests)
         for provider in DIALECTS:
             if provider not in counts:
                 self._file(provider).unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from msgspec import Struct, field
 
 from pytest_llmeval.core import LlmevalError, counted, resolve, unknown_name
-from pytest_llmeval.data import WORKING_FOLDER
+from pytest_llmeval.data import OutputFolder
 from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class StoreKind(NamedTuple):
 STORES: Final[dict[str, StoreKind]] = {
     "sqlite": StoreKind("pytest_llmeval.judges.replies._sqlite:SqliteReplies"),
     "directory": StoreKind(
-        "pytest_llmeval.judges.replies._directory:DirectoryReplies", f"{WORKING_FOLDER}/cache.sqlite3"
+        "pytest_llmeval.judges.replies._directory:DirectoryReplies", f"{OutputFolder.WORKING}/cache.sqlite3"
     ),
 }
 """The stores by the name that precedes a path in ``llmeval_cache``."""
@@ -116,7 +116,7 @@ class CachePlace(NamedTuple):
         return opened
 
 
-DEFAULT_PLACE: Final = CachePlace(Path(WORKING_FOLDER, "cache.sqlite3"))
+DEFAULT_PLACE: Final = CachePlace(Path(OutputFolder.WORKING, "cache.sqlite3"))
 """The place of a configuration without one."""
 
 

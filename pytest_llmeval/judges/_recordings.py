@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core import LlmevalError, SuiteError, excerpt, grouped
-from pytest_llmeval.data import FaultLog, InputFile, own_file, rewrite, unique_keys
+from pytest_llmeval.data import FaultLog, InputFile, OutputFile, OwnFiles, unique_keys
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._stored_judgement import StoredJudgement
@@ -27,7 +27,7 @@ NOT_RECORDED = "no recorded verdict"
 
 def judgements_of(asking: Path) -> Path:
     """The file of recorded judgements of a suite or a Python test file."""
-    return own_file(asking, "judgements.jsonl")
+    return OwnFiles(asking).path("judgements.jsonl")
 
 
 class Judgements:
@@ -132,7 +132,7 @@ def _rewrite_recordings(path: Path, entries: "Callable[[], Iterable[StoredJudgem
         return "".join(recorded_line(entry) for entry in sorted(single, key=lambda entry: entry.place))
 
     try:
-        return rewrite(path, text)
+        return OutputFile(path).rewrite(text)
     except OSError as error:
         raise LlmevalError(f"{path}: the judgements cannot be written ({error.strerror})") from error
 
@@ -331,7 +331,7 @@ class JudgeScoreFile:
             SuiteError: It has been damaged in the meantime, and is left unchanged.
         """
         if self._new or self._moved:
-            rewrite(self.path, lambda: _text_of_scores(self._merged(_read_scores(self.path))))
+            OutputFile(self.path).rewrite(lambda: _text_of_scores(self._merged(_read_scores(self.path))))
             self._new.clear()
             self._moved.clear()
 

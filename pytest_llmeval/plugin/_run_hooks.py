@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_llmeval.core import FieldsError, LlmevalError, decode, encode
-from pytest_llmeval.data import OWN_FOLDER, collector_paused
+from pytest_llmeval.data import OwnFiles, collector_paused
 from pytest_llmeval.judges import Budget, CachePlace, JudgeOptions, JudgeSpec
 from pytest_llmeval.plugin._collect import EvalModule, link_followers
 from pytest_llmeval.plugin._fixtures import FIXTURES, replacement_notes
@@ -349,7 +349,7 @@ class ItemHooks:
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Make a module of a suite file."""
-        if file_path.parent.name == OWN_FOLDER:
+        if file_path.parent.name == OwnFiles.FOLDER:
             return None
         if not is_suite_file(file_path.name, self._patterns):
             self._loader.note_misnamed(file_path)

@@ -12,7 +12,7 @@ from msgspec import Struct, field, structs
 from pytest_llmeval.baselines import Keeper, SnapshotMode
 from pytest_llmeval.cli import SHARD_SUFFIX
 from pytest_llmeval.core import GateResult, LlmevalError, counted, printable
-from pytest_llmeval.data import display_path, write_text
+from pytest_llmeval.data import OutputFile, display_path
 from pytest_llmeval.plugin._collect import CaseItem
 from pytest_llmeval.plugin._options import is_suite_file, option_value, report_paths, shard_of_run
 from pytest_llmeval.plugin._payload import (
@@ -457,7 +457,7 @@ class PlanHooks:
         for path in report_paths(self._config):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_text(path, [text])
+                OutputFile(path).write_text([text])
                 self._written.append(path)
             except OSError as error:
                 self._missing.append(f"plan NOT written to {path}: {error.strerror}")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_llmeval.data import csv_lines, write_text
+from pytest_llmeval.data import OutputFile, csv_lines
 from pytest_llmeval.reports._form import RunReport
 
 _CSV_COLUMNS = ("suite", "path", "variant", "case", "outcome")
@@ -21,4 +21,4 @@ def csv_rows(report: RunReport) -> Iterator[Sequence[str | float | None]]:
 
 def write_csv(report: RunReport, path: Path) -> None:
     """Write the CSV report of a run, one row per case."""
-    write_text(path, csv_lines(csv_rows(report)))
+    OutputFile(path).write_text(csv_lines(csv_rows(report)))

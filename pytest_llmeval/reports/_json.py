@@ -19,7 +19,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
 
 from pytest_llmeval.core import CaseRecord, Fault, Result, SuiteError, WrittenField, all_visible, is_visible
-from pytest_llmeval.data import Document, InputFile, check, describe, write_text
+from pytest_llmeval.data import Document, InputFile, OutputFile, check, describe
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports._form import (
     FAILING,
@@ -158,7 +158,7 @@ def _fields_of(form: Any) -> dict[str, Any]:
 
 def write_data(data: Any, path: Path) -> None:
     """Stream JSON data, or a part of the report form, to a file; lone surrogates are written as escapes."""
-    write_text(path, chain(_indent_slowly(data), ["\n"]))
+    OutputFile(path).write_text(chain(_indent_slowly(data), ["\n"]))
 
 
 _WHOLE: Final = 4

@@ -8,7 +8,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, as_line, counted, excerpt, number, printable, seconds
-from pytest_llmeval.data import append_text, write_text
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.reports._failures import repeats_line
 from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, Survival, count_text
 from pytest_llmeval.reports._headline import MergeAnswer
@@ -311,9 +311,9 @@ def _error_analysis(suite: SuiteReport) -> list[str]:
 
 def write_markdown(report: RunReport, path: Path) -> None:
     """Write the Markdown report of a run to a file."""
-    write_text(path, [to_markdown(report)])
+    OutputFile(path).write_text([to_markdown(report)])
 
 
 def append_markdown(report: RunReport, path: Path) -> None:
     """Append the Markdown report to a file that other steps write to, such as GitHub's job summary."""
-    append_text(path, to_markdown(report))
+    OutputFile(path).append_text(to_markdown(report))

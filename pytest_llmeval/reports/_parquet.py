@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 
 from pytest_llmeval.core import MissingExtraError
-from pytest_llmeval.data import write_bytes
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.reports._form import RunReport
 
 _COLUMNS = ("suite", "path", "case", "outcome", "system", "repeat", "metric", "value", "reason")
@@ -30,4 +30,4 @@ def write_parquet(report: RunReport, path: Path) -> None:
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in (*_COLUMNS, *labels)])
     written = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema), written)
-    write_bytes(path, written.getvalue())
+    OutputFile(path).write_bytes(written.getvalue())

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, code_of, counted, excerpt, number, printable, width_of
-from pytest_llmeval.data import write_text
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, Survival
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
@@ -52,7 +52,7 @@ _EVERYTHING = 2
 def write_plain_text(report: RunReport, path: Path) -> None:
     """Write the terminal's summary of a run with ``-v`` to a text file, without colour."""
     lines = (line.text for line in render(report, verbosity=1, width=_FILE_WIDTH))
-    write_text(path, ["".join(f"{line}\n" for line in lines)])
+    OutputFile(path).write_text(["".join(f"{line}\n" for line in lines)])
 
 
 def write_percentages(report: RunReport, path: Path) -> None:

@@ -28,7 +28,7 @@ from pytest_llmeval.core import (
     Result,
     printable,
 )
-from pytest_llmeval.data import display_path, own_file
+from pytest_llmeval.data import OwnFiles, display_path
 from pytest_llmeval.judges import JudgeOptions
 from pytest_llmeval.numbers import draw_ahead, summarize
 from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
@@ -253,7 +253,9 @@ class ScriptRun:
 
     def _predictions_file(self, named: PredictionsFile) -> Path:
         """The file of recorded predictions: as named, or that of the suite."""
-        return own_file(self.whole.path, "predictions.jsonl") if isinstance(named, bool) else Path(named).absolute()
+        if isinstance(named, bool):
+            return OwnFiles(self.whole.path).path("predictions.jsonl")
+        return Path(named).absolute()
 
 
 def _records_left_out(suite: LoadedSuite) -> list[CaseRecord]:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from pytest_llmeval.core import LARGEST, MISSING, Case, JsonNumber, LlmevalError, decode, encode, grouped, quotation
-from pytest_llmeval.data import OWN_FOLDER, MediaFolder, RowShare, display_path, write_bytes
+from pytest_llmeval.data import MediaFolder, OutputFile, OwnFiles, RowShare, display_path
 from pytest_llmeval.judges import JudgeMode, StoredJudgement
 from pytest_llmeval.reports import ReportedTexts
 from pytest_llmeval.run._measuring import cut_in_blocks
@@ -348,7 +348,7 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         content = b"".join(line + b"\n" for line in lines)
         end = encode(_End(len(lines), sha256(content).hexdigest())) + b"\n"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, gzip.compress(content + end, mtime=0))
+        OutputFile(path).write_bytes(gzip.compress(content + end, mtime=0))
 
 
 class _ResultLine(msgspec.Struct, forbid_unknown_fields=True):
@@ -533,8 +533,8 @@ def _parse_lines(path: Path, lines: Iterator[bytes], root: Path) -> ShardFile:
     for file in (*paths, *foreign, *recorded, origin.options.predictions):
         check_inside(file, root)
     for file in recorded:
-        if not Path(file).match(f"{OWN_FOLDER}/*.jsonl"):
-            raise ValueError(f"found {file!r} as a file of judgements, expected one in {OWN_FOLDER}")
+        if not Path(file).match(f"{OwnFiles.FOLDER}/*.jsonl"):
+            raise ValueError(f"found {file!r} as a file of judgements, expected one in {OwnFiles.FOLDER}")
     return ShardFile(path, origin, run.relocated(lambda file: str(root / file)))
 
 

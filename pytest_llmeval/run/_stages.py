@@ -39,7 +39,7 @@ from pytest_llmeval.core import (
     fault_of,
     listed,
 )
-from pytest_llmeval.data import OWN_FOLDER, WORKING_FOLDER, display_path, remove_leftovers
+from pytest_llmeval.data import OutputFolder, OwnFiles, display_path
 from pytest_llmeval.judges import JudgeMode
 from pytest_llmeval.numbers import claim_calls, summarize
 from pytest_llmeval.reports import Line, ReportedTexts, RunReport
@@ -574,8 +574,8 @@ def persist(reported: Reported, scope: RunScope, *, recordings: "Recordings | No
     judged, run, keeper = reported.judged, scope.run, scope.keeper
     root = keeper.root or Path()
     for file in {item.part.key.path for item in run.items.values()}:
-        remove_leftovers(Path(file).parent / OWN_FOLDER)
-    remove_leftovers(root / WORKING_FOLDER)
+        OutputFolder(OwnFiles(Path(file)).folder).remove_leftovers()
+    OutputFolder(root / OutputFolder.WORKING).remove_leftovers()
     verdicts: list[SuiteVerdict] = [*keeper.settle(judged.suites, whole=not (run.broken or scope.terms.shard))]
     unwritten = {key for key, _ in verdicts}
     standing = [

@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
     Reading,
     Result,
 )
-from pytest_llmeval.data import put_in_place, sync
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.run._partial import PartialResult
 from pytest_llmeval.run._score import Evaluators, by_name, cases_in_forms, check_divisible, measured_records
@@ -285,8 +285,8 @@ class CaseResultWriter:
     def finish(self) -> None:
         """Put the complete file of a stream's case results in its place."""
         self._sink.close()
-        sync(self._unfinished)
-        put_in_place(self._unfinished, self._path)
+        OutputFile(self._unfinished).sync()
+        OutputFile(self._path).replace(self._unfinished)
 
     def close(self) -> None:
         """Remove the file of a stream's case results if it is not finished."""

@@ -23,16 +23,7 @@ from pytest_llmeval.core import (
     input_digest,
     written_object,
 )
-from pytest_llmeval.data import (
-    WORKING_FOLDER,
-    InputFile,
-    WritingProcess,
-    append_text,
-    display_path,
-    is_readable_json,
-    make_working_folder,
-    rewrite,
-)
+from pytest_llmeval.data import InputFile, OutputFile, OutputFolder, WritingProcess, display_path, is_readable_json
 from pytest_llmeval.services import Secrets
 
 RecordingMode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
@@ -252,7 +243,7 @@ class Recordings:
             lines = {**stored_lines, **new_lines}
             return "".join(f"{lines[place]}\n" for place in sorted(lines.keys() - unreadable - secret - unwritten))
 
-        rewrite(self.path, merged)
+        OutputFile(self.path).rewrite(merged)
         return NotRecorded(_cases(unreadable), _cases(secret), tuple(_cases(unwritten)))
 
     @staticmethod
@@ -299,7 +290,7 @@ class Recordings:
         """Whether the first line of a file is a recorded prediction, and not a prediction by the case's id alone."""
         try:
             with path.open("rb") as file:
-                return _is_recording(_parse_line(file.readline(InputFile.max_line_bytes)))
+                return _is_recording(_parse_line(file.readline(InputFile.MAX_LINE_BYTES)))
         except OSError:
             return False
 
@@ -346,7 +337,7 @@ def _is_readable(line: str) -> bool:
         size = len(line.encode("utf-8"))
     except UnicodeEncodeError:
         return False
-    return size < InputFile.max_line_bytes and is_readable_json(line)
+    return size < InputFile.MAX_LINE_BYTES and is_readable_json(line)
 
 
 def _is_recording(row: Any) -> bool:
@@ -399,7 +390,7 @@ class Journal:
     def of_file(cls, predictions: Path, root: Path, run: str) -> "Journal":
         """The journal of a file of predictions, in the working folder under pytest's rootdir."""
         name = sha256(display_path(predictions.absolute(), root).encode(errors="surrogateescape")).hexdigest()[:16]
-        return cls(root / WORKING_FOLDER / "answers" / name, run)
+        return cls(root / OutputFolder.WORKING / "answers" / name, run)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write a recorded prediction on its own line.
@@ -410,11 +401,11 @@ class Journal:
         path = self.folder / f"{self.run}.{WritingProcess.current().name}.jsonl"
         text = f"{json.dumps(row, sort_keys=True)}\n"
         try:
-            append_text(path, text)
+            OutputFile(path).append_text(text)
         except FileNotFoundError:
-            make_working_folder(self.folder.parent.parent)
+            OutputFolder(self.folder.parent.parent).make()
             self.folder.mkdir(parents=True, exist_ok=True)
-            append_text(path, text)
+            OutputFile(path).append_text(text)
 
     def read(self, *, others: bool = False) -> list[dict[str, Any]]:
         """The recorded lines, oldest file first, without a line that a kill cut off.

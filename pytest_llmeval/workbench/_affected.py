@@ -21,7 +21,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines import ScoreFile, Stamp, fingerprint
 from pytest_llmeval.cli import OPTIONS, SHARD_SUFFIX, CommandResult, add_options
 from pytest_llmeval.core import CaseRecord, JsonNumber, LlmevalError, Selection, counted, decode, encode, listed
-from pytest_llmeval.data import repository_top, rewrite
+from pytest_llmeval.data import OutputFile, repository_top
 from pytest_llmeval.numbers import CaseStatistics, UsageEvaluator
 from pytest_llmeval.run import (
     CaseChoice,
@@ -474,7 +474,7 @@ def keep_inputs(reported: Reported, scope: RunScope) -> Reported:
                 stored = _stored_inputs(suite, project, scope, used[key])
                 scope.run.inputs[key.whole_name] = msgspec.to_builtins(stored)
             if approves:
-                rewrite(path, partial(_inputs_text, suite, project, scope, used[key]))
+                OutputFile(path).rewrite(partial(_inputs_text, suite, project, scope, used[key]))
         except OSError as error:
             notes.append(f"{key.display_path}: inputs NOT kept in {path.name}: {error.strerror}")
     return structs.replace(reported, notes=[*reported.notes, *notes])

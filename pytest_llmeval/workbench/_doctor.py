@@ -31,7 +31,7 @@ from pytest_llmeval.core import (
     listed,
     seconds,
 )
-from pytest_llmeval.data import display_path, own_file
+from pytest_llmeval.data import OwnFiles, display_path
 from pytest_llmeval.judges import (
     DEFAULT_PLACE,
     CachePlace,
@@ -392,7 +392,7 @@ def stored_findings(suites: Sequence[Path]) -> Iterator[Finding]:
     """Yield whether the cache and the recordings of suites can be read."""
     yield _cache(DEFAULT_PLACE.path)
     for suite in suites:
-        recordings = own_file(suite, "judgements.jsonl")
+        recordings = OwnFiles(suite).path("judgements.jsonl")
         if recordings.exists():
             yield _recordings(recordings)
 
@@ -459,7 +459,7 @@ def ci_findings(suites: Sequence[LoadedSuite]) -> Iterator[Finding]:
 def _replayed(workflow: Path, suite: LoadedSuite) -> Finding:
     """The finding of ``llmeval doctor`` about a workflow that replays verdicts: whether they are committed."""
     path = display_path(suite.path, Path.cwd())
-    recordings = display_path(own_file(suite.path, "judgements.jsonl"), Path.cwd())
+    recordings = display_path(OwnFiles(suite.path).path("judgements.jsonl"), Path.cwd())
     if not Path(recordings).exists():
         record = f"pytest --llmeval {shlex.quote(path)} {_REPLAYS.replace('replay', 'record')}"
         return Finding("warning", f"{workflow} replays verdicts, and {recordings} does not exist", [record])

@@ -20,7 +20,7 @@ from msgspec import convert, structs
 from pytest_llmeval.baselines import ScoreFile, SuiteScores, TestScores
 from pytest_llmeval.cli import CommandResult, write_text
 from pytest_llmeval.core import MISSING, LlmevalError, SuiteError, counted, excerpt, listed, number
-from pytest_llmeval.data import OWN_FOLDER, STRICT, InputFile, check, display_path
+from pytest_llmeval.data import STRICT, InputFile, OwnFiles, check, display_path
 from pytest_llmeval.reports import published, text
 from pytest_llmeval.run import Checkout
 from pytest_llmeval.services import run_git
@@ -105,7 +105,7 @@ class FolderState:
 
     def files(self, pattern: str) -> Mapping[str, Path]:
         """Return the files of a pattern in folders of approved scores by name."""
-        paths = sorted(self.folder.rglob(f"{OWN_FOLDER}/*{pattern}"))
+        paths = sorted(self.folder.rglob(f"{OwnFiles.FOLDER}/*{pattern}"))
         return {display_path(path, self.folder): path for path in paths}
 
 

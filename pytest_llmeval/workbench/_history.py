@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
     suggest,
     unknown_name,
 )
-from pytest_llmeval.data import InputFile, stem_of
+from pytest_llmeval.data import InputFile, OwnFiles
 from pytest_llmeval.reports import Point, Timeline
 from pytest_llmeval.workbench._console import suite_files, table_lines
 
@@ -84,7 +84,7 @@ def _suite(name: str) -> Path:
     if Path(name).is_file():
         return Path(name)
 
-    files = {path: {path.name, stem_of(path.name), _name(path)} - {""} for path in suite_files(Path())}
+    files = {path: {path.name, OwnFiles(path).stem, _name(path)} - {""} for path in suite_files(Path())}
     matches = [path for path, names in files.items() if name in names]
     if len(matches) == 1:
         return matches[0]

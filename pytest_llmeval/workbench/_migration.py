@@ -31,7 +31,7 @@ from pytest_llmeval.core import (
     Statistic,
     counted,
 )
-from pytest_llmeval.data import rewrite
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import VerdictStatistics, agreement_alpha
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, PanelSpec
 from pytest_llmeval.numbers import USAGE, CaseStatistics, RunPairing, Shift, differences, summarize
@@ -422,7 +422,7 @@ def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str
         return replace(scores, bridges=(*earlier, *bridges)).text
 
     try:
-        rewrite(file.path, bridged)
+        OutputFile(file.path).rewrite(bridged)
     except OSError as error:
         raise LlmevalError(f"{Path(file.display_path)}: not written ({error.strerror})") from error
     return file.display_path, notes

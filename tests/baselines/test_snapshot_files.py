@@ -29,7 +29,7 @@ from pytest_llmeval.baselines._files import (
 )
 from pytest_llmeval.baselines._scores import Approval, Cases
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.data import own_file
+from pytest_llmeval.data import OwnFiles
 from pytest_llmeval.suites import SuiteKey
 
 COMPARABLE = Comparable("c", "d", "", {"text": EvaluatorPrint("text", "1", {"tokenizer": "zh", "list": [1, 2]})})
@@ -248,7 +248,9 @@ def test_no_two_variants_share_a_file_whatever_their_ids(ids: list[tuple[str, st
 def test_suites_of_the_same_stem_have_their_full_names(tmp_path: Path) -> None:
     for name in ("a.eval.yaml", "a.eval.json", "b.eval.yaml"):
         (tmp_path / name).touch()
-    names = [own_file(tmp_path / name, "scores.json").name for name in ("a.eval.yaml", "a.eval.json", "b.eval.yaml")]
+    names = [
+        OwnFiles(tmp_path / name).path("scores.json").name for name in ("a.eval.yaml", "a.eval.json", "b.eval.yaml")
+    ]
     assert names == ["a.eval.yaml.scores.json", "a.eval.json.scores.json", "b.scores.json"]
 
 

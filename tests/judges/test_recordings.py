@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pytest_llmeval.core import LlmevalError, SuiteError
-from pytest_llmeval.data import own_file
+from pytest_llmeval.data import OwnFiles
 from pytest_llmeval.judges import Judgements, StoredJudgement, Usage
 from pytest_llmeval.judges._recordings import merge_judgements, recorded_line
 
@@ -245,4 +245,4 @@ def test_a_suite_has_files_of_its_own_in_a_folder_beside_it(
 ) -> None:
     for each in (suite, *beside):
         (tmp_path / each).write_text("", encoding="utf-8")
-    assert own_file(tmp_path / suite, "x.json") == tmp_path / "__llmeval__" / name
+    assert OwnFiles(tmp_path / suite).path("x.json") == tmp_path / "__llmeval__" / name

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import io
+import os
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Mapping
@@ -49,7 +50,20 @@ NAMES = {
     *("old", "on", "option", "order", "out", "outcome", "owner", "package", "page", "part", "path", "pattern", "place"),
     *("plugin", "point", "process", "provider", "question", "reason", "reference", "report", "run", "runner", "sample"),
     *("scorer", "section", "separators", "sign", "signature", "snapshot_location", "snapshot_name", "source", "spec"),
-    *("statement", "stem", "subject", "suite", "suite_file", "system", "tag", "task", "title", "tool", "truth"),
+    *(
+        "statement",
+        "stem",
+        "subject",
+        "suffix",
+        "suite",
+        "suite_file",
+        "system",
+        "tag",
+        "task",
+        "title",
+        "tool",
+        "truth",
+    ),
     *("unit", "uri", "url", "variable", "variant", "what", "whose", "why", "worker", "workflow"),
 }
 """Names of a first parameter that is a name, a part of a declared text, or a text of the package itself."""
@@ -252,6 +266,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "core._media.Media": lambda kind: kind,
     "core._media_forms.MediaText": lambda kind: kind,
     "data.files._json.JsonParser": lambda kind: kind(FaultLog("file")),
+    "data.files._writing.OutputFile": lambda kind: kind(Path(os.devnull)),
     "data.files._writing._Echo": lambda kind: kind(),
     "evaluators._answers.References": lambda kind: kind(["a b"]),
     "evaluators._calls.ToolCall": lambda kind: kind("find", {}),

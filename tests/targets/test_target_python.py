@@ -261,7 +261,7 @@ def test_refresh_forgets_nothing_of_a_suite_that_did_not_run_to_its_end(file: Pa
 UNREADABLE = {
     "half of a surrogate pair": {"text": ["half \ud83d"]},
     "nested deeply": json.loads("[" * 120 + "]" * 120),
-    "a line without measure": "x" * reading.InputFile.max_line_bytes,
+    "a line without measure": "x" * reading.InputFile.MAX_LINE_BYTES,
     "no number of JSON": float("inf"),
 }
 

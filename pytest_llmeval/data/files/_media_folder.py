@@ -6,8 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from pytest_llmeval.data.files._places import MEDIA_FOLDER, make_working_folder
-from pytest_llmeval.data.files._writing import write_bytes
+from pytest_llmeval.data.files._writing import OutputFile, OutputFolder
 
 
 class MediaFolder(Struct, frozen=True):
@@ -22,16 +21,16 @@ class MediaFolder(Struct, frozen=True):
     @property
     def folder(self) -> Path:
         """The folder."""
-        return self.root / MEDIA_FOLDER
+        return self.root / OutputFolder.WORKING / "media"
 
     def keep(self, digest: str, data: bytes) -> Path | None:
         """The file of a medium's content, which is written if it is not there; ``None`` if it cannot be written."""
         path = self.folder / digest
         with suppress(OSError):
             if not path.is_file():
-                make_working_folder(self.folder.parent)
+                OutputFolder(self.folder.parent).make()
                 self.folder.mkdir(exist_ok=True)
-                write_bytes(path, data)
+                OutputFile(path).write_bytes(data)
             return path
         return None
 
@@ -60,7 +59,7 @@ class MediaFolder(Struct, frozen=True):
         digest = sha256(data).hexdigest()
         if (known := self.at(address)) is None and self.keep(digest, data) is not None:
             with suppress(OSError):
-                write_bytes(self._note_of(address), f"{digest} {kind}\n".encode("ascii", "replace"))
+                OutputFile(self._note_of(address)).write_bytes(f"{digest} {kind}\n".encode("ascii", "replace"))
         return known or (data, kind)
 
     def _note_of(self, address: str) -> Path:

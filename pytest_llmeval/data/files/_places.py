@@ -1,15 +1,14 @@
 """Places in files and data."""
 
-import errno
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from fnmatch import fnmatch
 from glob import has_magic
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from pytest_llmeval.core import Fault, SuiteError, with_value
 
@@ -142,8 +141,6 @@ def duplicate_key(key: str, first: FilePlace) -> str:
     return f"found the key {key!r} twice, expected it once (first at {first.line}:{first.column})"
 
 
-OWN_FOLDER: Final = "__llmeval__"
-
 IN_MODULE: Final = "::"
 """Stands between a Python file and the name of a suite that it declares, in the paths of such suites."""
 
@@ -151,25 +148,46 @@ _SUITE_SUFFIXES = tuple(f".{kind}.{language}" for kind in ("eval", "llmeval") fo
 _OTHER_SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def own_file(suite: Path, suffix: str) -> Path:
-    """The path of a file that belongs to a suite, such as ``__llmeval__/capitals.judgements.jsonl``.
+class OwnFiles:
+    """The files that belong to a suite or test module, such as ``__llmeval__/capitals.judgements.jsonl``.
 
-    Args:
-        suite: The suite file.
-        suffix: What the file is, such as ``judgements.jsonl``.
-
-    Returns:
-        A path in the suite's folder. It begins with the suite's stem, or with its full name where another suite file
-        beside it has the same stem.
+    Attributes:
+        suite: The file of the suite or module.
     """
-    stem, rivals = _stem(suite.name)
-    shared = any((suite.parent / name).is_file() for name in rivals if name != suite.name)
-    return suite.parent / OWN_FOLDER / f"{suite.name if shared else stem}.{suffix}"
 
+    FOLDER: ClassVar[str] = "__llmeval__"
+    """The name of their folder, which is next to the suite."""
 
-def stem_of(name: str) -> str:
-    """The beginning of the names of all files that belong to a suite or test module."""
-    return _stem(name)[0]
+    def __init__(self, suite: Path) -> None:
+        self.suite = suite
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the files."""
+        return self.suite.parent / self.FOLDER
+
+    @property
+    def stem(self) -> str:
+        """The beginning of their names, unless another suite next to this one has the same."""
+        return _stem(self.suite.name)[0]
+
+    def path(self, suffix: str) -> Path:
+        """The path of one of the files.
+
+        Args:
+            suffix: What the file is, such as ``judgements.jsonl``.
+
+        Returns:
+            A path that begins with the suite's stem, or with its full name if another suite file in its folder has the
+            same stem.
+        """
+        stem, rivals = _stem(self.suite.name)
+        shared = any((self.suite.parent / name).is_file() for name in rivals if name != self.suite.name)
+        return self.folder / f"{self.suite.name if shared else stem}.{suffix}"
+
+    def include(self, name: str) -> bool:
+        """Whether a file of this name belongs to the suite or module."""
+        return name.startswith((f"{self.stem}.", f"{self.suite.name}."))
 
 
 def _stem(name: str) -> tuple[str, list[str]]:
@@ -186,36 +204,6 @@ def _stem(name: str) -> tuple[str, list[str]]:
             return stem, [stem + ending for ending in _SUITE_SUFFIXES]
     stem = Path(name).stem
     return stem, [stem + ending for ending in (*_SUITE_SUFFIXES, *_OTHER_SUFFIXES)]
-
-
-WORKING_FOLDER: Final = ".llmeval"
-MEDIA_FOLDER: Final = f"{WORKING_FOLDER}/media"
-"""Below pytest's rootdir: contents of media that have no file of their own."""
-
-
-def refuse_links(path: Path) -> None:
-    """Refuse a path through a folder of ours, or one inside it, that is a link in the repository to elsewhere.
-
-    Raises:
-        OSError: There is such a link.
-    """
-    folders = list(path.parents)
-    ours = (index for index, parent in enumerate(folders) if parent.name in (OWN_FOLDER, WORKING_FOLDER))
-    for folder in folders[: next(ours, -1) + 1]:
-        if folder.is_symlink():
-            raise OSError(errno.ELOOP, f"{folder.name} is a symbolic link, expected a folder", str(path))
-
-
-def make_working_folder(folder: Path) -> None:
-    """Make a folder whose content git ignores.
-
-    Raises:
-        OSError: It cannot be made, or is a symbolic link.
-    """
-    refuse_links(folder / ".gitignore")
-    folder.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as stream:
-        stream.write("*\n")
 
 
 MOST_ENTRIES: Final = 100_000

@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from pytest_llmeval.core import WINDOWS
-from pytest_llmeval.data.files._places import refuse_links
+from pytest_llmeval.data.files._places import OwnFiles
 
 _STALE_S: Final = 86_400.0
 """Age at which a file is taken for abandoned although its process may run: on another machine, or under a used id."""
@@ -84,64 +84,269 @@ _BUSY_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds to wait, time and again, for readers and virus scanners of Windows to close a file."""
 
 
-def write_text(path: Path, parts: Iterable[str]) -> None:
-    """Write a file that is old or new, never half: readers, kills and full disks see either.
+class OutputFolder:
+    """A folder that our files are written to.
 
-    A symbolic link of that name is replaced, not followed. Half of a surrogate pair, which UTF-8 cannot hold, is
-    escaped.
-
-    Args:
-        path: The file, in a folder that exists.
-        parts: Its text, in any number of pieces.
-
-    Raises:
-        OSError: It cannot be written; then it is as it was.
+    Attributes:
+        path: Where it is.
     """
-    _write_file(path, (part.encode("utf-8", "backslashreplace") for part in parts))
 
+    WORKING: ClassVar[str] = ".llmeval"
+    """The name of the folder below pytest's rootdir for what is not committed."""
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write the bytes of a file as `write_text` does: readers see the old file or the new one."""
-    _write_file(path, [data])
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
+    def make(self) -> None:
+        """Make a folder whose content git ignores.
 
-def _write_file(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file of ours by way of a scratch file that takes its place, or directly into a pipe or a device."""
-    refuse_links(path)
-    if _is_stream(path):
-        _write_parts(_open_stream(path), parts)
-        return
-    remove_leftovers(path.parent)
-    scratch = scratch_path(path.parent)
-    file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PRIVATE, 0o666)
-    try:
+        Raises:
+            OSError: It cannot be made, or is a symbolic link.
+        """
+        OutputFile(self.path / ".gitignore").refuse_links()
+        self.path.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), (self.path / ".gitignore").open("x", encoding="utf-8") as stream:
+            stream.write("*\n")
+
+    def scratch_path(self) -> Path:
+        """The path of a new scratch file, whose name says which process writes it."""
+        return self.path / f".llmeval-{WritingProcess.current().name}-{os.urandom(4).hex()}.tmp"
+
+    def remove_leftovers(self) -> None:
+        """Remove the scratch files of killed processes, unless the folder is a link to elsewhere."""
         with suppress(OSError):
-            before = path.lstat()
-            if stat.S_ISREG(before.st_mode) and not WINDOWS:
-                os.fchmod(file, stat.S_IMODE(before.st_mode))
-        _write_parts(file, parts)
-        put_in_place(scratch, path)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+            OutputFile(self.path / "leftover").refuse_links()
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    match = _LEFTOVER.fullmatch(entry.name)
+                    if match is not None:
+                        with suppress(OSError):
+                            if WritingProcess(match[1]).has_abandoned(entry.stat(follow_symlinks=False)):
+                                Path(entry.path).unlink(missing_ok=True)
+
+    def sync(self) -> None:
+        """Flush the folder to disk, so that a file renamed in it is there after a power cut."""
+        with suppress(OSError):  # some file systems cannot
+            file = os.open(self.path, os.O_RDONLY | _PRIVATE)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
 
 
-def put_in_place(scratch: Path, path: Path) -> None:
-    """Replace a file by a scratch file that is complete and synced.
+class OutputFile:
+    """A file of ours that is written.
 
-    Raises:
-        OSError: It cannot; then both are as they were.
+    Attributes:
+        path: Where it is.
     """
-    for wait in (*(_BUSY_S if WINDOWS else ()), None):
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.folder = OutputFolder(path.parent)
+
+    def refuse_links(self) -> None:
+        """Refuse a path through a folder of ours, or one inside it, that is a link in the repository to elsewhere.
+
+        Raises:
+            OSError: There is such a link.
+        """
+        folders = list(self.path.parents)
+        own_names = (OwnFiles.FOLDER, OutputFolder.WORKING)
+        ours = (index for index, folder in enumerate(folders) if folder.name in own_names)
+        for folder in folders[: next(ours, -1) + 1]:
+            if folder.is_symlink():
+                raise OSError(errno.ELOOP, f"{folder.name} is a symbolic link, expected a folder", str(self.path))
+
+    def write_text(self, parts: Iterable[str]) -> None:
+        """Write the file so that it is old or new, never half: readers, kills and full disks see either.
+
+        A symbolic link of that name is replaced, not followed. Half of a surrogate pair, which UTF-8 cannot hold, is
+        escaped.
+
+        Args:
+            parts: Its text, in any number of pieces.
+
+        Raises:
+            OSError: It cannot be written, as without its folder; then it is as it was.
+        """
+        self._write(part.encode("utf-8", "backslashreplace") for part in parts)
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write the bytes of the file as `write_text` does: readers see the old file or the new one."""
+        self._write([data])
+
+    def _write(self, parts: Iterable[bytes]) -> None:
+        """Write the file by way of a scratch file that takes its place, or directly into a pipe or a device."""
+        self.refuse_links()
+        if self._is_stream():
+            _write_parts(_open_stream(self.path), parts)
+            return
+        self.folder.remove_leftovers()
+        scratch = self.folder.scratch_path()
+        file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PRIVATE, 0o666)
         try:
-            scratch.replace(path)
-        except PermissionError:
-            if wait is None:
-                raise
-            time.sleep(wait)
-        else:
-            break
-    _sync_folder(path.parent)
+            with suppress(OSError):
+                before = self.path.lstat()
+                if stat.S_ISREG(before.st_mode) and not WINDOWS:
+                    os.fchmod(file, stat.S_IMODE(before.st_mode))
+            _write_parts(file, parts)
+            self.replace(scratch)
+        except BaseException:
+            scratch.unlink(missing_ok=True)
+            raise
+
+    def _is_stream(self) -> bool:
+        """Whether the path names a pipe, a terminal or a stream of the process, which cannot be replaced."""
+        if self.path.parent in _STREAMS:
+            return True
+        try:
+            mode = self.path.lstat().st_mode
+        except OSError:
+            return False
+        return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+    def sync(self) -> None:
+        """Flush the file to disk.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        file = os.open(self.path, os.O_RDWR | _PRIVATE)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    def replace(self, scratch: Path) -> None:
+        """Replace the file by a scratch file that is complete and synced.
+
+        Raises:
+            OSError: It cannot; then both are as they were.
+        """
+        for wait in (*(_BUSY_S if WINDOWS else ()), None):
+            try:
+                scratch.replace(self.path)
+            except PermissionError:
+                if wait is None:
+                    raise
+                time.sleep(wait)
+            else:
+                break
+        self.folder.sync()
+
+    def append_text(self, text: str) -> None:
+        """Append text to the file in one write; concurrent appends do not interleave.
+
+        It begins on a line of its own, also where a kill, a full disk or a power cut left the last line without its
+        end.
+
+        Raises:
+            OSError: It cannot be written, or is a symbolic link.
+        """
+        self.refuse_links()
+        if WINDOWS and self.path.is_symlink():
+            raise OSError(errno.ELOOP, f"{self.path.name} is a symbolic link, expected a file", str(self.path))
+        file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _PRIVATE, 0o666)
+        try:
+            data = text.encode("utf-8", "backslashreplace")
+            if _is_cut_off(file) and not text.startswith(("\n", "\r\n")):
+                data = b"\n" + data
+            while data:
+                data = data[os.write(file, data) :]
+        finally:
+            os.close(file)
+
+    def rewrite(self, make: Callable[[], str]) -> bool:
+        """Replace a file that processes share by new text made from it, under a lock; its folder is made.
+
+        Args:
+            make: Reads the file, if it is there, and returns its new text; no text represents no file. Called again
+                under the lock where something changes.
+
+        Returns:
+            Whether the file had to change.
+
+        Raises:
+            OSError: It cannot be written; then it is as it was.
+        """
+        if self.has_text(make()):
+            return False
+        self.refuse_links()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.locked():
+            text = make()
+            if self.has_text(text):
+                return False
+            if text:
+                self.write_text([text])
+            else:
+                self.path.unlink(missing_ok=True)
+        return True
+
+    def has_text(self, text: str) -> bool:
+        """Whether the file has a text already, with any line ends, and need not be written."""
+        if not self.path.is_file():
+            return not text and not self.path.is_symlink()
+        return self.path.read_bytes().replace(b"\r\n", b"\n") == text.encode("utf-8", "backslashreplace")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the file, or what belongs to it, against changes by other processes.
+
+        Raises:
+            OSError: Its folder cannot be written, or another process has held the lock for a minute.
+        """
+        from filelock import FileLock, Timeout
+
+        self.refuse_links()
+        digest = sha256(self.path.name.encode(errors="surrogateescape")).hexdigest()[:16]
+        name = self.path.with_name(f".llmeval-{digest}.lock")
+        if name.is_symlink():  # which a lock would be written through
+            name.unlink()
+        lock = FileLock(name, timeout=_LOCK_S)
+        try:
+            lock.acquire()
+        except Timeout:
+            reason = f"another process has held it for {_LOCK_S:g} s"
+            raise OSError(errno.EBUSY, reason, str(self.path)) from None
+        try:
+            yield
+        finally:
+            if not WINDOWS:  # which removes no open file, so the release does
+                name.unlink(missing_ok=True)  # before it: a process that waits for the lock sees that its file is gone
+            lock.release()
+
+
+def _is_cut_off(file: int) -> bool:
+    """Whether an open file that text is appended to lacks the end of its last line."""
+    status = os.fstat(file)
+    if not (stat.S_ISREG(status.st_mode) and status.st_size):
+        return False
+    os.lseek(file, -1, os.SEEK_END)
+    return os.read(file, 1) != b"\n"
+
+
+def _write_parts(file: int, parts: Iterable[bytes]) -> None:
+    """Write the parts of a text to an open file, flush it to disk, and close it."""
+    with os.fdopen(file, "wb") as stream:
+        stream.writelines(parts)
+        stream.flush()
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            os.fsync(file)
+
+
+def _open_stream(path: Path) -> int:
+    """Open a pipe or a device for a report without waiting for its reader."""
+    try:
+        file = os.open(path, os.O_WRONLY | _NO_WAIT)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "it is a pipe that nobody reads", str(path)) from None
+        raise
+    if _NO_WAIT:
+        os.set_blocking(file, True)
+    return file
 
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -175,175 +380,3 @@ def csv_lines(rows: Iterable[Iterable[str | float | None]]) -> Iterator[str]:
 def _inert(text: str) -> str:
     """A text for a cell of a CSV file that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def sync(path: Path) -> None:
-    """Flush a file of ours to disk.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    file = os.open(path, os.O_RDWR | _PRIVATE)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def append_text(path: Path, text: str) -> None:
-    """Append text to a file of ours in one write; concurrent appends do not interleave.
-
-    It begins on a line of its own, also where a kill, a full disk or a power cut left the last line without its end.
-
-    Raises:
-        OSError: It cannot be written, or is a symbolic link.
-    """
-    refuse_links(path)
-    if WINDOWS and path.is_symlink():
-        raise OSError(errno.ELOOP, f"{path.name} is a symbolic link, expected a file", str(path))
-    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _PRIVATE, 0o666)
-    try:
-        data = text.encode("utf-8", "backslashreplace")
-        if _is_cut_off(file) and not text.startswith(("\n", "\r\n")):
-            data = b"\n" + data
-        while data:
-            data = data[os.write(file, data) :]
-    finally:
-        os.close(file)
-
-
-def _is_cut_off(file: int) -> bool:
-    """Whether an open file that text is appended to lacks the end of its last line."""
-    status = os.fstat(file)
-    if not (stat.S_ISREG(status.st_mode) and status.st_size):
-        return False
-    os.lseek(file, -1, os.SEEK_END)
-    return os.read(file, 1) != b"\n"
-
-
-def rewrite(path: Path, make: Callable[[], str]) -> bool:
-    """Replace a file that processes share by new text made from it, under a lock.
-
-    Args:
-        path: The file; its folder is made.
-        make: Reads the file, if it is there, and returns its new text; no text represents no file. Called again under
-            the lock where something changes.
-
-    Returns:
-        Whether the file had to change.
-
-    Raises:
-        OSError: It cannot be written; then it is as it was.
-    """
-    if has_text(path, make()):
-        return False
-    refuse_links(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path):
-        text = make()
-        if has_text(path, text):
-            return False
-        if text:
-            write_text(path, [text])
-        else:
-            path.unlink(missing_ok=True)
-    return True
-
-
-def has_text(path: Path, text: str) -> bool:
-    """Whether a file of ours has a text already, with any line ends, and need not be written."""
-    if not path.is_file():
-        return not text and not path.is_symlink()
-    return path.read_bytes().replace(b"\r\n", b"\n") == text.encode("utf-8", "backslashreplace")
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Lock a file of ours, or what belongs to it, against changes by other processes.
-
-    Raises:
-        OSError: Its folder cannot be written, or another process has held the lock for a minute.
-    """
-    from filelock import FileLock, Timeout
-
-    refuse_links(path)
-    name = path.with_name(f".llmeval-{sha256(path.name.encode(errors='surrogateescape')).hexdigest()[:16]}.lock")
-    if name.is_symlink():  # which a lock would be written through
-        name.unlink()
-    lock = FileLock(name, timeout=_LOCK_S)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise OSError(errno.EBUSY, f"another process has held it for {_LOCK_S:g} s", str(path)) from None
-    try:
-        yield
-    finally:
-        if not WINDOWS:  # which removes no open file, so the release does
-            name.unlink(missing_ok=True)  # before it: a process that waits for the lock sees that its file is gone
-        lock.release()
-
-
-def scratch_path(folder: Path) -> Path:
-    """The path of a new scratch file, whose name says which process writes it."""
-    return folder / f".llmeval-{WritingProcess.current().name}-{os.urandom(4).hex()}.tmp"
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove the scratch files of killed processes from a folder, unless it is a link to elsewhere."""
-    with suppress(OSError):
-        refuse_links(folder / "leftover")
-        _remove_leftovers(folder)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the scratch files of killed processes from a folder that our files are written to."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            match = _LEFTOVER.fullmatch(entry.name)
-            if match is not None:
-                with suppress(OSError):
-                    if WritingProcess(match[1]).has_abandoned(entry.stat(follow_symlinks=False)):
-                        Path(entry.path).unlink(missing_ok=True)
-
-
-def _write_parts(file: int, parts: Iterable[bytes]) -> None:
-    """Write the parts of a text to an open file, flush it to disk, and close it."""
-    with os.fdopen(file, "wb") as stream:
-        stream.writelines(parts)
-        stream.flush()
-        if stat.S_ISREG(os.fstat(file).st_mode):
-            os.fsync(file)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush a folder to disk, so that a file renamed in it is there after a power cut."""
-    with suppress(OSError):  # some file systems cannot
-        file = os.open(folder, os.O_RDONLY | _PRIVATE)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
-
-
-def _open_stream(path: Path) -> int:
-    """Open a pipe or a device for a report without waiting for its reader."""
-    try:
-        file = os.open(path, os.O_WRONLY | _NO_WAIT)
-    except OSError as error:
-        if error.errno == errno.ENXIO:
-            raise OSError(errno.ENXIO, "it is a pipe that nobody reads", str(path)) from None
-        raise
-    if _NO_WAIT:
-        os.set_blocking(file, True)
-    return file
-
-
-def _is_stream(path: Path) -> bool:
-    """Whether a path to write to names a pipe, a terminal or a stream of the process, which cannot be replaced."""
-    if path.parent in _STREAMS:
-        return True
-    try:
-        mode = path.lstat().st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)

@@ -345,7 +345,7 @@ class InputFile:
         display_path: Its name in errors.
     """
 
-    max_line_bytes: ClassVar[int] = 16 << 20
+    MAX_LINE_BYTES: ClassVar[int] = 16 << 20
     """Longest line of a JSONL file, and longest cell of a CSV file."""
 
     def __init__(self, path: Path, display_path: str = "") -> None:
@@ -491,9 +491,9 @@ class InputFile:
         try:
             self.check_regular()
             with self.path.open("rb") as stream:
-                for number, offset, line in _lines(stream, self.max_line_bytes):
+                for number, offset, line in _lines(stream, self.MAX_LINE_BYTES):
                     if line is None:
-                        limit = f"{self.max_line_bytes >> 20} MiB"
+                        limit = f"{self.MAX_LINE_BYTES >> 20} MiB"
                         log.add(number, 1, "", f"found a line that is too long, expected at most {limit}")
                         continue
                     try:
@@ -538,7 +538,7 @@ class InputFile:
             if not _is_utf8(self.path):
                 self.read_text("a line of column names")  # which says what is wrong
             with self.path.open(encoding="utf-8-sig", newline="") as stream:
-                yield from _table_rows(_unix_lines(stream), delimiter, self.max_line_bytes, log, surplus)
+                yield from _table_rows(_unix_lines(stream), delimiter, self.MAX_LINE_BYTES, log, surplus)
         except SuiteError as error:
             log.extend(error.faults)
 

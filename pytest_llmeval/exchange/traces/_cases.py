@@ -13,7 +13,7 @@ import yaml
 
 from pytest_llmeval.cli import CommandResult, open_suite, write_text
 from pytest_llmeval.core import Fault, LlmevalError, Media, MediaForm, SuiteError, encode, listed
-from pytest_llmeval.data import FaultLog, write_bytes
+from pytest_llmeval.data import FaultLog, OutputFile
 from pytest_llmeval.exchange._media import file_value
 from pytest_llmeval.exchange.traces import case_of_spans
 from pytest_llmeval.exchange.traces._spans import TraceSpan, read_spans
@@ -62,7 +62,7 @@ def _add(options: Namespace) -> CommandResult:
     _make(trace_file.parent)
     write_text(trace_file, [_written(spans, Secrets.of_variables(suite.secret_variables))])
     for path, content in contents.items():
-        write_bytes(options.suite.parent / path, content)
+        OutputFile(options.suite.parent / path).write_bytes(content)
     try:
         _replace(options.suite, before, after)
     except SuiteError:

@@ -107,7 +107,7 @@ class JsonPieces:
                     self.line += written.count("\n")
                     return without_half_pairs(value, written)
             held = len(self._text) - begin
-            if held > InputFile.max_line_bytes:
+            if held > InputFile.MAX_LINE_BYTES:
                 raise ValueError("a value is too large")
             self._read(max(held, _PIECE))
 
@@ -227,7 +227,7 @@ def read_spans(path: Path, faults: FaultLog) -> SpanFile:
     try:
         with path.open("rb") as stream:
             # A cut line at the beginning must not make one document of many lines.
-            beginning = [stream.readline(InputFile.max_line_bytes) for _ in range(2)]
+            beginning = [stream.readline(InputFile.MAX_LINE_BYTES) for _ in range(2)]
             stream.seek(0)
             if beginning[0].strip() not in (b"[", b"{") and any(map(_is_document, beginning)):
                 for number, line in enumerate(stream, 1):

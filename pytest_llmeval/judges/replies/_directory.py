@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_llmeval.core import LlmevalError, printable
-from pytest_llmeval.data import unique_keys, write_text
+from pytest_llmeval.data import OutputFile, unique_keys
 from pytest_llmeval.judges._recordings import visible
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
 
@@ -74,7 +74,7 @@ class DirectoryReplies:
             file = self._file(entry.key)
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
-                write_text(file, [visible(text), "\n"])
+                OutputFile(file).write_text([visible(text), "\n"])
             except OSError as error:
                 raise LlmevalError(f"{file}: the verdict cannot be written ({error.strerror})") from error
 

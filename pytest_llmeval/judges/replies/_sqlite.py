@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from pytest_llmeval.core import LlmevalError
-from pytest_llmeval.data import WORKING_FOLDER, make_working_folder, refuse_links, remove_leftovers, scratch_path
+from pytest_llmeval.data import OutputFile, OutputFolder
 from pytest_llmeval.judges._processes import ticks
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
 
@@ -219,7 +219,7 @@ def _checkpoint_log(connection: sqlite3.Connection) -> None:
 
 def _refuse_links(path: Path) -> None:
     """Refuse links in place of the judge cache's SQLite files: SQLite would follow them."""
-    refuse_links(path)
+    OutputFile(path).refuse_links()
     for suffix in ("", "-journal", "-shm", "-wal"):
         file = path.with_name(path.name + suffix)
         if file.is_symlink():
@@ -231,11 +231,11 @@ def _create(path: Path) -> None:
 
     Switching a database to WAL while others open it fails: SQLite does not wait there.
     """
-    folder = path.parent
-    if folder.name == WORKING_FOLDER or not folder.exists():
-        make_working_folder(folder)  # elsewhere it would hide the user's own files from git
-    remove_leftovers(folder)
-    scratch = scratch_path(folder)
+    folder = OutputFile(path).folder
+    if folder.path.name == OutputFolder.WORKING or not folder.path.exists():
+        folder.make()  # elsewhere it would hide the user's own files from git
+    folder.remove_leftovers()
+    scratch = folder.scratch_path()
     try:
         connection = sqlite3.connect(scratch, isolation_level=None)
         try:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, Struct, structs
 
 from pytest_llmeval.core import counted, excerpt
-from pytest_llmeval.data import write_text
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports._headline import MergeAnswer
 from pytest_llmeval.reports._json import completed, is_form, published
@@ -272,7 +272,7 @@ def write_html(report: RunReport, path: Path) -> str:
         What was left out, or a warning about the size; may be empty.
     """
     page = to_page(_with_approved(report), folder=path.absolute().parent)
-    write_text(path, [page.html])
+    OutputFile(path).write_text([page.html])
     return page.note
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Self, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.core import EvaluatorError, Fault, PredictionError, SuiteError, excerpt, unknown_name
-from pytest_llmeval.data import InputFile, kind, rewrite
+from pytest_llmeval.data import InputFile, OutputFile, kind
 from pytest_llmeval.evaluators import JsonSchema, ToolCall, describe_found
 from pytest_llmeval.services import Secrets
 
@@ -273,7 +273,7 @@ class RecordedResults:
             lines = [{"tools": self.tools}, *(rows[place] for place in sorted(rows))]
             return "".join(f"{_line(line)}\n" for line in lines)
 
-        rewrite(self.path, merged)
+        OutputFile(self.path).rewrite(merged)
 
 
 def _is_row(row: Any) -> bool:

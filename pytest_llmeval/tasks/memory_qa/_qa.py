@@ -46,7 +46,7 @@ from pytest_llmeval.core import (
     grouped,
     unknown_name,
 )
-from pytest_llmeval.data import append_text
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import ChangeablePart, References, describe_found, has_cjk
 from pytest_llmeval.judges import is_unanswerable
 from pytest_llmeval.run import score
@@ -103,7 +103,7 @@ class SavedResults:
             OSError: It cannot be written.
         """
         if self.path is not None:
-            append_text(self.path, json.dumps(result) + "\n")
+            OutputFile(self.path).append_text(json.dumps(result) + "\n")
 
 
 def _rows(path: Path, data: bytes) -> Iterator[dict[str, Any]]:

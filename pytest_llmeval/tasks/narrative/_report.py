@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core import number
-from pytest_llmeval.data import csv_lines, write_text
+from pytest_llmeval.data import OutputFile, csv_lines
 
 if TYPE_CHECKING:
     import os
@@ -133,7 +133,7 @@ def generate_report(
     report = _WRITERS[suffix](_plain(results if isinstance(results, Mapping) else aggregate_results(results)))
     if output_path is not None:
         Path(output_path).parent.mkdir(parents=True, exist_ok=True)
-        write_text(Path(output_path), [report])
+        OutputFile(Path(output_path)).write_text([report])
     return report
 
 

@@ -218,10 +218,10 @@ def _done(folder: Path, step: _Step) -> tuple[str, str]:
     if step.left:
         return "left", step.left
     if step.adds:
-        from pytest_llmeval.data import append_text
+        from pytest_llmeval.data import OutputFile
 
         existed = path.exists()
-        append_text(path, step.text)
+        OutputFile(path).append_text(step.text)
         return "extended" if existed else "wrote", ""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

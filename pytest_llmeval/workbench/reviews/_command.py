@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
     listed,
     number,
 )
-from pytest_llmeval.data import rewrite
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import HumanLabel, HumanLabels, agreement_alpha
 from pytest_llmeval.reports import PageMedia, ReportMedia, RunReport, SuiteReport, rendered_page
 from pytest_llmeval.services import Secrets
@@ -206,7 +206,7 @@ class LabelFile:
             return "".join(map(HumanLabel.line, [*others, *new.values()]))
 
         with _refusing(SuiteError):
-            rewrite(self.path, make)
+            OutputFile(self.path).rewrite(make)
 
     def _label(self, annotator: str, sent: _SentLabel) -> HumanLabel:
         if not 0 <= sent.item < len(self.review.items):

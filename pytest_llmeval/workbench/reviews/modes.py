@@ -15,7 +15,7 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from pytest_llmeval.core import Fault, LlmevalError, ShownPrints, SuiteError, unknown_name
-from pytest_llmeval.data import FaultLog, InputFile, rewrite
+from pytest_llmeval.data import FaultLog, InputFile, OutputFile
 
 Draw: TypeAlias = Literal["all", "random", "spread", "failing", "uncertain"]
 """How answers were drawn: all of them, evenly, or with a preference."""
@@ -312,7 +312,7 @@ def add_lines(path: Path, lines: Iterable[ModeLine]) -> None:
         known = {*before.splitlines(keepends=True)}
         return before + "".join(line for line in new if line not in known)
 
-    rewrite(path, make)
+    OutputFile(path).rewrite(make)
 
 
 def read_line(row: Any) -> ModeLine:

@@ -208,7 +208,7 @@ def test_only_the_first_hundred_bad_lines_are_listed(tmp_path: Path) -> None:
 
 
 def test_too_long_jsonl_line_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(InputFile, "max_line_bytes", 1 << 20)
+    monkeypatch.setattr(InputFile, "MAX_LINE_BYTES", 1 << 20)
     fits = '"' + "x" * ((1 << 20) - 2) + '"'
     rows, faults = jsonl(tmp_path, f'{fits}\n1\n"{"y" * (3 << 20)}"\n"\udc80"\n2\n'.encode(errors="surrogateescape"))
     assert [line for line, _ in rows] == [1, 2, 5]

@@ -11,16 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.data import (
-    WritingProcess,
-    append_text,
-    locked,
-    make_working_folder,
-    remove_leftovers,
-    rewrite,
-    scratch_path,
-    write_text,
-)
+from pytest_llmeval.data import OutputFile, OutputFolder, WritingProcess
 from pytest_llmeval.data.files import _writing as writing
 
 
@@ -39,7 +30,7 @@ def test_a_file_is_replaced_in_one_step_and_keeps_its_mode(tmp_path: Path) -> No
     path.write_text("old", encoding="utf-8")
     path.chmod(0o640)
     with path.open(encoding="utf-8") as reader:
-        write_text(path, ["n\ud83d", "ew\n"])
+        OutputFile(path).write_text(["n\ud83d", "ew\n"])
         assert reader.read() == "old"
     assert path.read_bytes() == b"n\\ud83dew\n"
     assert path.stat().st_mode & 0o777 == 0o640
@@ -55,7 +46,7 @@ def test_a_file_whose_writing_fails_is_as_it_was(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        write_text(path, parts())
+        OutputFile(path).write_text(parts())
     assert path.read_text(encoding="utf-8") == "old"
     assert names(tmp_path) == ["report.json"]
 
@@ -64,7 +55,7 @@ def test_what_was_written_is_on_disk_before_it_has_its_name(tmp_path: Path, monk
     path = tmp_path / "report.json"
     seen = []
     monkeypatch.setattr(os, "fsync", lambda _: seen.append(path.exists()))
-    write_text(path, ["text"])
+    OutputFile(path).write_text(["text"])
     assert seen == [False, True]
 
 
@@ -73,12 +64,12 @@ def test_a_link_is_replaced_and_never_followed(tmp_path: Path) -> None:
     outside.write_text("precious", encoding="utf-8")
     path = tmp_path / "report.json"
     path.symlink_to(outside)
-    write_text(path, ["text"])
+    OutputFile(path).write_text(["text"])
     assert (path.is_symlink(), path.read_text(encoding="utf-8")) == (False, "text")
     path.unlink()
     path.symlink_to(outside)
     with pytest.raises(OSError, match="symbolic link"):
-        append_text(path, "text")
+        OutputFile(path).append_text("text")
     assert outside.read_text(encoding="utf-8") == "precious"
 
 
@@ -88,7 +79,11 @@ def test_a_folder_of_ours_that_is_a_link_is_refused(tmp_path: Path, folder: str)
     outside.mkdir()
     (tmp_path / folder).symlink_to(outside)
     path = tmp_path / folder / "x.json"
-    for write in (lambda: write_text(path, ["x"]), lambda: append_text(path, "x"), lambda: rewrite(path, lambda: "x")):
+    for write in (
+        lambda: OutputFile(path).write_text(["x"]),
+        lambda: OutputFile(path).append_text("x"),
+        lambda: OutputFile(path).rewrite(lambda: "x"),
+    ):
         with pytest.raises(OSError, match=f"{folder} is a symbolic link, expected a folder"):
             write()
     assert names(outside) == []
@@ -109,14 +104,18 @@ def test_a_link_anywhere_inside_of_a_folder_of_ours_is_refused(tmp_path: Path, l
     (tmp_path / link).parent.mkdir(exist_ok=True)
     (tmp_path / link).symlink_to(outside)
     file = tmp_path / path
-    for write in (lambda: write_text(file, ["x"]), lambda: append_text(file, "x"), lambda: rewrite(file, lambda: "x")):
+    for write in (
+        lambda: OutputFile(file).write_text(["x"]),
+        lambda: OutputFile(file).append_text("x"),
+        lambda: OutputFile(file).rewrite(lambda: "x"),
+    ):
         with pytest.raises(OSError, match="is a symbolic link, expected a folder"):
             write()
     with pytest.raises(OSError, match="is a symbolic link, expected a folder"):
-        make_working_folder(file.parent)
+        OutputFolder(file.parent).make()
     left = outside / f".llmeval-{dead_process()}-00000000.tmp"
     left.touch()
-    remove_leftovers(tmp_path / link)
+    OutputFolder(tmp_path / link).remove_leftovers()
     assert names(outside) == [left.name, "1"]
     assert names(outside / "1") == []
 
@@ -124,17 +123,17 @@ def test_a_link_anywhere_inside_of_a_folder_of_ours_is_refused(tmp_path: Path, l
 def test_a_folder_of_the_users_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "reports").symlink_to(tmp_path / "elsewhere")
-    write_text(tmp_path / "reports" / "report.json", ["text"])
+    OutputFile(tmp_path / "reports" / "report.json").write_text(["text"])
     assert names(tmp_path / "elsewhere") == ["report.json"]
 
 
 def test_a_link_in_place_of_a_lock_is_replaced_and_not_followed(tmp_path: Path) -> None:
     path, outside = tmp_path / "scores.json", tmp_path / "outside.txt"
     outside.write_text("precious", encoding="utf-8")
-    with locked(path):
+    with OutputFile(path).locked():
         (lock,) = set(names(tmp_path)) - {"outside.txt"}
     (tmp_path / lock).symlink_to(outside)
-    rewrite(path, lambda: "x")
+    OutputFile(path).rewrite(lambda: "x")
     assert outside.read_text(encoding="utf-8") == "precious"
     assert names(tmp_path) == ["outside.txt", "scores.json"]
 
@@ -143,9 +142,9 @@ def test_a_pipe_that_nobody_reads_is_refused_and_stays_a_pipe(tmp_path: Path) ->
     path = tmp_path / "report.json"
     os.mkfifo(path)
     with pytest.raises(OSError, match="it is a pipe that nobody reads"):
-        write_text(path, ["text"])
+        OutputFile(path).write_text(["text"])
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    write_text(path, ["text"])
+    OutputFile(path).write_text(["text"])
     assert os.read(reader, 10) == b"text"
     os.close(reader)
     assert path.is_fifo()
@@ -161,14 +160,14 @@ def test_leftovers_of_dead_processes_and_old_ones_go_and_nothing_else(tmp_path: 
         (tmp_path / name).touch()
     past = (tmp_path / old).stat().st_mtime - 86_401
     os.utime(tmp_path / old, (past, past))
-    write_text(tmp_path / "report.json", ["text"])
+    OutputFile(tmp_path / "report.json").write_text(["text"])
     assert names(tmp_path) == sorted([*stay, "report.json"])
-    remove_leftovers(tmp_path / "absent")
+    OutputFolder(tmp_path / "absent").remove_leftovers()
 
 
 def test_a_scratch_name_is_used_once_and_names_its_process(tmp_path: Path) -> None:
-    assert scratch_path(tmp_path) != scratch_path(tmp_path)
-    assert WritingProcess.current().name in scratch_path(tmp_path).name
+    assert OutputFolder(tmp_path).scratch_path() != OutputFolder(tmp_path).scratch_path()
+    assert WritingProcess.current().name in OutputFolder(tmp_path).scratch_path().name
     assert not WritingProcess.current().has_ended()
     assert WritingProcess(dead_process()).has_ended()
     assert not WritingProcess("00000000-1").has_ended()
@@ -190,7 +189,7 @@ def test_rewriting_at_the_same_time_loses_nothing_and_leaves_no_lock(tmp_path: P
             there = path.read_text(encoding="utf-8").split() if path.exists() else []
             return "".join(f"{each}\n" for each in sorted({*map(int, there), number}))
 
-        return rewrite(path, make)
+        return OutputFile(path).rewrite(make)
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(add, range(24)))
@@ -201,25 +200,25 @@ def test_rewriting_at_the_same_time_loses_nothing_and_leaves_no_lock(tmp_path: P
 
 def test_no_text_stands_for_no_file(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    assert not rewrite(path, lambda: "")
-    assert rewrite(path, lambda: "x")
-    assert rewrite(path, lambda: "")
+    assert not OutputFile(path).rewrite(lambda: "")
+    assert OutputFile(path).rewrite(lambda: "x")
+    assert OutputFile(path).rewrite(lambda: "")
     assert names(tmp_path) == []
 
 
 def test_nothing_is_locked_where_nothing_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.jsonl"
-    rewrite(path, lambda: "x")
-    monkeypatch.delattr(writing, "locked")
-    assert not rewrite(path, lambda: "x")
-    with pytest.raises(NameError):
-        rewrite(path, lambda: "y")
+    OutputFile(path).rewrite(lambda: "x")
+    monkeypatch.delattr(OutputFile, "locked")
+    assert not OutputFile(path).rewrite(lambda: "x")
+    with pytest.raises(AttributeError):
+        OutputFile(path).rewrite(lambda: "y")
 
 
 def test_a_lock_that_is_never_given_back_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "_LOCK_S", 0.0)
-    with locked(tmp_path / "x"), ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(rewrite, tmp_path / "x", lambda: "x")
+    with OutputFile(tmp_path / "x").locked(), ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(OutputFile(tmp_path / "x").rewrite, lambda: "x")
         with pytest.raises(OSError, match="another process has held it for 0 s"):
             waiting.result()
 
@@ -239,31 +238,31 @@ def test_a_file_that_others_read_is_replaced_once_they_have_closed_it(
     monkeypatch.setattr(Path, "replace", busy)
     monkeypatch.setattr(time, "sleep", waits.append)
     with pytest.raises(PermissionError):
-        write_text(path, ["text"])
+        OutputFile(path).write_text(["text"])
     assert names(tmp_path) == []
     refusals.append(True)
     monkeypatch.setattr(writing, "WINDOWS", True)
-    write_text(path, ["text"])
+    OutputFile(path).write_text(["text"])
     assert (path.read_text(encoding="utf-8"), len(waits)) == ("text", 2)
     refusals.extend([True] * 100)
     with pytest.raises(PermissionError):
-        write_text(path, ["other"])
+        OutputFile(path).write_text(["other"])
     assert (path.read_text(encoding="utf-8"), names(tmp_path)) == ("text", ["report.json"])
     assert sum(waits) < 5
 
 
 def test_what_is_appended_begins_on_a_line_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
-    append_text(path, "one\n")
-    append_text(path, "two")  # cut off by a kill
-    append_text(path, "three\n")
+    OutputFile(path).append_text("one\n")
+    OutputFile(path).append_text("two")  # cut off by a kill
+    OutputFile(path).append_text("three\n")
     assert path.read_bytes() == b"one\ntwo\nthree\n"
 
 
 def test_other_line_ends_are_no_change(tmp_path: Path) -> None:
     path = tmp_path / "s.scores.json"
     path.write_bytes(b"{\r\n}\r\n")
-    assert not rewrite(path, lambda: "{\n}\n")
+    assert not OutputFile(path).rewrite(lambda: "{\n}\n")
     assert path.read_bytes() == b"{\r\n}\r\n"
-    assert rewrite(path, lambda: "{}\n")
+    assert OutputFile(path).rewrite(lambda: "{}\n")
     assert path.read_bytes() == b"{}\n"
