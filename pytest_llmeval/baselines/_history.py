@@ -18,12 +18,12 @@ from pytest_llmeval.baselines._scores import ApprovedScore, SuiteScores, TestSco
 from pytest_llmeval.core import Fault, GateResult, SuiteError
 from pytest_llmeval.data import (
     MAX_LISTED,
+    DeclaredType,
     Document,
     InputFile,
     OutputFile,
     OutputFolder,
     OwnFiles,
-    check,
     describe,
     display_path,
 )
@@ -255,7 +255,7 @@ def _read(document: Document) -> "_HistoryLine | Fault":
     """The run in a line of the local history, or its first fault."""
     if not isinstance(document.data, Mapping):
         return document.fault((), f"found {describe(document.data)}, expected a run of a suite")
-    line, faults = check(_HistoryLine, document.data, document, ())
+    line, faults = DeclaredType(_HistoryLine).check(document.data, document)
     if faults:
         return faults[0]
     assert isinstance(line, _HistoryLine)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.baselines._comparable import Comparable, fingerprint
 from pytest_llmeval.core import PASS_RATE, Fault, MetricValue, Result, SuiteError
-from pytest_llmeval.data import Document, InputFile, check, describe
+from pytest_llmeval.data import DeclaredType, Document, InputFile, describe
 from pytest_llmeval.numbers import Chain, Shift
 from pytest_llmeval.suites import SnapshotSettings
 
@@ -340,7 +340,7 @@ def parse_scores(path: Path, display_path: str, kind: type[SuiteScores] | type[T
     document = InputFile(path, display_path).read_json()
     _check_version(document)
     data = {name: value for name, value in document.data.items() if name != _CHECKSUM}
-    scores, faults = check(kind, data, document, ())
+    scores, faults = DeclaredType(kind).check(data, document)
     faults = faults or list(_contradictions(document, scores)) or list(_edits(document, scores))
     if faults:
         raise SuiteError(faults)

@@ -23,15 +23,8 @@ if TYPE_CHECKING:
         searching_within,
     )
     from pytest_llmeval.data.files._validation import (
-        STRICT,
-        NotPlainError,
-        adapter,
-        check,
+        DeclaredType,
         describe,
-        most_telling,
-        option_fault,
-        plain,
-        typed,
     )
     from pytest_llmeval.data.files._writing import (
         OutputFile,
@@ -106,15 +99,8 @@ _HOMES = {
         "searching_within",
     ),
     "files._validation": (
-        "NotPlainError",
-        "STRICT",
-        "adapter",
-        "check",
+        "DeclaredType",
         "describe",
-        "most_telling",
-        "option_fault",
-        "plain",
-        "typed",
     ),
     "files._writing": (
         "OutputFile",

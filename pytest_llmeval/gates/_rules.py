@@ -19,7 +19,7 @@ from pytest_llmeval.core import (
     unknown_name,
     without_links,
 )
-from pytest_llmeval.data import STRICT, adapter, describe
+from pytest_llmeval.data import DeclaredType, describe
 from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence, WordedChange
 from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
 from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS, Gate, GateFault, GateKey
@@ -115,7 +115,7 @@ def gate_entry(rule: type[Gate]) -> type:
         parts: list[Any] = [("metric", keys.pop("metric").kind)]
         parts += [(name, key.kind | None, field(default=None)) for name, key in keys.items()]
         _ENTRIES[rule.__name__] = make_dataclass(
-            "GateEntry", parts, frozen=True, namespace={"__pydantic_config__": STRICT}
+            "GateEntry", parts, frozen=True, namespace={"__pydantic_config__": DeclaredType.STRICT}
         )
     return _ENTRIES[rule.__name__]
 
@@ -179,7 +179,7 @@ def _foreign_key_fault(key: str, rule: type[Gate]) -> str:
 def _rule_schema(rule: type[Gate]) -> dict[str, Any]:
     """The JSON Schema of one gate rule's mapping form."""
     keys = rule.keys()
-    schema: dict[str, Any] = adapter(gate_entry(rule)).json_schema()
+    schema: dict[str, Any] = DeclaredType(gate_entry(rule)).json_schema()
     properties = {name: _key_schema(schema["properties"][name], keys[name]) for name in keys}
     named = next(other for other in RULES if other.tags == rule.tags) is not rule
     required = ["metric", *(["rule"] if named else [])]

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
 
 from pytest_llmeval.core import CaseRecord, Fault, Result, SuiteError, WrittenField, all_visible, is_visible
-from pytest_llmeval.data import Document, InputFile, OutputFile, check, describe
+from pytest_llmeval.data import DeclaredType, Document, InputFile, OutputFile, describe
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports._form import (
     FAILING,
@@ -273,7 +273,7 @@ def read_report(path: Path) -> RunReport:
     try:
         report = msgspec.convert(data, RunReport)
     except msgspec.ValidationError as error:
-        _, faults = check(_make_checked_type(RunReport), data, document, ())
+        _, faults = DeclaredType(_make_checked_type(RunReport)).check(data, document)
         raise SuiteError(faults or [document.fault((), str(error))]) from None
     for place, suite in enumerate(report.suites):
         for fault in _contradictions(suite, document, ("suites", place)):

@@ -53,11 +53,11 @@ from pytest_llmeval.data import (
     CaseColumns,
     CaseData,
     ColumnNames,
+    DeclaredType,
     Document,
     FilePlace,
     RowShare,
     display_path,
-    typed,
 )
 from pytest_llmeval.evaluators import CheckKind
 from pytest_llmeval.services import LOOP
@@ -705,11 +705,11 @@ def _held_object(kind: Any, value: Any, form: Any) -> HeldObject:
     if isinstance(kind, type) and get_origin(kind) is None and not is_typeddict(kind) and isinstance(value, kind):
         return HeldObject(form, value)
     try:
-        built = typed(kind, value)
+        built = DeclaredType(kind).convert(value)
     except LlmevalError:
         if value is form:
             raise
-        built = typed(kind, form)
+        built = DeclaredType(kind).convert(form)
     if type(built) is type(value) and are_equal(built, value):
         return HeldObject(form, value)
     return HeldObject(form_of(built, only_set=True), built)

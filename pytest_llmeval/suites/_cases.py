@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from msgspec import structs
 
 from pytest_llmeval.core import MISSING, Case, CaseLabels, Fault, MediaForm, excerpt, format_error, origin, unknown_name
-from pytest_llmeval.data import STRICT, Source, case_id, display_path, id_fault, json_text
+from pytest_llmeval.data import DeclaredType, Source, case_id, display_path, id_fault, json_text
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._limits import read_limits
 from pytest_llmeval.suites._reading import SuiteReading
@@ -30,7 +30,7 @@ class MessageEntry:
         content: A text, an image, a sound or a document (``{file: PATH}``), or a list of these.
     """
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     role: Literal["system", "user", "assistant"]
     content: str | list[Any] | dict[str, Any]
@@ -40,7 +40,7 @@ class MessageEntry:
 class CaseEntry:
     """A case as a suite file writes it."""
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     id: str | int | None = None
     input: Any = None

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core import Abstention, Case, Evaluator, LlmevalError, Parts
-from pytest_llmeval.data import STRICT
+from pytest_llmeval.data import DeclaredType
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import JudgeSpec, PanelSpec, Reduce
 from pytest_llmeval.numbers import Repeats, Threshold
@@ -49,7 +49,7 @@ SuiteMode: TypeAlias = Literal["items", "bulk", "test"]
 class ApproveSettings:
     """The setting ``approve`` of a suite file: what is approved together with scores."""
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     failures: bool = False
 
@@ -389,7 +389,7 @@ def _entry_type(keys: Mapping[str, Key]) -> type:
         "SuiteEntry",
         [(name, key.type, _default_field(key.default)) for name, key in keys.items()],
         namespace={
-            "__pydantic_config__": STRICT,
+            "__pydantic_config__": DeclaredType.STRICT,
             "__module__": __name__,
             "__doc__": "The top level of a suite file; parts with a grammar of their own are validated one by one.",
         },

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_llmeval.core import PASS_RATE, missing_key, unknown_name
-from pytest_llmeval.data import STRICT
+from pytest_llmeval.data import DeclaredType
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.numbers import TARGET_FIGURES, Threshold
 from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
@@ -21,7 +21,7 @@ _REFERENCE = "without"
 class LimitEntry:
     """A threshold of a suite file in its mapping form, with ``min`` or ``max``."""
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     min: float | None = None
     max: float | None = None

@@ -21,12 +21,12 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import (
     SOURCES,
+    DeclaredType,
     Document,
     FileSource,
     InputFile,
     RowShare,
     Source,
-    check,
     describe,
     render_path,
     searching_within,
@@ -331,7 +331,7 @@ def _top_level(reading: SuiteReading) -> SuiteEntry:
     if entry is None:
         wrong = [fault.path for fault in reading.faults]
         valid = {key: value for key, value in data.items() if not any(_leads_through(key, path) for path in wrong)}
-        entry, _ = check(form, {"evaluators": [], **valid}, reading.document, ())
+        entry, _ = DeclaredType(form).check({"evaluators": [], **valid}, reading.document)
     return entry
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core import PASS_RATE, Case, Evaluator, Fault, MetricIndex, Parts, SuiteError, Turn, unknown_name
-from pytest_llmeval.data import Document, InputFile, NotPlainError, check, plain
+from pytest_llmeval.data import DeclaredType, Document, InputFile
 from pytest_llmeval.numbers import UsageEvaluator
 from pytest_llmeval.suites._registry import Registry
 
@@ -62,12 +62,9 @@ class SuiteReading:
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """A validated part of the suite's document; ``None`` if it has faults."""
-        try:
-            return plain(kind, data)
-        except NotPlainError:
-            value, faults = check(kind, data, self.document, path)
-            self.faults += faults
-            return value
+        value, faults = DeclaredType(kind).check(data, self.document, path)
+        self.faults += faults
+        return value
 
     def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> None:
         """Add a fault at a place of the suite's document."""

@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
     unknown_name,
     with_value,
 )
-from pytest_llmeval.data import SOURCES, Source, most_telling, option_fault
+from pytest_llmeval.data import SOURCES, DeclaredType, Source
 from pytest_llmeval.reports import FORMATS as REPORT_FORMATS
 from pytest_llmeval.reports import ReportFormat
 
@@ -768,8 +768,7 @@ def get_evaluator(name: str, **options: Any) -> Evaluator:
     try:
         return build(evaluator, options)
     except ValidationError as error:
-        errors = most_telling(error.errors(include_url=False))
-        faults = "; ".join(option_fault(option_error, evaluator) for option_error in errors)
+        faults = "; ".join(DeclaredType(evaluator).option_faults(error))
         raise EvaluatorError(f"evaluator {name!r}: {faults}") from None
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core import PASS_RATE, Case, CaseLabels, CaseRecord, MetricIndex, Parts, excerpt, limit
-from pytest_llmeval.data import STRICT, describe, input_files, searching_within
+from pytest_llmeval.data import DeclaredType, describe, input_files, searching_within
 from pytest_llmeval.judges import JudgeSpec
 from pytest_llmeval.numbers import RELIABILITY, Reliability, Repeats
 from pytest_llmeval.reports import SampleReport
@@ -41,7 +41,7 @@ class SampleSettings:
         seed: Another one draws other cases.
     """
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     cases: int
     by: str | None = None
@@ -165,7 +165,7 @@ class StopSettings:
         always: Tags of cases that always run, besides those that say so themselves.
     """
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     confidence: float = 0.99
     block: int | None = None
@@ -473,7 +473,7 @@ class ConversationSpec:
         user: Plays the user after the script, if there is one, up to the end.
     """
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     stop: Literal["script", "target"] = "script"
     max_turns: int | None = None

@@ -32,7 +32,7 @@ from pytest_llmeval.core import (
     is_typed,
     written_object,
 )
-from pytest_llmeval.data import SharedRows, typed
+from pytest_llmeval.data import DeclaredType, SharedRows
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.numbers import OUTCOME_EVALUATOR, RELIABILITY, Reduced, Reliability, Threshold
@@ -471,7 +471,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
 def _typed_part(kind: Any, value: Any) -> Any:
     """A prediction in the type that a suite declares; unchanged if it has another form."""
     try:
-        return typed(kind, value)
+        return DeclaredType(kind).convert(value)
     except LlmevalError:
         return value
 

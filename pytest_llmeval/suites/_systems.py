@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.core import MISSING, Case, Fault, MediaForm, PredictionError, quotation, shown_path
 from pytest_llmeval.data import (
     ABSENT,
-    STRICT,
+    DeclaredType,
     FaultLog,
     Source,
     add_predictions,
@@ -73,7 +73,7 @@ class PredictionsSpec:
         only: ``predicted`` leaves out the cases that have no prediction.
     """
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     predictions: Any
     only: Only | None = None
@@ -303,7 +303,7 @@ class MatrixSpec:
         max_tokens: As above.
     """
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     models: tuple[str | dict[str, Any], ...]
     prompts: tuple[str, ...]

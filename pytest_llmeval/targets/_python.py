@@ -144,10 +144,10 @@ def typed_input(target: Callable[..., Any], form: Any, native: Any = MISSING) ->
     kind = _model_of(named)
     if kind is None or isinstance(value, kind):
         return value
-    from pytest_llmeval.data import typed
+    from pytest_llmeval.data import DeclaredType
 
     try:
-        return typed(kind, form)
+        return DeclaredType(kind).convert(form)
     except LlmevalError as error:
         raise PredictionError(f"the input is no {kind.__name__}, which the target takes: {error}") from None
 

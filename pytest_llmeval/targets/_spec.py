@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from pytest_llmeval.core import PredictionError, unknown_name
-from pytest_llmeval.data import ABSENT, STRICT, pick
+from pytest_llmeval.data import ABSENT, DeclaredType, pick
 from pytest_llmeval.services import Redactor, Secrets, ServiceAddress
 
 
@@ -88,7 +88,7 @@ class WorkspaceSpec:
         max_output: Bytes that the command may write.
     """
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     folder: str | None = None
     commit: str | None = None
@@ -119,7 +119,7 @@ class TargetSpec:
             tools, passages and usage.
     """
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     python: str | None = None
     timeout: float | None = None

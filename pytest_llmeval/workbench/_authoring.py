@@ -25,7 +25,7 @@ from pytest_llmeval.core import (
     format_error,
     unknown_name,
 )
-from pytest_llmeval.data import InputFile, option_fault
+from pytest_llmeval.data import DeclaredType, InputFile
 from pytest_llmeval.gates import ChangeGate
 from pytest_llmeval.run import unmet_by_expected
 from pytest_llmeval.suites import (
@@ -139,7 +139,7 @@ def _metrics(registry: Registry, name: str) -> list[Metric] | str:
     try:
         return list(widest(registry.get(name), {}).describe())
     except ValidationError as error:
-        faults = (option_fault(detail, registry.get(name)) for detail in error.errors(include_url=False))
+        faults = DeclaredType(registry.get(name)).option_faults(error)
         return f"its metrics depend on options: {'; '.join(faults)}"
     except EvaluatorError as error:
         return str(error)

@@ -20,7 +20,7 @@ from msgspec import convert, structs
 from pytest_llmeval.baselines import ScoreFile, SuiteScores, TestScores
 from pytest_llmeval.cli import CommandResult, write_text
 from pytest_llmeval.core import MISSING, LlmevalError, SuiteError, counted, excerpt, listed, number
-from pytest_llmeval.data import STRICT, InputFile, OwnFiles, check, display_path
+from pytest_llmeval.data import DeclaredType, InputFile, OwnFiles, display_path
 from pytest_llmeval.reports import published, text
 from pytest_llmeval.run import Checkout
 from pytest_llmeval.services import run_git
@@ -298,7 +298,7 @@ class AllowEntry:
         reason: For readers of the pull request.
     """
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     finding: str
     reason: str
@@ -308,7 +308,7 @@ class AllowEntry:
 class AllowFile:
     """The content of the ``--allow`` file of ``llmeval guard``."""
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     allow: tuple[AllowEntry, ...]
 
@@ -468,7 +468,7 @@ def _allowed(path: Path, top: Path, commit: str, base: Path) -> Sequence[AllowEn
         LlmevalError: It is not committed, was changed by somebody else than the owners of the code, or has faults.
     """
     document = InputFile(path).read_document()
-    content, faults = check(AllowFile, document.data, document, ())
+    content, faults = DeclaredType(AllowFile).check(document.data, document)
     if content is not None:
         faults = [
             document.fault(("allow", at, name), "found an empty text, expected one")

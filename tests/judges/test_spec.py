@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.data import InputFile, check
+from pytest_llmeval.data import DeclaredType, InputFile
 from pytest_llmeval.judges import JudgeSpec, Price
 
 
@@ -158,7 +158,7 @@ def problems_of(text: str, folder: Path) -> list[str]:
     path = folder / "a.eval.yaml"
     path.write_text(f"judge: {text}\n")
     document = InputFile(path, path.name).read_document()
-    _, faults = check(JudgeSpec, document.data["judge"], document, ["judge"])
+    _, faults = DeclaredType(JudgeSpec).check(document.data["judge"], document, ["judge"])
     return [str(each) for each in faults]
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -24,12 +24,9 @@ from pytest_llmeval.data.files._places import render_path
 from pytest_llmeval.data.files.documents import Document
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
     from pydantic_core import ErrorDetails
 
-
-STRICT = {"extra": "forbid", "allow_inf_nan": False}
-"""Pydantic configuration of all parts of a suite file."""
 
 _NEUTRAL = {"extra": "forbid", "arbitrary_types_allowed": True, "allow_inf_nan": False}
 """Pydantic settings without effect on data that fits."""
@@ -242,79 +239,110 @@ def _literals(kind: Any) -> set[Any]:
     return {value for hint in hints if get_origin(hint) is Literal for value in get_args(hint)}
 
 
-def option_fault(error: "ErrorDetails", kind: Any) -> str:
-    """The message of a fault in Python options, such as ``metrics[0]: found ..., expected ...``."""
-    hints = [hint for dataclass in _dataclasses(kind) for hint in get_type_hints(dataclass).values()]
-    branches = {dataclass.__name__ for hint in hints for dataclass in _dataclasses(hint)}
-    path = render_path([part for part in _pydantic_location(error) if part not in branches])
-    message = _pydantic_message(error, _field_names(kind, error["loc"]))
-    return f"{path}: {message}" if path and error["type"] != "missing" else message
+class DeclaredType:
+    """A type that users' data is read by, such as a class of options or a part of a suite file.
+
+    Attributes:
+        kind: The type, such as a dataclass, whose field names unknown keys are compared with.
+    """
+
+    STRICT: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
+    """Pydantic configuration of all parts of a suite file."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+    def read(self, data: Any) -> Any:
+        """JSON data as an object of the type, strictly validated; pydantic, which loads slowly, only if needed.
+
+        Raises:
+            pydantic.ValidationError: The data does not fit.
+            TypeError: It is no JSON data.
+            ValueError: It is no JSON data.
+        """
+        try:
+            return plain(self.kind, data)
+        except NotPlainError:
+            return self._validate(data)
+
+    def _validate(self, data: Any) -> Any:
+        return _adapter(self.kind).validate_json(json.dumps(data), strict=True)
+
+    def check(self, data: Any, document: Document, path: Sequence[str | int] = ()) -> tuple[Any, list[Fault]]:
+        """Read a part of a user's document, such as an evaluator in a suite file.
+
+        Args:
+            data: The part.
+            document: Its document, for lines and columns.
+            path: Where in the document.
+
+        Returns:
+            The validated value and no faults, or ``None`` and all of them.
+        """
+        try:
+            return plain(self.kind, data), []
+        except NotPlainError:
+            from pydantic import ValidationError
+        try:
+            return self._validate(data), []
+        except ValidationError as error:
+            details = _most_telling(error.errors(include_url=False))
+        faults = []
+        for fault in details:
+            place = [*path, *_inside(data, fault["loc"])]
+            cause = fault.get("ctx", {}).get("error")
+            if isinstance(cause, FieldsError):
+                faults += [_field_fault(document, place, name, message) for name, message in cause.faults]
+                continue
+            unknown_key = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+            message = _pydantic_message(fault, _field_names(self.kind, fault["loc"]))
+            faults.append(document.fault(place, message, key=unknown_key))
+        return None, faults
+
+    def convert(self, value: Any) -> Any:
+        """JSON data as an object of a user's own type, such as a pydantic model.
+
+        Raises:
+            LlmevalError: It does not fit; the message names every place.
+        """
+        from pydantic import PydanticUserError, ValidationError
+
+        try:
+            return _adapter(self.kind).validate_python(value)
+        except ValidationError as error:
+            raise LlmevalError("; ".join(map(_pydantic_misfit, error.errors(include_url=False)))) from None
+        except PydanticUserError:  # a type such as numpy's, of which only objects fit
+            raise LlmevalError(f"found {type(value).__name__}") from None
+
+    def option_faults(self, error: "ValidationError") -> list[str]:
+        """The faults of Python options that do not fit, such as ``metrics[0]: found ..., expected ...``."""
+        return [self._option_fault(details) for details in _most_telling(error.errors(include_url=False))]
+
+    def _option_fault(self, error: "ErrorDetails") -> str:
+        """The fault of a Python option, with its path."""
+        hints = [hint for dataclass in _dataclasses(self.kind) for hint in get_type_hints(dataclass).values()]
+        branches = {dataclass.__name__ for hint in hints for dataclass in _dataclasses(hint)}
+        path = render_path([part for part in _pydantic_location(error) if part not in branches])
+        message = _pydantic_message(error, _field_names(self.kind, error["loc"]))
+        return f"{path}: {message}" if path and error["type"] != "missing" else message
+
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the type."""
+        return _adapter(self.kind).json_schema()
 
 
 @lru_cache(maxsize=256)
-def adapter(kind: Any) -> "TypeAdapter[Any]":
-    """The pydantic validator of a declared class, cached."""
+def _adapter(kind: Any) -> "TypeAdapter[Any]":
+    """The pydantic validator of a declared class."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
-
-
-def typed(kind: Any, value: Any) -> Any:
-    """JSON data as an object of a user's declared type.
-
-    Args:
-        kind: Such as a pydantic model or a dataclass.
-        value: The data.
-
-    Raises:
-        LlmevalError: It does not fit; the message names every place.
-    """
-    from pydantic import PydanticUserError, ValidationError
-
-    try:
-        return adapter(kind).validate_python(value)
-    except ValidationError as error:
-        raise LlmevalError("; ".join(map(_pydantic_misfit, error.errors(include_url=False)))) from None
-    except PydanticUserError:  # a type such as numpy's, of which only objects fit
-        raise LlmevalError(f"found {type(value).__name__}") from None
 
 
 def _pydantic_misfit(error: "ErrorDetails") -> str:
     """The message for a value that does not fit a user's own type: its place, and pydantic's words."""
     place = render_path(error["loc"])
     return f"{place}: {error['msg']}" if place else error["msg"]
-
-
-def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -> tuple[Any, list[Fault]]:
-    """Validate a part of a user's document, such as an evaluator in a suite file, by a declared type.
-
-    Args:
-        kind: Class of the part, whose field names unknown keys are compared with.
-        data: The part.
-        document: Its document, for lines and columns.
-        path: Where in the document.
-
-    Returns:
-        The validated value and no problems, or ``None`` and all of them.
-    """
-    from pydantic import ValidationError
-
-    try:
-        return adapter(kind).validate_json(json.dumps(data), strict=True), []
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-    faults = []
-    for fault in most_telling(details):
-        place = [*path, *_inside(data, fault["loc"])]
-        cause = fault.get("ctx", {}).get("error")
-        if isinstance(cause, FieldsError):
-            faults += [_field_fault(document, place, name, message) for name, message in cause.faults]
-            continue
-        unknown_key = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
-        faults.append(
-            document.fault(place, _pydantic_message(fault, _field_names(kind, fault["loc"])), key=unknown_key)
-        )
-    return None, faults
 
 
 def _field_fault(document: Document, place: Sequence[str | int], name: str, message: str) -> Fault:
@@ -340,7 +368,7 @@ def _inside(data: Any, location: Sequence[int | str]) -> list[int | str]:
     return place
 
 
-def most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
+def _most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
     """The faults of a user's data, one per place: pydantic reports one for each branch of a union.
 
     Of a union of words and a mapping, a mapping has the faults of the mapping, and anything else that it is no word.

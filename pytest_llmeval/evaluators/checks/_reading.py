@@ -17,7 +17,7 @@ from pytest_llmeval.core import (
     unknown_name,
     unregistered,
 )
-from pytest_llmeval.data import NotPlainError, adapter, describe, option_fault, plain, render_path
+from pytest_llmeval.data import DeclaredType, describe, render_path
 from pytest_llmeval.evaluators._patterns import PatternError
 from pytest_llmeval.evaluators.checks._check import (
     Check,
@@ -63,23 +63,12 @@ class Unlocated:
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """A value of a check's entry as a type; ``None`` where it has faults."""
+        declared = DeclaredType(kind)
         try:
-            return plain(kind, data)
-        except NotPlainError:
-            return self._validate_data(kind, data, path)
-
-    def _validate_data(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
-        """A value of a check's entry, validated by pydantic."""
-        from pydantic import ValidationError
-
-        try:
-            return adapter(kind).validate_json(json.dumps(data), strict=True)
-        except ValidationError as error:
-            for details in error.errors(include_url=False)[:1]:
-                self.fault(path, option_fault(details, kind))
+            return declared.read(data)
         except (TypeError, ValueError) as error:
-            self.fault(path, f"found {describe(data)}, expected JSON data ({error})")
-        return None
+            self.fault(path, _misfit(declared, data, error))
+            return None
 
     def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> None:
         """Keep a fault."""
@@ -94,6 +83,15 @@ class Unlocated:
     def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:
         """Refuse: in Python there is no suite file that the name could be relative to."""
         self.fault(place, f"found {name!r}, expected the schema itself")
+
+
+def _misfit(declared: DeclaredType, data: Any, error: TypeError | ValueError) -> str:
+    """The fault of a value of a check's entry that a declared type refuses."""
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):
+        return declared.option_faults(error)[0]
+    return f"found {describe(data)}, expected JSON data ({error})"
 
 
 class _Refused(Exception):  # noqa: N818 (no error: it ends the reading of one entry, whose fault is kept)

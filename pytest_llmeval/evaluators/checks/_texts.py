@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from pytest_llmeval.core import Parts, PredictionParts, counted, limit, printable
-from pytest_llmeval.data import STRICT
+from pytest_llmeval.data import DeclaredType
 from pytest_llmeval.evaluators._answers import as_text
 from pytest_llmeval.evaluators._calls import MissingTraceError, ToolCall
 from pytest_llmeval.evaluators._patterns import SlowPatternError, TimedPattern
@@ -268,7 +268,7 @@ class SpanPattern:
         max_duration_s: Seconds that none of them takes longer than.
     """
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     name: str = "*"
     attributes: dict[str, Any] = field(default_factory=dict)
@@ -372,7 +372,7 @@ class CallPattern:
         arguments: Regular expression that is searched in the arguments as compact JSON.
     """
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = DeclaredType.STRICT
 
     name: str = "*"
     arguments: str | None = None

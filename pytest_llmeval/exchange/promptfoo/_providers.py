@@ -1,13 +1,12 @@
 """Providers of promptfoo as models."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_llmeval.core import FieldsError, excerpt
-from pytest_llmeval.data import adapter
+from pytest_llmeval.data import DeclaredType
 from pytest_llmeval.exchange._ledger import Fate, LeftOutError, SourceLedger, SourcePath, as_mapping, as_text, each_of
 from pytest_llmeval.exchange._templates import is_template, rewritten
 from pytest_llmeval.exchange.promptfoo._prompts import ConfigFiles
@@ -448,7 +447,7 @@ def _spec_fault(settings: Mapping[str, Any]) -> str | None:
     from pydantic import ValidationError
 
     try:
-        adapter(JudgeSpec).validate_json(json.dumps(settings), strict=True)
+        DeclaredType(JudgeSpec).read(settings)
     except FieldsError as error:
         return str(error)
     except ValidationError as error:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter, field_validator
 from pydantic.dataclasses import dataclass as validated
 
-from pytest_llmeval.data import NotPlainError, plain
-from pytest_llmeval.data.files._validation import by_types
+from pytest_llmeval.baselines._history import _HistoryLine
+from pytest_llmeval.baselines._scores import SuiteScores, TestScores
+from pytest_llmeval.data.files._validation import NotPlainError, by_types, plain
 from pytest_llmeval.data.formats._base import ColumnMap
 from pytest_llmeval.data.formats._rows import JsonlSource
 from pytest_llmeval.evaluators._classification import Classification
@@ -83,6 +84,9 @@ KINDS: dict[Any, dict[str, st.SearchStrategy[Any]]] = {
             MatrixSpec,
             ColumnMap,
             JsonlSource,
+            SuiteScores,
+            TestScores,
+            _HistoryLine,
         )
     },
     **{each: {"metrics": st.lists(st.sampled_from(["f1", "recall"]))} for each in (TextEvaluator, Classification)},

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import structs
 
 from pytest_llmeval.core import excerpt
-from pytest_llmeval.data import Document, FaultLog, InputFile, LabelSet, check, taxonomy_path
+from pytest_llmeval.data import DeclaredType, Document, FaultLog, InputFile, LabelSet, taxonomy_path
 from pytest_llmeval.tasks.narrative._document import Event, Relationship, Span, Story, listed, name_key
 from pytest_llmeval.tasks.narrative.labels._tables import (
     Actions,
@@ -218,7 +218,7 @@ def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], Fault
         return labels
 
     document = InputFile(path).read_document()
-    value, faults = check(kind, document.data, document, ())
+    value, faults = DeclaredType(kind).check(document.data, document)
     log.extend(faults)
     if value is not None:
         _check_labels(document, document.data, (), log)
