@@ -17,9 +17,9 @@ from pytest_llmeval.baselines._runs import RunWatch, SuiteRun
 from pytest_llmeval.baselines._scores import ApprovedScore, SuiteScores, TestScores
 from pytest_llmeval.core import Fault, GateResult, SuiteError
 from pytest_llmeval.data import (
-    MAX_LISTED,
     DeclaredType,
     Document,
+    FaultLog,
     InputFile,
     OutputFile,
     OutputFolder,
@@ -245,10 +245,10 @@ def _noted_lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
             yield read
         else:
             left_out += 1
-            if left_out <= MAX_LISTED:
+            if left_out <= FaultLog.MAX_LISTED:
                 faults.append(structs.replace(read, line=place, column=1))
-    if left_out > MAX_LISTED:
-        faults.append(Fault(display, 0, 0, "", f"... and {left_out - MAX_LISTED} more lines that are no runs"))
+    if left_out > FaultLog.MAX_LISTED:
+        faults.append(Fault(display, 0, 0, "", f"... and {left_out - FaultLog.MAX_LISTED} more lines that are no runs"))
 
 
 def _read(document: Document) -> "_HistoryLine | Fault":

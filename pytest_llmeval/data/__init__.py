@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.data._model_text import CLOSING_TAG, UnfinishedThoughtsError, begins_with_data, spoken_text
-    from pytest_llmeval.data.files._json import is_readable_json, parse_reply, repeated_key, unique_keys
+    from pytest_llmeval.data._model_text import ModelText, UnfinishedThoughtsError
+    from pytest_llmeval.data.files._json import JsonText, repeated_key
     from pytest_llmeval.data.files._media_folder import MediaFolder
     from pytest_llmeval.data.files._places import (
         IN_MODULE,
-        MAX_DEPTH,
-        MAX_LISTED,
         FaultLog,
         FilePlace,
         OwnFiles,
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
         WritingProcess,
         csv_lines,
     )
-    from pytest_llmeval.data.files._yaml import load_yaml, plain_value
+    from pytest_llmeval.data.files._yaml import plain_value
     from pytest_llmeval.data.files.documents import (
         Document,
         InputFile,
@@ -49,7 +47,6 @@ if TYPE_CHECKING:
         RowShare,
         SharedRows,
         Source,
-        UnreadKeys,
         add_predictions,
         case_id,
         id_fault,
@@ -58,18 +55,15 @@ if TYPE_CHECKING:
         pick,
         read_answers,
         same_id,
-        wrong_values,
     )
     from pytest_llmeval.data.formats._frames import CaseColumns, CaseData, ColumnNames, rows_of
     from pytest_llmeval.data.formats._rows import DataRow
-    from pytest_llmeval.data.labels import LabelSet, load_taxonomy, taxonomy_path
+    from pytest_llmeval.data.labels import Taxonomy
 
 _HOMES = {
     "_model_text": (
-        "CLOSING_TAG",
+        "ModelText",
         "UnfinishedThoughtsError",
-        "begins_with_data",
-        "spoken_text",
     ),
     "files.documents": (
         "Document",
@@ -78,18 +72,14 @@ _HOMES = {
         "parse_csv",
     ),
     "files._json": (
-        "parse_reply",
-        "is_readable_json",
+        "JsonText",
         "repeated_key",
-        "unique_keys",
     ),
     "files._media_folder": ("MediaFolder",),
     "files._places": (
         "FaultLog",
         "FilePlace",
         "IN_MODULE",
-        "MAX_DEPTH",
-        "MAX_LISTED",
         "OwnFiles",
         "display_path",
         "input_files",
@@ -108,10 +98,7 @@ _HOMES = {
         "WritingProcess",
         "csv_lines",
     ),
-    "files._yaml": (
-        "load_yaml",
-        "plain_value",
-    ),
+    "files._yaml": ("plain_value",),
     "formats": ("SOURCES",),
     "formats._base": (
         "ABSENT",
@@ -122,7 +109,6 @@ _HOMES = {
         "RowShare",
         "SharedRows",
         "Source",
-        "UnreadKeys",
         "add_predictions",
         "case_id",
         "id_fault",
@@ -131,7 +117,6 @@ _HOMES = {
         "pick",
         "read_answers",
         "same_id",
-        "wrong_values",
     ),
     "formats._frames": (
         "CaseColumns",
@@ -140,11 +125,7 @@ _HOMES = {
         "rows_of",
     ),
     "formats._rows": ("DataRow",),
-    "labels": (
-        "LabelSet",
-        "load_taxonomy",
-        "taxonomy_path",
-    ),
+    "labels": ("Taxonomy",),
 }
 """Module to the names that other packages use of it."""
 

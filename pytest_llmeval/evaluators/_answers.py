@@ -85,10 +85,10 @@ class AnswerText(Struct, frozen=True):
         """
         if not _TAG.search(self.text):
             return self.text, ""
-        from pytest_llmeval.data import UnfinishedThoughtsError, spoken_text
+        from pytest_llmeval.data import ModelText, UnfinishedThoughtsError
 
         try:
-            return spoken_text(self.text), ""
+            return ModelText(self.text).spoken(), ""
         except UnfinishedThoughtsError as error:
             return "", str(error)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core import LlmevalError, SuiteError, excerpt, grouped
-from pytest_llmeval.data import FaultLog, InputFile, OutputFile, OwnFiles, unique_keys
+from pytest_llmeval.data import FaultLog, InputFile, JsonText, OutputFile, OwnFiles
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._stored_judgement import StoredJudgement
@@ -205,7 +205,7 @@ def _read_recordings(path: Path, display_path: str) -> "list[StoredJudgement]":
 def _parse(text: str) -> Any:
     """Parse a line of recorded judgements; half of a surrogate pair is allowed, since a reply is kept as it came."""
     try:
-        return json.loads(text, object_pairs_hook=unique_keys)
+        return JsonText(text).load()
     except json.JSONDecodeError as error:
         raise ValueError(f"found invalid JSON at column {error.colno} ({error.msg}), expected a judgement") from None
     except RecursionError:

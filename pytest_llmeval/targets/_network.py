@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core import Media, MediaError, MediaForm, PredictionError
-from pytest_llmeval.data import ABSENT, parse_reply
+from pytest_llmeval.data import ABSENT, JsonText
 from pytest_llmeval.services import (
     MEDIA_FORMS,
     AttemptError,
@@ -118,7 +118,7 @@ class HttpTarget(BatchTarget):
         async with self._slots:
             body = await self._reply(self._request(inputs))
         try:
-            reply = parse_reply(body)
+            reply = JsonText(body).parse_reply()
             predictions = predictions_in(reply, self._response, len(inputs), self._redactor, listed=self._listed)
         except PredictionError as error:
             what = self._redactor.redacted(str(error))
@@ -330,7 +330,7 @@ class CommandTarget(BatchTarget):
         """
         expected = f'expected {{"id": {self._call_number}, "prediction": ...}}; anything else belongs on stderr'
         try:
-            reply = parse_reply(line)
+            reply = JsonText(line).parse_reply()
         except PredictionError as error:
             raise PredictionError(f"wrote {self._redactor.excerpt(line)} on stdout: {error}, {expected}") from None
         named = isinstance(reply, dict) and type(reply.get("id")) is int and reply["id"] == self._call_number

@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
     input_digest,
     written_object,
 )
-from pytest_llmeval.data import InputFile, OutputFile, OutputFolder, WritingProcess, display_path, is_readable_json
+from pytest_llmeval.data import InputFile, JsonText, OutputFile, OutputFolder, WritingProcess, display_path
 from pytest_llmeval.services import Secrets
 
 RecordingMode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
@@ -337,7 +337,7 @@ def _is_readable(line: str) -> bool:
         size = len(line.encode("utf-8"))
     except UnicodeEncodeError:
         return False
-    return size < InputFile.MAX_LINE_BYTES and is_readable_json(line)
+    return size < InputFile.MAX_LINE_BYTES and JsonText(line).is_readable()
 
 
 def _is_recording(row: Any) -> bool:

@@ -7,14 +7,14 @@ import pytest
 from project import SHARED
 
 from pytest_llmeval.core import Fault
-from pytest_llmeval.data import load_taxonomy
+from pytest_llmeval.data import Taxonomy
 from pytest_llmeval.suites import Registry
 
 QA = SHARED / "conformance" / "qa"
 DATA = SHARED / "data"
 
-LOCOMO_TYPES = load_taxonomy("question_types")["locomo"]["categories"]
-LONGMEMEVAL_TYPES = load_taxonomy("question_types")["longmemeval"]["question_types"]
+LOCOMO_TYPES = Taxonomy("question_types").load()["locomo"]["categories"]
+LONGMEMEVAL_TYPES = Taxonomy("question_types").load()["longmemeval"]["question_types"]
 
 
 def read(path: Path) -> Any:

@@ -19,7 +19,7 @@ from project import ROOT
 
 from pytest_llmeval import get_evaluator
 from pytest_llmeval.core import Case, LlmevalError, MetricIndex, Neighbours
-from pytest_llmeval.data import FaultLog, MediaFolder
+from pytest_llmeval.data import FaultLog, JsonText, MediaFolder, ModelText
 from pytest_llmeval.data.files._json import RejectedError, scan_json
 from pytest_llmeval.evaluators import AnswerText
 from pytest_llmeval.exchange._ledger import LeftOutError
@@ -238,7 +238,7 @@ REACHED: Mapping[str, str] = {
     "services._processes.Program.exchange": "sends a line, and reads one within limits",
     "services._processes.Program.send": "sends a line",
     "suites._reading.SuiteReading.is_expression": "the library of these expressions",
-    "targets._network.CommandTarget._read": "parse_reply",
+    "targets._network.CommandTarget._read": "JsonText.parse_reply",
     "tasks.agents._workspace.WorkspaceTarget._contamination": "_is_shown, for each line of a file",
     "tasks.emotion_cause._pair_files._StepReader.__init__": "splits its lines, which their patterns read",
     "run._run_record.UsedJudgements.take": "a text of the package's own",
@@ -400,6 +400,11 @@ HOLDERS: Mapping[str, Callable[[str], Any]] = {
     "AnswerText.json_or_text": lambda text: AnswerText(text).json_or_text(),
     "AnswerText.read_json": lambda text: AnswerText(text).read_json(),
     "AnswerText.spoken": lambda text: AnswerText(text).spoken(),
+    "JsonText.is_readable": lambda text: JsonText(text).is_readable(),
+    "JsonText.load": lambda text: JsonText(text).load(),
+    "JsonText.parse_reply": lambda text: JsonText(text).parse_reply(),
+    "ModelText.behind_thoughts": lambda text: ModelText(text).behind_thoughts(),
+    "ModelText.spoken": lambda text: ModelText(text).spoken(),
 }
 """Readers of a text that their object holds."""
 
@@ -440,7 +445,7 @@ def test_every_first_parameter_that_is_a_text_is_known() -> None:
 
 def test_readers_are_found() -> None:
     names = {name.rpartition(".")[2] for name in READERS}
-    assert names >= {"closing_object", "are_in", "load_yaml", "read_transcript", "spoken_text"}
+    assert names >= {"closing_object", "are_in", "load_yaml", "read_transcript"}
 
 
 @pytest.mark.parametrize(

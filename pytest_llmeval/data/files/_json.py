@@ -9,7 +9,8 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import Any, Final, NoReturn
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NoReturn
 
 from pytest_llmeval.core import PredictionError, quotation
 from pytest_llmeval.data.files._places import (
@@ -152,30 +153,55 @@ def _too_deep(text: str, value: Any) -> bool:
 _NESTING: Final = frozenset({dict, list})
 
 
-def is_readable_json(text: str) -> bool:
-    """Whether a text is JSON that the readers of our files accept."""
-    try:
-        JsonParser(FaultLog("")).parse(text)
-    except RejectedError:
-        return False
-    return True
+@dataclass(frozen=True)
+class JsonText:
+    """A JSON text from outside, such as a server's reply or a line that a program wrote.
 
-
-def parse_reply(body: bytes | str) -> Any:
-    """The JSON data in the reply of a target's server or program.
-
-    Raises:
-        PredictionError: It is no JSON, or a key occurs twice in an object.
+    Attributes:
+        text: The text.
     """
-    try:
-        reply = json.loads(body, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=unique_keys)
-    except RecursionError:
-        raise PredictionError(TOO_DEEP) from None
-    except ValueError as error:
-        raise PredictionError(f"found invalid JSON ({error})") from None
-    if nests_too_deep(reply):  # how deep Python itself reads depends on the stack of the caller
-        raise PredictionError(TOO_DEEP)
-    return reply
+
+    MAX_DEPTH: ClassVar[int] = MAX_DEPTH
+    """Deepest nesting that is read."""
+
+    text: str | bytes
+
+    def load(self, *, strict: bool = True) -> Any:
+        """The data as the json module reads it, except that no key occurs twice in an object.
+
+        Args:
+            strict: Refuse control characters, such as line breaks, inside strings.
+
+        Raises:
+            ValueError: It is no JSON, or a key occurs twice.
+            RecursionError: It is nested too deeply.
+        """
+        return json.loads(self.text, object_pairs_hook=unique_keys, strict=strict)
+
+    def parse_reply(self) -> Any:
+        """The data in the reply of a target's server or program.
+
+        Raises:
+            PredictionError: It is no JSON, or a key occurs twice in an object.
+        """
+        try:
+            reply = json.loads(self.text, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=unique_keys)
+        except RecursionError:
+            raise PredictionError(TOO_DEEP) from None
+        except ValueError as error:
+            raise PredictionError(f"found invalid JSON ({error})") from None
+        if nests_too_deep(reply):  # how deep Python itself reads depends on the stack of the caller
+            raise PredictionError(TOO_DEEP)
+        return reply
+
+    def is_readable(self) -> bool:
+        """Whether the readers of our files accept it."""
+        text = self.text if isinstance(self.text, str) else self.text.decode()
+        try:
+            JsonParser(FaultLog("")).parse(text)
+        except RejectedError:
+            return False
+        return True
 
 
 def _finite(literal: str) -> float:

@@ -18,9 +18,6 @@ MAX_DEPTH = 100
 MAX_DIGITS = 4300
 """Longest whole number that is read: Python's own limit for turning text into a number, and back."""
 
-MAX_LISTED = 100
-"""Faults listed of one file; the rest is counted."""
-
 TOO_DEEP = f"found more than {MAX_DEPTH} levels of nesting, expected fewer"
 HALF_PAIR = "found half of a surrogate pair, expected a whole character"
 
@@ -78,6 +75,9 @@ class FaultLog:
         notes: Oddities of the file that are no faults.
     """
 
+    MAX_LISTED: ClassVar[int] = 100
+    """Faults listed of one file; the rest is counted."""
+
     def __init__(self, file: str) -> None:
         self.file = file
         self.count = 0
@@ -89,7 +89,7 @@ class FaultLog:
     ) -> None:
         """Add a fault; `line` 0 means the whole file."""
         self.count += 1
-        if self.count <= MAX_LISTED:
+        if self.count <= self.MAX_LISTED:
             self.first.append(Fault(self.file, line, column, path, message, spares_case, case=case))
 
     def note(self, line: int, column: int, path: str, message: str) -> None:

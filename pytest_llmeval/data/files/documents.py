@@ -215,6 +215,14 @@ class Document:
     text: str = field(default="", repr=False, compare=False)
     objects: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
+    @classmethod
+    def from_yaml(cls, text: str, faults: FaultLog) -> "Document":
+        """The document of a YAML text; its faults are added to `faults`."""
+        from pytest_llmeval.data.files._yaml import load_yaml
+
+        data, place = load_yaml(text, faults)
+        return cls(faults.file, data, lambda _: place, text)
+
     @cached_property
     def _places_by_depth(self) -> dict[int, FilePlace | None]:
         """What was located so far, by the number of levels that have places."""

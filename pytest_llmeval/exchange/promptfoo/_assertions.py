@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pytest_llmeval.core import is_finite_number, quotation
-from pytest_llmeval.data import FaultLog, load_yaml
+from pytest_llmeval.data import Document, FaultLog
 from pytest_llmeval.exchange._ledger import (
     Fate,
     LeftOutError,
@@ -331,7 +331,7 @@ def _has_formats(schema: Any) -> bool:
 def _parsed(text: str) -> Any:
     """The schema that a promptfoo assertion has as text, in YAML or JSON."""
     faults = FaultLog("schema")
-    data, _ = load_yaml(text, faults)
+    data = Document.from_yaml(text, faults).data
     if faults.count or not isinstance(data, Mapping | bool):
         raise LeftOutError("its schema cannot be read")
     return data

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pytest_llmeval.core import SuiteError, excerpt
-from pytest_llmeval.data import FaultLog, InputFile, load_yaml, matching_files, parse_csv
+from pytest_llmeval.data import Document, FaultLog, InputFile, matching_files, parse_csv
 from pytest_llmeval.exchange._ledger import (
     LeftOutError,
     SourceLedger,
@@ -363,7 +363,7 @@ def _messages(text: str) -> list[_PromptMessage] | None:
             return None
     else:
         log = FaultLog("prompt")
-        data, _ = load_yaml(text, log)
+        data = Document.from_yaml(text, log).data
         if log.count:
             raise LeftOutError(f"its messages are no YAML before they are filled; {_INSTEAD}")
     return fit(list[_PromptMessage], as_mapping(data).get("messages", data)) or None

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.data import unique_keys
+from pytest_llmeval.data import JsonText
 from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Message, Stopped, Usage, sent_tokens
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import (
@@ -146,7 +146,7 @@ def connect(spec: JudgeSpec, patience: Patience) -> HttpJudge:
 def parse_body(raw: bytes) -> Any:
     """Return the JSON body of a provider's reply; ``None`` if it is not valid JSON or has a key twice."""
     try:
-        return json.loads(raw, object_pairs_hook=unique_keys)
+        return JsonText(raw).load()
     except (ValueError, RecursionError):
         return None
 

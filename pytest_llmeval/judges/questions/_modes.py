@@ -197,9 +197,9 @@ _FINAL_MARKS = " .!。！．"
 @cache
 def _unanswerable(original: bool) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
     """Return the values and phrases by which an answer abstains, and the phrases that only look like them."""
-    from pytest_llmeval.data import load_taxonomy
+    from pytest_llmeval.data import Taxonomy
 
-    data = load_taxonomy("unanswerable")
+    data = Taxonomy("unanswerable").load()
     if original:
         return frozenset(data["values"]), tuple(data["original_phrases"]), ()
     phrases = [phrase for of_language in data["phrases"].values() for phrase in of_language]

@@ -11,14 +11,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeError, excerpt, format_error, quotation
-from pytest_llmeval.data import (
-    CLOSING_TAG,
-    MAX_DEPTH,
-    UnfinishedThoughtsError,
-    begins_with_data,
-    spoken_text,
-    unique_keys,
-)
+from pytest_llmeval.data import JsonText, ModelText, UnfinishedThoughtsError
 from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Mode, Stopped, Verdict
 
 _MARK = re.compile(r'\\[\\"]|["{}\[\]]')
@@ -70,9 +63,6 @@ def _score_statement(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"score": data["score"]} if "score" in data else {}
 
 
-_decode = json.JSONDecoder(object_pairs_hook=unique_keys, strict=False).decode
-
-
 def closing_object(
     reply: str,
     verdict: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _score_statement,
@@ -93,7 +83,7 @@ def closing_object(
         JudgeError: No such object ends the reply, or what stands before it is unclosed or says something else.
     """
     text, was_fenced, after = _without_closing_fence(
-        _drop_thoughts(reply, lambda text: begins_with_data(text) or says.match(text))
+        _drop_thoughts(reply, lambda text: ModelText(text).begins_with_data() or says.match(text))
     )
     if not text.endswith("}"):
         ending = "text after a JSON object" if "{" in text and "}" in text else "no JSON object"
@@ -106,9 +96,9 @@ def closing_object(
         raise JudgeError.unreadable(
             reply, "found a closing fence without an opening one before the JSON object, expected both"
         )
-    closing = text[start:] if depth <= MAX_DEPTH else _shallow(text[start:])
+    closing = text[start:] if depth <= JsonText.MAX_DEPTH else _shallow(text[start:])
     try:
-        data: dict[str, Any] = _decode(closing)
+        data: dict[str, Any] = JsonText(closing).load(strict=False)
     except ValueError as error:
         raise JudgeError.unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
     _check_prose(reply, before, text[start:], verdict(data), says)
@@ -121,7 +111,7 @@ def closing_object(
 def _drop_thoughts(reply: str, concludes: Callable[[str], object]) -> str:
     """Return a judge's reply without the thoughts of a reasoning model."""
     try:
-        return spoken_text(reply, concludes)
+        return ModelText(reply).spoken(concludes)
     except UnfinishedThoughtsError as error:
         raise JudgeError.unreadable(reply, str(error)) from None
 
@@ -169,10 +159,10 @@ def _shallow(text: str) -> str:
             in_string = not in_string
         elif not in_string and character in "{[":
             depth += 1
-            if depth == MAX_DEPTH + 1:
+            if depth == JsonText.MAX_DEPTH + 1:
                 pieces += text[begin : mark.start()], "null"
         elif not in_string and character in "}]":
-            if depth == MAX_DEPTH + 1:
+            if depth == JsonText.MAX_DEPTH + 1:
                 begin = mark.end()
             depth -= 1
     return "".join(pieces) + text[begin:]
@@ -436,7 +426,7 @@ def _further_words(text: str) -> Iterator[re.Match[str]]:
     """Yield further yes or no in a judge's reply: alone on a line, behind thoughts, or outside of quotations."""
     yield from _WORD_ALONE.finditer(text.partition("\n")[2])
     yield from _BARE_WORD.finditer(_QUOTATION.sub(_without_quotation, text))
-    for part in CLOSING_TAG.split(text)[1:]:
+    for part in ModelText(text).behind_thoughts():
         if word := _WORD.match(part.lstrip()):
             yield word
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_llmeval.core import LlmevalError, printable
-from pytest_llmeval.data import OutputFile, unique_keys
+from pytest_llmeval.data import JsonText, OutputFile
 from pytest_llmeval.judges._recordings import visible
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
 
@@ -150,9 +150,7 @@ class DirectoryReplies:
         if status.st_size > _LARGEST:
             raise ValueError(f"found {status.st_size} bytes, expected at most {_LARGEST}")
         try:
-            entry = StoredJudgement.from_json(
-                json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=unique_keys)
-            )
+            entry = StoredJudgement.from_json(JsonText(file.read_text(encoding="utf-8")).load())
         except UnicodeDecodeError:
             raise ValueError("found bytes that are no UTF-8, expected a judgement") from None
         except json.JSONDecodeError as error:

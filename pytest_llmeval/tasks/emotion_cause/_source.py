@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_llmeval.core import MISSING, Case, Fault, shown_path
-from pytest_llmeval.data import FaultLog, Source, UnreadKeys, render_path
+from pytest_llmeval.data import FaultLog, Source, render_path
+from pytest_llmeval.tasks._rows import UnreadKeys
 from pytest_llmeval.tasks.emotion_cause._conversation import (
     OBJECT_KEYS,
     checked_order,

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
-from pytest_llmeval.data import load_taxonomy
+from pytest_llmeval.data import Taxonomy
 from pytest_llmeval.evaluators import EvidenceSource, is_east_asian, separate_east_asian
 from pytest_llmeval.tasks.fact_check._mentions import (
     Quantity,
@@ -73,7 +73,7 @@ def paired_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
 @cache
 def _paired_stop_words() -> frozenset[str]:
     """The English and Chinese stop words, which identify no cited source."""
-    return _EAST_ASIAN_STOP_WORDS | frozenset(load_taxonomy("citations")["zh"]["stop_words"])
+    return _EAST_ASIAN_STOP_WORDS | frozenset(Taxonomy("citations").load()["zh"]["stop_words"])
 
 
 _SCHEME = re.compile(r"https?://(?!/|\Z)")

@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.data import load_taxonomy
+from pytest_llmeval.data import Taxonomy
 
 _CLOSING = (
     r"\s<>\[\]{}\"`|\\^\u00b7\u2018-\u201f\u2026\u2013\u2014"
@@ -148,7 +148,7 @@ def _tracks(name: str) -> bool:
 @cache
 def _data() -> Mapping[str, frozenset[str]]:
     """The word lists for reading addresses in citations (host endings, tracking parameters)."""
-    data: Mapping[str, Any] = load_taxonomy("citations")["addresses"]
+    data: Mapping[str, Any] = Taxonomy("citations").load()["addresses"]
     return {key: frozenset(values) for key, values in data.items()}
 
 
@@ -295,7 +295,7 @@ def _folded(name: str) -> str:
 @cache
 def _units() -> tuple[dict[str, str], dict[str, str]]:
     """The unit of each sign and each word that cited quantities use."""
-    units = load_taxonomy("citations")["units"]
+    units = Taxonomy("citations").load()["units"]
     signs = {_folded(name): unit for unit, spellings in units.items() for name in spellings.get("signs", ())}
     words = {_folded(name): unit for unit, spellings in units.items() for name in spellings["words"]}
     return signs, words
@@ -310,7 +310,7 @@ def _longest_sign() -> int:
 @cache
 def _scales() -> dict[str, int]:
     """The factor of each scale word (such as million) of cited quantities."""
-    scales = load_taxonomy("citations")["scales"]
+    scales = Taxonomy("citations").load()["scales"]
     return {_folded(name): int(factor) for factor, names in scales.items() for name in names}
 
 
@@ -488,7 +488,7 @@ class _Chinese(NamedTuple):
 @cache
 def _english_words() -> _English:
     """Compile the patterns for English citations from the shipped word lists."""
-    data: Any = load_taxonomy("citations")["en"]
+    data: Any = Taxonomy("citations").load()["en"]
     introduction = re.compile(rf"(?<!\w)(?i:{_any_of(data['before_name'])})\s(?:the\s)?\Z")
     return _English(
         introduction,
@@ -500,7 +500,7 @@ def _english_words() -> _English:
 @cache
 def _chinese_words() -> _Chinese:
     """Compile the patterns for Chinese citations from the shipped word lists."""
-    data: Any = load_taxonomy("citations")["zh"]
+    data: Any = Taxonomy("citations").load()["zh"]
     before = _any_of(name for name in data["before_name"] if name != "据")
     bodies, titles = _any_of(data["bodies"]), _any_of(data["titles"])
     return _Chinese(

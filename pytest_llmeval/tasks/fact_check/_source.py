@@ -14,13 +14,12 @@ from pytest_llmeval.data import (
     FaultLog,
     FileSource,
     RecordedAnswer,
-    UnreadKeys,
     case_id,
     json_text,
     kind,
     read_answers,
-    wrong_values,
 )
+from pytest_llmeval.tasks._rows import UnreadKeys, wrong_values
 
 _ID_KEYS = ("id", "claim_id")
 _MEANT: Final = {"label": "verdict", "gold_label": "verdict", "evidence": "evidence_sources"}

@@ -30,9 +30,9 @@ _AROUND = " .,;:!?\"'`*()[]\u3002\uff0c\u201c\u201d\u2018\u2019\u300c\u300d\u300
 @cache
 def _names(labels: tuple[str, ...]) -> Mapping[str, str]:
     """Each normalized name of a verdict (labels and their synonyms) with its label."""
-    from pytest_llmeval.data import load_taxonomy
+    from pytest_llmeval.data import Taxonomy
 
-    rows: list[Mapping[str, Any]] = load_taxonomy("verdicts")["verdicts"]
+    rows: list[Mapping[str, Any]] = Taxonomy("verdicts").load()["verdicts"]
     groups = [{_normal(name) for name in (row["label"], row["zh"], *row["aliases"])} for row in rows]
     names = {_normal(label): label for label in labels}
     for label in labels:

@@ -22,15 +22,14 @@ from pytest_llmeval.data import (
     FileSource,
     InputFile,
     RecordedAnswer,
-    UnreadKeys,
+    Taxonomy,
     case_id,
     json_text,
     kind,
-    load_taxonomy,
     read_answers,
-    wrong_values,
 )
 from pytest_llmeval.services import in_thread
+from pytest_llmeval.tasks._rows import UnreadKeys, wrong_values
 from pytest_llmeval.tasks.memory_qa._qa import Agent, QAPair, Sample, type_of
 
 _ADVERSARIAL = 5
@@ -100,7 +99,7 @@ class LocomoSource(FileSource):
             file,
             "question_types",
             self.question_types,
-            load_taxonomy("question_types")["locomo"]["categories"].values(),
+            Taxonomy("question_types").load()["locomo"]["categories"].values(),
         )
 
     def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[RecordedAnswer]:
@@ -154,7 +153,7 @@ class LocomoSource(FileSource):
         return name
 
     def _question_type(self, category: int) -> str:
-        types = load_taxonomy("question_types")["locomo"]
+        types = Taxonomy("question_types").load()["locomo"]
         names = _CATEGORY_NAMES if self.category_names == "locomo" else types["categories"]
         name: str = names.get(str(category), types["other_category"])
         return name
@@ -286,7 +285,7 @@ class LongMemEvalSource(FileSource):
             self._read_question(file, row, locate)
         unread.report(file.faults)
         known = {case.labels["question_type"] for case in file.cases.values()}
-        known.update(load_taxonomy("question_types")["longmemeval"]["question_types"])
+        known.update(Taxonomy("question_types").load()["longmemeval"]["question_types"])
         _check_names(file, "question_types", self.question_types, known)
 
     def _rows(self, file: CaseFile) -> Iterator[tuple[DataRow, Locate]]:

@@ -20,16 +20,15 @@ from pytest_llmeval.data import (
     InputFile,
     RecordedAnswer,
     Source,
-    UnreadKeys,
     case_id,
     id_fault,
     json_text,
     kind,
     render_path,
-    wrong_values,
 )
 from pytest_llmeval.evaluators import describe_found
 from pytest_llmeval.tasks._replies import read_reply
+from pytest_llmeval.tasks._rows import UnreadKeys, wrong_values
 
 By: TypeAlias = Literal["id", "text"]
 

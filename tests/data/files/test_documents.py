@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import Fault, SuiteError, suggest
-from pytest_llmeval.data import MAX_LISTED, Document, FaultLog, InputFile, render_path
+from pytest_llmeval.data import Document, FaultLog, InputFile, render_path
 from pytest_llmeval.data.files import documents as reading
 
 
@@ -164,10 +164,10 @@ def test_document_without_places_locates_nothing() -> None:
 
 def test_hundred_faults_are_listed_and_the_rest_counted() -> None:
     faults = FaultLog("a.yaml")
-    for line in range(1, MAX_LISTED + 51):
+    for line in range(1, FaultLog.MAX_LISTED + 51):
         faults.add(line, 1, "", "found x, expected y")
     faults = faults.listed()
-    assert len(faults) == MAX_LISTED + 1
+    assert len(faults) == FaultLog.MAX_LISTED + 1
     assert str(faults[-1]) == "a.yaml  ... and 50 more"
 
 
@@ -203,7 +203,7 @@ def test_bad_jsonl_lines_are_told_and_the_others_survive(tmp_path: Path) -> None
 def test_only_the_first_hundred_bad_lines_are_listed(tmp_path: Path) -> None:
     rows, faults = jsonl(tmp_path, "x\n" * 250 + "1\n")
     assert rows == [(251, 1)]
-    assert len(faults) == MAX_LISTED + 1
+    assert len(faults) == FaultLog.MAX_LISTED + 1
     assert faults[-1] == "a.jsonl  ... and 150 more"
 
 

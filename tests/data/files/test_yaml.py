@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.data import MAX_LISTED, FaultLog, InputFile, load_yaml
+from pytest_llmeval.data import FaultLog, InputFile
+from pytest_llmeval.data.files._yaml import load_yaml
 
 
 @pytest.fixture(params=["libyaml", "python"])
@@ -176,7 +177,7 @@ def test_all_faults_are_listed_up_to_a_syntax_fault() -> None:
 @pytest.mark.usefixtures("parser")
 def test_faults_before_a_deep_nesting_are_listed_once() -> None:
     many = "a: 1\n" * 300
-    assert faults_of(f"{many}b: {'[' * 3000}")[-1].endswith(f"... and {300 - MAX_LISTED} more")
+    assert faults_of(f"{many}b: {'[' * 3000}")[-1].endswith(f"... and {300 - FaultLog.MAX_LISTED} more")
     assert [fault.partition("  ")[0] for fault in faults_of("a: 1\na: 2\nb: " + "[" * 3000)] == [":2:1", ":3:103"]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.data import load_taxonomy
+from pytest_llmeval.data import Taxonomy
 from pytest_llmeval.tasks.emotion_cause._conversation import gold_pair, utterance_texts
 from pytest_llmeval.tasks.emotion_cause._pairs import (
     EMOTIONS,
@@ -259,6 +259,6 @@ def test_texts_of_a_conversation_in_its_forms(conversation: Any, texts: list[str
 
 
 def test_the_shipped_emotions_are_those_that_are_scored() -> None:
-    shipped = load_taxonomy("emotions")["emotions"]
+    shipped = Taxonomy("emotions").load()["emotions"]
     assert tuple(each["label"] for each in shipped) == EMOTIONS == ("neutral", *SCORED)
     assert tuple(each["label"] for each in shipped[1:] if not each["rare"]) == FOUR

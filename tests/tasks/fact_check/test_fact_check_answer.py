@@ -5,7 +5,7 @@ import pytest
 from msgspec import structs
 
 from pytest_llmeval import MISSING
-from pytest_llmeval.data import load_taxonomy
+from pytest_llmeval.data import Taxonomy
 from pytest_llmeval.tasks import _replies as replies
 from pytest_llmeval.tasks._replies import ReplyData, read_reply
 from pytest_llmeval.tasks.fact_check._target import (
@@ -199,11 +199,11 @@ def test_an_object_behind_much_that_is_none_is_found() -> None:
 
 
 def test_labels_are_those_of_the_taxonomy() -> None:
-    assert tuple(row["label"] for row in load_taxonomy("verdicts")["verdicts"]) == VERDICTS
+    assert tuple(row["label"] for row in Taxonomy("verdicts").load()["verdicts"]) == VERDICTS
 
 
 def test_no_name_of_a_verdict_belongs_to_two() -> None:
-    rows = load_taxonomy("verdicts")["verdicts"]
+    rows = Taxonomy("verdicts").load()["verdicts"]
     names = [name.casefold() for row in rows for name in (row["label"], row["zh"], *row["aliases"])]
     assert len(names) == len(set(names))
     assert all(row["description"] for row in rows)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from project import CONFORMANCE
 
-from pytest_llmeval.data import LabelSet, load_taxonomy
+from pytest_llmeval.data import Taxonomy
 from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy
+from pytest_llmeval.tasks.narrative.labels._label_set import LabelSet
 
 STORIES = CONFORMANCE / "narrative" / "stories.jsonl"
 
@@ -159,7 +160,7 @@ def test_no_two_labels_of_a_shipped_list_share_a_name(name: str) -> None:
         here = [data] if isinstance(data, list) and data and isinstance(data[0], dict) else []
         return here + [found for each in inner for found in lists(each)]
 
-    found = lists(dict(load_taxonomy(name)))
+    found = lists(dict(Taxonomy(name).load()))
     assert found
     for labels in found:
         names = [name for each in labels for name in (each["label"], each.get("zh"), each.get("short")) if name]

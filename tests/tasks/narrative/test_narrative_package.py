@@ -6,7 +6,7 @@ import pytest
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.data import taxonomy_path
+from pytest_llmeval.data import Taxonomy
 from pytest_llmeval.suites import Registry
 from pytest_llmeval.suites._registry import using
 from pytest_llmeval.tasks.narrative import package
@@ -36,10 +36,10 @@ def test_documents_are_loaded_and_those_of_gold_are_checked(tmp_path: Path) -> N
 
 
 def test_taxonomies_are_loaded_in_the_forms_of_the_original() -> None:
-    relationships = package.load_relationship_taxonomy(taxonomy_path("relationships"))
+    relationships = package.load_relationship_taxonomy(Taxonomy("relationships").path)
     assert relationships["Romance"] == ["lover"]
-    assert "fearful" in package.load_sentiment_taxonomy(taxonomy_path("sentiments"))
-    actions = package.load_action_taxonomy(taxonomy_path("actions"))
+    assert "fearful" in package.load_sentiment_taxonomy(Taxonomy("sentiments").path)
+    actions = package.load_action_taxonomy(Taxonomy("actions").path)
     assert "ambush" in actions["categories"]["Physical & Conflict"]["attack"]
     assert "climax" in actions["function"]
     assert "attempt" in actions["status"]

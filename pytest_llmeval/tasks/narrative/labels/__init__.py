@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import structs
 
 from pytest_llmeval.core import excerpt
-from pytest_llmeval.data import DeclaredType, Document, FaultLog, InputFile, LabelSet, taxonomy_path
+from pytest_llmeval.data import DeclaredType, Document, FaultLog, InputFile, Taxonomy
 from pytest_llmeval.tasks.narrative._document import Event, Relationship, Span, Story, listed, name_key
+from pytest_llmeval.tasks.narrative.labels._label_set import LabelSet
 from pytest_llmeval.tasks.narrative.labels._tables import (
     Actions,
     Category,
@@ -140,7 +141,7 @@ def narrative_taxonomy(
 
 def _path(option: str | None, shipped: str) -> Path:
     """The file of a story label set: the one of the option, or the shipped one."""
-    return taxonomy_path(shipped) if option is None else Path(option)
+    return Taxonomy(shipped).path if option is None else Path(option)
 
 
 def _names(labels: Iterable[Label]) -> dict[str, str]:
@@ -157,14 +158,14 @@ def _polarity(sentiment: Sentiment) -> str | None:
     """The polarity of a taxonomy's sentiment, or else that of the shipped sentiment with any of its names."""
     if sentiment.polarity is not None:
         return sentiment.polarity
-    shipped = read_sentiments(taxonomy_path("sentiments"))
+    shipped = read_sentiments(Taxonomy("sentiments").path)
     names = {name.lower() for name in (sentiment.label, *sentiment.names)}
     return next((other.polarity for other in shipped if not names.isdisjoint((other.label, *other.names))), None)
 
 
 def _with_short_names(categories: Iterable[Category]) -> list[Category]:
     """Add the shipped short names to the action categories of a user's taxonomy."""
-    short = {category.label: category.short for category in read_actions(taxonomy_path("actions")).categories}
+    short = {category.label: category.short for category in read_actions(Taxonomy("actions").path).categories}
     return [replace(category, short=category.short or short.get(category.label)) for category in categories]
 
 
