@@ -35,7 +35,7 @@ from pytest_llmeval.plugin._payload import (
 from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, worker_process
 from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms, RunWatcher
-from pytest_llmeval.services import Activity, Snapshot, watched
+from pytest_llmeval.services import Activity, Snapshot, UseRecord
 from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, Registry, StopGroup, SuiteKey, extensions_of
 
 _FIRST_S: Final = 2.0
@@ -454,7 +454,7 @@ class CarryHooks:
             self._replays,
             lambda: {loaded.key: loaded.suite for item in session.items if (loaded := case_of(item)) is not None},
         )
-        if (used := watched()) is not None and self._encoded:
+        if (used := UseRecord.current()) is not None and self._encoded:
             used.environment = WorkerTerms.of_process(self._config).environment
         try:
             chooser = Registry.installed().extensions("chosen")[-1].load()(SessionSuites(session), terms)

@@ -93,7 +93,7 @@ from pytest_llmeval.plugin._session import (
 from pytest_llmeval.plugin._user_loops import USER_LOOPS, UserLoops
 from pytest_llmeval.reports import shows_passed_cases
 from pytest_llmeval.run import CaseRunner, begin_run
-from pytest_llmeval.services import LOST, USER, Secrets, watched
+from pytest_llmeval.services import Secrets, UseRecord
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets import Recordings
@@ -331,7 +331,7 @@ class ItemHooks:
         """Finish the calls that a worker makes for others, and report what it left out."""
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput[_LEFT_OUT] = encode(self._loader.left_out)
-            if (used := watched()) is not None:
+            if (used := UseRecord.current()) is not None:
                 session.config.workeroutput[_USES] = sorted(used.close())
         ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if self._runner.options.shares and not ended_early:
@@ -372,22 +372,22 @@ class ItemHooks:
 
     def pytest_pycollect_makemodule(self, module_path: Path) -> None:
         """Note a module that tests are collected from."""
-        if (used := watched()) is not None:
+        if (used := UseRecord.current()) is not None:
             used.aside.add(module_path)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Say for which suite code runs."""
-        if (used := watched()) is None:
+        if (used := UseRecord.current()) is None:
             return (yield)
         loaded = case_of(item)
         user = "" if loaded is None else loaded.key.user
-        token = USER.set(user)
+        token = UseRecord.USER.set(user)
         used.enter(f"file {used.name(item.path)}" if loaded is None or loaded.key.test else user)
         try:
             return (yield)
         finally:
-            USER.reset(token)
+            UseRecord.USER.reset(token)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: "warnings.WarningMessage") -> None:
@@ -483,7 +483,7 @@ class ControllerHooks:
             others_steal=config.getoption("dist") == "worksteal",
             seed=seed_of_order(config),
             stops=self._board.share(),
-            environment={} if (used := watched()) is None else used.environment,
+            environment={} if (used := UseRecord.current()) is None else used.environment,
         ).send(node)
 
     @pytest.hookimpl(optionalhook=True)
@@ -491,7 +491,7 @@ class ControllerHooks:
         """Release the calls of a crashed worker; note what a worker left out."""
         if error:
             self._under_way = self._run.runner.judges.bury(node.gateway.id)
-            self._run.record.used.add(LOST)
+            self._run.record.used.add(UseRecord.LOST)
         self._run.record.used |= {*map(tuple, getattr(node, "workeroutput", {}).get(_USES, ()))}
         if left_out := getattr(node, "workeroutput", {}).get(_LEFT_OUT):
             self._run.note_left_out(decode(left_out, CollectedItems))

@@ -41,7 +41,7 @@ from pytest_llmeval.run import (
     judges_of,
     write_run,
 )
-from pytest_llmeval.services import SOURCE_MARK, ServiceAddress, watched
+from pytest_llmeval.services import SOURCE_MARK, ServiceAddress, UseRecord
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, extensions_of
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class Run(Struct):
             ended: Why the run ended early, or nothing.
         """
         self.record.ended = ended
-        if (used := watched()) is not None:
+        if (used := UseRecord.current()) is not None:
             self.record.used |= used.close()
         self.note_left_out(self.loader.left_out)
         recordings = self.runner.recordings

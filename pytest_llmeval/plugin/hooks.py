@@ -67,9 +67,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     keeps = any(str(report).endswith(SHARD_SUFFIX) for report in options.llmeval_report)
     if enabled and (approves or keeps or options.llmeval_affected is not None):
         from pytest_llmeval.data import repository_top
-        from pytest_llmeval.services import watch
+        from pytest_llmeval.services import UseRecord
 
-        used = watch(repository_top(early_config.rootpath) or early_config.rootpath, early_config.option)
+        used = UseRecord.begin(repository_top(early_config.rootpath) or early_config.rootpath, early_config.option)
         early_config.add_cleanup(used.stop)
     with with_value(CHECKS_DEFERRED, True):
         return (yield)

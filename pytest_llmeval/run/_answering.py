@@ -38,7 +38,7 @@ from pytest_llmeval.run._links import (
     batch_target,
     traced,
 )
-from pytest_llmeval.services import USER, Background, Pending, SharedTask, ThisThread, together, watched
+from pytest_llmeval.services import Background, Pending, SharedTask, ThisThread, UseRecord, together
 from pytest_llmeval.suites import SuiteKey
 
 if TYPE_CHECKING:
@@ -167,8 +167,8 @@ class Answering:
             cut_off: Gets what has been paid for of an answer whose judges or opponents are cancelled.
         """
         user = job.key.user
-        USER.set(user)  # calls made early run beside the items of other suites
-        if (used := watched()) is not None:
+        UseRecord.USER.set(user)  # calls made early run beside the items of other suites
+        if (used := UseRecord.current()) is not None:
             used.begin_ahead(user)
         with self.limit.in_turn():
             if pending is not None:

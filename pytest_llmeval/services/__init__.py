@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         caught,
         in_thread,
         running_loop,
-        stopwatch,
         together,
     )
     from pytest_llmeval.services._git import GitError, run_git
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.services._processes import EndedError, Program
     from pytest_llmeval.services._retrying import AttemptError, RunCalls, Sleep, delay_asked_for, is_transient
     from pytest_llmeval.services._secrets import SOURCE_MARK, Redactor, Secrets, ServiceAddress, with_sources
-    from pytest_llmeval.services._uses import LOST, USER, WATCHED, Use, is_own, watch, watched
+    from pytest_llmeval.services._uses import Use, UseRecord
 
 _HOMES = {
     "_background": (
@@ -49,7 +48,6 @@ _HOMES = {
         "caught",
         "in_thread",
         "running_loop",
-        "stopwatch",
         "together",
     ),
     "_git": (
@@ -81,13 +79,8 @@ _HOMES = {
         "with_sources",
     ),
     "_uses": (
-        "LOST",
-        "USER",
         "Use",
-        "WATCHED",
-        "is_own",
-        "watch",
-        "watched",
+        "UseRecord",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -604,6 +604,11 @@ class Stopwatch:
         self._since = 0.0
         self._under_way = 0
 
+    @classmethod
+    def current(cls) -> "Stopwatch":
+        """The stopwatch of the calls of a target or judge, or one that nobody reads."""
+        return _running.get() or cls()
+
     def running(self) -> AbstractContextManager[None]:
         """Time the calls that are made in here."""
         return with_value(_running, self)
@@ -622,11 +627,6 @@ class Stopwatch:
             if not self._under_way:
                 self.seconds += time.perf_counter() - self._since
             _running.reset(token)
-
-
-def stopwatch() -> Stopwatch:
-    """The stopwatch of the calls of a target or judge, or one that nobody reads."""
-    return _running.get() or Stopwatch()
 
 
 _RESERVED_FILES: Final = 64

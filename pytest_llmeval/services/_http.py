@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core import format_error, quotation
-from pytest_llmeval.services._background import in_thread, stopwatch
+from pytest_llmeval.services._background import Stopwatch, in_thread
 from pytest_llmeval.services._retrying import AttemptError, delay_asked_for
 from pytest_llmeval.services._secrets import MASK, Redactor, ServiceAddress
 from pytest_llmeval.services._uses import our_call
@@ -134,7 +134,7 @@ class Exchange:
             proxy=self._proxy,
         )
         try:
-            with our_call(), stopwatch().call():
+            with our_call(), Stopwatch.current().call():
                 async with exchange as response:
                     reason = (response.reason or "").encode(errors="surrogateescape").decode(errors="replace")
                     return Reply(response.status, reason, response.headers, await self._read(response))

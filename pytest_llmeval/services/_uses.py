@@ -14,7 +14,7 @@ from functools import partial
 from importlib import machinery
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 from urllib.parse import unquote
 
 Use: TypeAlias = tuple[str, str]
@@ -23,17 +23,8 @@ Use: TypeAlias = tuple[str, str]
 Who is ``suite NAME``, ``file app.py`` for the code of a file, ``module json`` for what it keeps, or empty: anyone.
 """
 
-USER: ContextVar[str] = ContextVar("USER", default="")
-"""For whom code runs: a suite, as it is named as a user, or nobody in particular."""
-
 OURS: ContextVar[bool] = ContextVar("OURS", default=False)
 """Whether a call is one that this package makes and knows, such as that of a judge."""
-
-WATCHED: Final[Use] = ("", "watched")
-"""The use that a record begins with."""
-
-LOST: Final[Use] = ("", "lost")
-"""The use that says that the record of a process is lost, with the process."""
 
 _RUNNERS: Final = frozenset({"_pytest", "pytest", "pluggy", "xdist", "execnet", "syrupy"})
 _OWN: Final = frozenset({".git", ".llmeval", "__llmeval__", "__pycache__", ".pytest_cache"})
@@ -88,11 +79,42 @@ class UseRecord:
         foreign: Modules that are not the project's, of those that were imported again, each with the file that did so.
     """
 
+    USER: ClassVar[ContextVar[str]] = ContextVar("USER", default="")
+    """For whom code runs: a suite, as it is named as a user, or nobody in particular."""
+
+    WATCHED: ClassVar[Use] = ("", "watched")
+    """The use that a record begins with."""
+
+    LOST: ClassVar[Use] = ("", "lost")
+    """The use that says that the record of a process is lost, with the process."""
+
+    @classmethod
+    def begin(cls, top: Path, options: Namespace | None = None) -> "UseRecord":
+        """Begin to record the files, variables and options that code in this process uses.
+
+        Args:
+            top: The folder of the project.
+            options: Those of pytest, if it runs.
+        """
+        record = cls(top)
+        _WATCH.begin(record, options)
+        return record
+
+    @staticmethod
+    def current() -> "UseRecord | None":
+        """The record of the files and variables that code in this process uses, if there is one."""
+        return _WATCH.record
+
+    @staticmethod
+    def ignores(name: str) -> bool:
+        """Whether a file or folder of this name belongs to Python, pytest, git or this package."""
+        return name in _OWN
+
     def __init__(self, top: Path) -> None:
         self.top = top.resolve()
         self.environment: Mapping[str, str] = dict(os.environ)
         self.options = Namespace()
-        self.uses: set[Use] = {WATCHED}
+        self.uses: set[Use] = {self.WATCHED}
         self.aside: set[Path] = set()
         self._prefix = f"{self.top}{os.sep}"
         self._package, self._python = f"{Path(__file__).parent.parent}{os.sep}", f"{Path(os.__file__).parent}{os.sep}"
@@ -263,8 +285,8 @@ class UseRecord:
         users = {f"file {origin}" for origin in origins if isinstance(origin, str)}
         if near or (not users and (frame is not None or _PACKAGE in origins)):
             return set()  # pytest, or this package for its own ends
-        if USER.get() or not users:
-            users.add(USER.get())
+        if self.USER.get() or not users:
+            users.add(self.USER.get())
         return users | keepers
 
     def _note_made(self, writers: set[str], frame: FrameType | None, *, near: bool = False) -> None:
@@ -279,7 +301,7 @@ class UseRecord:
         """Record the use that an audit event of Python tells."""
         frame = sys._getframe(2)  # noqa: SLF001 (the documented way to the caller)
         if event in _FORKS:
-            self.uses.add((USER.get(), f"unknown code runs where it is not seen ({event})"))
+            self.uses.add((self.USER.get(), f"unknown code runs where it is not seen ({event})"))
         elif event in _PROGRAMS:
             self.note(f"unknown another program is started ({event})", frame)
         elif event in _SENDS:
@@ -413,11 +435,6 @@ def _path_of_descriptor(descriptor: int) -> str | None:
     except OSError:
         return None
     return path if path.startswith(os.sep) else None  # such as a pipe
-
-
-def is_own(name: str) -> bool:
-    """Whether a file or folder of this name belongs to Python, pytest, git or this package."""
-    return name in _OWN
 
 
 def _host(address: Any) -> str:
@@ -695,20 +712,3 @@ def our_call() -> Iterator[None]:
         yield
     finally:
         OURS.reset(token)
-
-
-def watch(top: Path, options: Namespace | None = None) -> UseRecord:
-    """Begin to record the files, variables and options that code in this process uses.
-
-    Args:
-        top: The folder of the project.
-        options: Those of pytest, if it runs.
-    """
-    record = UseRecord(top)
-    _WATCH.begin(record, options)
-    return record
-
-
-def watched() -> UseRecord | None:
-    """The record of the files and variables that code in this process uses, if there is one."""
-    return _WATCH.record

@@ -22,8 +22,8 @@ from pytest_llmeval.services import (
     RunCalls,
     ServiceAddress,
     Sleep,
+    Stopwatch,
     is_transient,
-    stopwatch,
 )
 from pytest_llmeval.targets._spec import (
     BatchTarget,
@@ -288,7 +288,7 @@ class CommandTarget(BatchTarget):
         async with self._one_at_a_time:
             try:
                 async with asyncio.timeout(self._timeout):
-                    with stopwatch().call():
+                    with Stopwatch.current().call():
                         line = await self._exchange(value)
                     return self._read(line)
             except TimeoutError:

@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
     shown_path,
     suggest,
 )
-from pytest_llmeval.services import OwnThread, awaited_for_user, in_thread, stopwatch
+from pytest_llmeval.services import OwnThread, Stopwatch, awaited_for_user, in_thread
 from pytest_llmeval.targets._process import kept_process
 
 _T = TypeVar("_T")
@@ -60,7 +60,7 @@ async def call_target(
             take the input alone.
         BaseException: Any error of the target.
     """
-    watch = stopwatch()
+    watch = Stopwatch.current()
     itself = getattr(target, "clocks_itself", False) is True
 
     def call() -> Any:

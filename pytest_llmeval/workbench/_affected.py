@@ -32,7 +32,7 @@ from pytest_llmeval.run import (
     ShardFile,
     Suites,
 )
-from pytest_llmeval.services import LOST, WATCHED, GitError, run_git, watched
+from pytest_llmeval.services import GitError, UseRecord, run_git
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._inputs import Inputs, ProjectInputs
 from pytest_llmeval.workbench._project import fork_point, run_pytest
@@ -249,7 +249,7 @@ class AffectedCases:
     def _chosen(self, key: SuiteKey, suite: LoadedSuite) -> Iterator[tuple[str, CaseChoice]]:
         compared = self.compare(key, suite)
         stored = compared.stored
-        if (seen := watched()) is not None and stored is not None and not compared.why:
+        if (seen := UseRecord.current()) is not None and stored is not None and not compared.why:
             seen.uses |= {(key.user, use) for use in stored.used}  # what is carried has used it
         for case in suite.cases:
             record = compared.records.get(case.id)
@@ -288,7 +288,7 @@ class AffectedCases:
             return InputComparison(None, {}, nothing, why)
         try:
             stored, records = self._approved(key)
-            record = watched()
+            record = UseRecord.current()
             early = () if record is None else [use for _, use in record.early]
             used = {*early, *(() if stored is None else stored.used)}
             inputs = self.project.inputs(suite, self.suites.judges(key, suite), used)
@@ -424,7 +424,7 @@ def read_inputs(path: Path) -> StoredInputs:
 def _project(suites: Suites) -> tuple[ProjectInputs, Repository | None]:
     """Return the project inputs of the suites of a run, and its git repository if it is in one."""
     repository, root = Repository.around(suites.root), suites.root.resolve()
-    record = watched()
+    record = UseRecord.current()
     top = root if repository is None else repository.top
     if record is None:
         return ProjectInputs(root, top), repository
@@ -460,7 +460,7 @@ def keep_inputs(reported: Reported, scope: RunScope) -> Reported:
 
     Those that a run approves have a file beside their scores. Those of a run whose results are kept stand with them.
     """
-    if WATCHED not in scope.run.used or LOST in scope.run.used:
+    if UseRecord.WATCHED not in scope.run.used or UseRecord.LOST in scope.run.used:
         return reported
     project, _ = _project(scope.suites)
     suites = {suite.key: suite for suite in reported.judged.suites if not suite.key.test}

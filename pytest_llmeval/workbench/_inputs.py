@@ -19,7 +19,7 @@ from pytest_llmeval.baselines import digests_of, evaluator_prints, fingerprint, 
 from pytest_llmeval.core import MISSING, is_of_users
 from pytest_llmeval.data import IN_MODULE, input_files, searching_within
 from pytest_llmeval.run import file_of_suite
-from pytest_llmeval.services import WATCHED, Secrets, Use, is_own
+from pytest_llmeval.services import Secrets, Use, UseRecord
 from pytest_llmeval.suites import KEYS, LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._project import SETTINGS_FILES, settings_of
 from pytest_llmeval.workbench._sources import Closure, SourceTree
@@ -173,7 +173,7 @@ class ProjectInputs:
         loaded = by_user.pop(_LOADED, set())
         known = own | {use for user, uses in by_user.items() if user for use in uses}
         of_all = by_user.pop("", set()) | {use for use in loaded - known if not use.endswith(f"/{_CONFTEST}")}
-        of_all -= {WATCHED[1], f"file {_CONFTEST}"}
+        of_all -= {UseRecord.WATCHED[1], f"file {_CONFTEST}"}
         by_suite: dict[SuiteKey, set[str]] = {}
         for key, suite in suites.items():
             mine, before = {*of_all, *by_user[key.user]}, -1
@@ -274,7 +274,7 @@ class ProjectInputs:
         """Return a fingerprint of the names in a folder, and of how a function describes each path."""
         try:
             return fingerprint(
-                sorted([entry.name, describe(entry)] for entry in folder.iterdir() if not is_own(entry.name))
+                sorted([entry.name, describe(entry)] for entry in folder.iterdir() if not UseRecord.ignores(entry.name))
             )
         except OSError:
             return ""

@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from pytest_llmeval.services import watch
+from pytest_llmeval.services import UseRecord
 from pytest_llmeval.services._module_states import state_of
-from pytest_llmeval.services._uses import UseRecord, _file_of_database
+from pytest_llmeval.services._uses import _file_of_database
 
 APP = """\
 def getoption(name):
@@ -26,7 +26,7 @@ def options() -> Namespace:
 
 @pytest.fixture
 def record(tmp_path: Path, options: Namespace) -> Iterator[UseRecord]:
-    used = watch(tmp_path, options)
+    used = UseRecord.begin(tmp_path, options)
     yield used
     used.stop()
 
