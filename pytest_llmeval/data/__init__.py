@@ -11,14 +11,12 @@ if TYPE_CHECKING:
     from pytest_llmeval.data.files._places import (
         IN_MODULE,
         FaultLog,
+        FilePattern,
         FilePlace,
         OwnFiles,
         display_path,
-        input_files,
-        matching_files,
         render_path,
         repository_top,
-        searching_within,
     )
     from pytest_llmeval.data.files._validation import (
         DeclaredType,
@@ -39,9 +37,9 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.data.formats import SOURCES
     from pytest_llmeval.data.formats._base import (
-        ABSENT,
         ID_KEYS,
         CaseFile,
+        DataPath,
         FileSource,
         RecordedAnswer,
         RowShare,
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
         id_fault,
         json_text,
         kind,
-        pick,
         read_answers,
         same_id,
     )
@@ -78,15 +75,13 @@ _HOMES = {
     "files._media_folder": ("MediaFolder",),
     "files._places": (
         "FaultLog",
+        "FilePattern",
         "FilePlace",
         "IN_MODULE",
         "OwnFiles",
         "display_path",
-        "input_files",
-        "matching_files",
         "render_path",
         "repository_top",
-        "searching_within",
     ),
     "files._validation": (
         "DeclaredType",
@@ -101,8 +96,8 @@ _HOMES = {
     "files._yaml": ("plain_value",),
     "formats": ("SOURCES",),
     "formats._base": (
-        "ABSENT",
         "CaseFile",
+        "DataPath",
         "FileSource",
         "ID_KEYS",
         "RecordedAnswer",
@@ -114,7 +109,6 @@ _HOMES = {
         "id_fault",
         "json_text",
         "kind",
-        "pick",
         "read_answers",
         "same_id",
     ),

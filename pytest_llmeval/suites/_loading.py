@@ -23,13 +23,13 @@ from pytest_llmeval.data import (
     SOURCES,
     DeclaredType,
     Document,
+    FilePattern,
     FileSource,
     InputFile,
     RowShare,
     Source,
     describe,
     render_path,
-    searching_within,
 )
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._cases import CaseEntry, with_cases
@@ -87,12 +87,7 @@ class ForeignFileError(SuiteError):
     """A file with the name of a suite file belongs to another tool."""
 
 
-def is_foreign(path: Path) -> bool:
-    """Whether a file with the name of a suite file is a mapping of another tool: it has no key of ours."""
-    return _are_foreign(InputFile(path).top_level_keys())
-
-
-def _are_foreign(keys: AbstractSet[str]) -> bool:
+def are_foreign(keys: AbstractSet[str]) -> bool:
     """Whether the top-level keys of a file show that it is no suite file but another tool's."""
     ours = (*(required for required, _, _ in _OTHER_KINDS), *({key} for key in KEYS if key not in _COMMON_KEYS))
     return bool(keys) and not any(required <= keys for required in ours)
@@ -127,16 +122,17 @@ def load_suite(
         SuiteError: The file cannot be read, or something that concerns every case is wrong; all faults are listed.
     """
     if document is None:
+        file = InputFile(path, display_path or str(path))
         try:
-            document = InputFile(path, display_path or str(path)).read_document()
+            document = file.read_document()
         except SuiteError as error:
-            if is_foreign(path):
+            if are_foreign(file.top_level_keys()):
                 raise ForeignFileError(error.faults) from None
             raise
     try:
         return _load_share(lambda: SuiteReading(path, registry, document, root), source, share)
     except SuiteError as error:
-        if isinstance(document.data, Mapping) and _are_foreign(document.data.keys()):
+        if isinstance(document.data, Mapping) and are_foreign(document.data.keys()):
             raise ForeignFileError(error.faults) from None
         if document.text:
             error.texts[document.file] = document.text
@@ -364,7 +360,7 @@ def _without_notes(reading: SuiteReading, faults: Sequence[Fault]) -> list[Fault
 def _load_cases(reading: SuiteReading, source: Source, load: Callable[[], T]) -> tuple[T | None, list[Fault]]:
     """Load the cases of a suite's source; if it fails, none and the fault."""
     try:
-        with searching_within(reading.root):
+        with FilePattern.within(reading.root):
             return load(), []
     except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
         message = f"format {source.format!r} failed: {format_error(error)}{origin(error)}"

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core import PASS_RATE, Case, CaseLabels, CaseRecord, MetricIndex, Parts, excerpt, limit
-from pytest_llmeval.data import DeclaredType, describe, input_files, searching_within
+from pytest_llmeval.data import DeclaredType, FilePattern, describe
 from pytest_llmeval.judges import JudgeSpec
 from pytest_llmeval.numbers import RELIABILITY, Reliability, Repeats
 from pytest_llmeval.reports import SampleReport
@@ -556,8 +556,8 @@ def read_inputs(reading: SuiteReading, patterns: tuple[str, ...]) -> tuple[str, 
     """Read ``inputs`` of a suite file: patterns, each of which must match a file."""
     for number, pattern in enumerate(patterns):
         try:
-            with searching_within(reading.root):
-                files = input_files(reading.path.parent, pattern)
+            with FilePattern.within(reading.root):
+                files = FilePattern(reading.path.parent, pattern).inputs()
         except ValueError as error:
             reading.fault(("inputs", number), str(error))
             continue

@@ -12,16 +12,15 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core import MISSING, Case, Fault, MediaForm, PredictionError, quotation, shown_path
 from pytest_llmeval.data import (
-    ABSENT,
+    DataPath,
     DeclaredType,
     FaultLog,
+    FilePattern,
     Source,
     add_predictions,
     describe,
     id_fault,
     json_text,
-    matching_files,
-    pick,
     read_answers,
 )
 from pytest_llmeval.judges import JudgeSpec
@@ -142,7 +141,7 @@ class SystemReader(Struct, frozen=True):
         """The prompt files that a pattern under ``matrix`` matches."""
         folder = self.reading.path.parent
         try:
-            paths = [folder / pattern] if (folder / pattern).is_file() else sorted(matching_files(folder, pattern))
+            paths = [folder / pattern] if (folder / pattern).is_file() else FilePattern(folder, pattern).matches()
         except ValueError as error:
             self.reading.fault((*place, "prompts"), str(error))
             return []
@@ -347,8 +346,8 @@ class Prompt(Struct, frozen=True):
         def text_of(match: re.Match[str]) -> str:
             field = value
             for step in match[1].split(".")[1:]:
-                field = pick(field, step) if isinstance(field, Mapping) else pick({"": field}, f".{step}")
-                if field is ABSENT:
+                field = DataPath(step).find(field)
+                if field is DataPath.ABSENT:
                     raise PredictionError(f"the input has no {match[1][1:]!r}, which {self.file} names")
             return media.text_of(field)
 

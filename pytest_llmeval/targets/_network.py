@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core import Media, MediaError, MediaForm, PredictionError
-from pytest_llmeval.data import ABSENT, JsonText
+from pytest_llmeval.data import DataPath, JsonText
 from pytest_llmeval.services import (
     MEDIA_FORMS,
     AttemptError,
@@ -96,7 +96,7 @@ class HttpTarget(BatchTarget):
     def _input_fault(self, value: Any) -> PredictionError | None:
         """The error for an input that lacks what the request names; ``None`` if it has all."""
         for path in self._paths:
-            if at(value, path) is ABSENT:
+            if at(value, path) is DataPath.ABSENT:
                 return PredictionError(
                     f"found {kind(value)} as input, expected one with {path!r}, which the request uses"
                 )

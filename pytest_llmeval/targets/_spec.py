@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from pytest_llmeval.core import PredictionError, unknown_name
-from pytest_llmeval.data import ABSENT, DeclaredType, pick
+from pytest_llmeval.data import DataPath, DeclaredType
 from pytest_llmeval.services import Redactor, Secrets, ServiceAddress
 
 
@@ -222,7 +222,7 @@ def at(value: Any, path: str | None) -> Any:
     """The value at a dotted path in a target's input or reply, or `ABSENT`; ``None`` means the whole."""
     if path is None:
         return value
-    return pick(value, path) if isinstance(value, Mapping) else pick({"": value}, f".{path}")
+    return DataPath(path).find(value)
 
 
 def fill(template: Any, inputs: Sequence[Any], number: int = 0) -> Any:
@@ -328,7 +328,7 @@ def predictions_in(
     items = at(reply, response.items)
     where = f"at {response.items!r}" if response.items is not None else "as the reply"
     if not isinstance(items, list):
-        description = f"nothing {where}" if items is ABSENT else f"{kind(items)} {where}"
+        description = f"nothing {where}" if items is DataPath.ABSENT else f"{kind(items)} {where}"
         raise PredictionError(f"found {description}, expected a list of results")
     if response.id is not None:
         return _by_id(items, response, count, redactor)
@@ -341,10 +341,10 @@ def predictions_in(
 def _prediction(item: Any, path: str | None, where: str, redactor: Redactor) -> Any | PredictionError:
     """The prediction in a result of a target service, or the error that it is missing or null."""
     prediction = at(item, path)
-    if prediction is not ABSENT and prediction is not None:
+    if prediction is not DataPath.ABSENT and prediction is not None:
         return prediction
     place = f"{path!r} of {where}" if path is not None else where
-    fault = f"{place} is missing" if prediction is ABSENT else f"found null at {place}, expected a prediction"
+    fault = f"{place} is missing" if prediction is DataPath.ABSENT else f"found null at {place}, expected a prediction"
     excerpt = f": {redactor.excerpt(json.dumps(item, ensure_ascii=False))}" if item is not None else ""
     return PredictionError(f"{fault}{excerpt}")
 

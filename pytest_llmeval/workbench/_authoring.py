@@ -28,16 +28,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import DeclaredType, InputFile
 from pytest_llmeval.gates import ChangeGate
 from pytest_llmeval.run import unmet_by_expected
-from pytest_llmeval.suites import (
-    SUITE_FILES,
-    LoadedSuite,
-    Registry,
-    is_foreign,
-    left_alone,
-    no_suite,
-    suite_schema,
-    widest,
-)
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteFile, suite_schema, widest
 from pytest_llmeval.workbench._console import named_files, notes, open_noted
 
 _WIDTH = 80
@@ -209,7 +200,11 @@ def add_validate(parser: ArgumentParser) -> None:
         "there are faults."
     )
     parser.add_argument(
-        "suites", nargs="+", type=Path, metavar="SUITE", help=f"a suite file, or a folder with {', '.join(SUITE_FILES)}"
+        "suites",
+        nargs="+",
+        type=Path,
+        metavar="SUITE",
+        help=f"a suite file, or a folder with {', '.join(SuiteFile.PATTERNS)}",
     )
     parser.set_defaults(run=_validate)
 
@@ -219,9 +214,9 @@ def _validate(options: Namespace) -> CommandResult:
     suites: list[dict[str, Any]] = []
     lines: list[object] = []
     paths = dict.fromkeys(path for place in options.suites for path in _files(place))
-    foreign = [str(path) for path in paths if is_foreign(path)]
+    foreign = [str(path) for path in paths if SuiteFile(path).is_foreign()]
     if foreign:
-        lines.append(left_alone(foreign))
+        lines.append(SuiteFile.describe_foreign(foreign))
     for path in paths:
         if str(path) in foreign:
             continue
@@ -285,7 +280,7 @@ def _files(place: Path) -> Iterator[Path]:
         return
     suites = list(named_files(place))
     if not suites:
-        raise LlmevalError(no_suite(place))
+        raise LlmevalError(SuiteFile.describe_none(place))
     yield from suites
 
 

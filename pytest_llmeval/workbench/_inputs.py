@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import digests_of, evaluator_prints, fingerprint, plain
 from pytest_llmeval.core import MISSING, is_of_users
-from pytest_llmeval.data import IN_MODULE, input_files, searching_within
+from pytest_llmeval.data import IN_MODULE, FilePattern
 from pytest_llmeval.run import file_of_suite
 from pytest_llmeval.services import Secrets, Use, UseRecord
 from pytest_llmeval.suites import KEYS, LoadedSuite, SuiteKey
@@ -322,8 +322,10 @@ class ProjectInputs:
                     yield file.resolve()
 
     def _declared(self, suite: LoadedSuite) -> list[Path]:
-        with searching_within(self.root):
-            return [file.resolve() for input_ in suite.inputs for file in input_files(suite.path.parent, input_)]
+        with FilePattern.within(self.root):
+            return [
+                file.resolve() for input_ in suite.inputs for file in FilePattern(suite.path.parent, input_).inputs()
+            ]
 
     def _unknown(self, suite: LoadedSuite, ways: Iterable[LoadedSuite]) -> Iterator[str]:
         """Yield what answers without code of the project."""

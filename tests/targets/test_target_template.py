@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.data import ABSENT
+from pytest_llmeval.data import DataPath
 from pytest_llmeval.targets._spec import at, fill, has_each, has_id, input_paths
 
 JSON = st.recursive(
@@ -36,23 +36,25 @@ def test_inputs_and_what_stands_beside_them_go_into_the_request_unchanged(inputs
         ("a", [{"b": 1}]),
         ("a.0.b", 1),
         ("c.d", 2),
-        ("c", ABSENT),
-        ("a.1", ABSENT),
-        ("a.-1", ABSENT),
-        ("a.b", ABSENT),
-        ("e.0", ABSENT),
+        ("c", DataPath.ABSENT),
+        ("a.1", DataPath.ABSENT),
+        ("a.-1", DataPath.ABSENT),
+        ("a.b", DataPath.ABSENT),
+        ("e.0", DataPath.ABSENT),
     ],
 )
 def test_a_path_leads_through_mappings_and_lists(path: str | None, found: Any) -> None:
     value = {"a": [{"b": 1}], "c.d": 2, "e": "0"}
     assert at(value, path) == found
-    assert at([value], path and f"0.{path}") == ([value] if path is None else ABSENT if path == "c.d" else found)
+    assert at([value], path and f"0.{path}") == (
+        [value] if path is None else DataPath.ABSENT if path == "c.d" else found
+    )
 
 
 @pytest.mark.parametrize("value", [None, True, 7, "0", "a"])
 def test_a_path_leads_nowhere_in_a_scalar(value: Any) -> None:
-    assert at(value, "0") is ABSENT
-    assert at(value, "a") is ABSENT
+    assert at(value, "0") is DataPath.ABSENT
+    assert at(value, "a") is DataPath.ABSENT
 
 
 def test_a_template_tells_what_it_needs() -> None:

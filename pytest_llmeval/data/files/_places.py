@@ -222,56 +222,67 @@ def repository_top(folder: Path) -> Path | None:
     return next((path for path in (folder, *folder.parents) if (path / ".git").exists()), None)
 
 
-def searching_within(root: Path) -> AbstractContextManager[None]:
-    """A context in which the file patterns of a suite match nothing outside of a folder."""
-    return with_value(_ROOT, root)
-
-
-def input_files(folder: Path, pattern: str) -> list[Path]:
-    """The files that a name or pattern in a suite means; a folder, and ``**`` at the end, mean all files below.
-
-    Compiled Python is never meant.
-
-    Raises:
-        ValueError: As of `matching_files`.
-    """
-    if (folder / pattern).is_file():
-        return [folder / pattern]
-    if has_magic(pattern):
-        pattern = f"{pattern}/*" if Path(pattern).name == "**" else pattern
-    elif (folder / pattern).is_dir():
-        pattern = f"{pattern.rstrip('/')}/**/*"
-    return [file for file in matching_files(folder, pattern) if file.parent.name != "__pycache__"]
-
-
-def matching_files(folder: Path, pattern: str) -> list[Path]:
-    """The files that a glob pattern matches, sorted.
+class FilePattern:
+    """A name or glob pattern of files in a suite.
 
     ``**`` matches any number of folders. Wildcards match no hidden names and do not follow links to folders.
 
-    Args:
+    Attributes:
         folder: What the pattern is relative to, if it is not absolute.
-        pattern: With ``*``, ``?``, ``[...]`` or ``**``; a text without them matches nothing.
-
-    Raises:
-        ValueError: It leads outside of the root, or there are too many files; ``found ..., expected ...``.
+        pattern: With ``*``, ``?``, ``[...]`` or ``**``; or a name.
     """
-    parts = Path(pattern).parts
-    fixed = next((place for place, part in enumerate(parts) if has_magic(part)), len(parts))
-    if fixed == len(parts):
-        return []
-    if ".." in parts[fixed:]:
-        raise ValueError(f"found '..' behind a wildcard in {pattern!r}, expected it before all wildcards")
-    start = folder.joinpath(*parts[:fixed])
-    root = _ROOT.get()
-    inside = root.resolve() if root is not None else None
-    if inside is not None and not start.resolve().is_relative_to(inside):
-        raise ValueError(f"found the pattern {pattern!r}, which leads outside of {root}, expected files inside")
-    matches = sorted(set(_Search(pattern).files(start, parts[fixed:])))
-    for path in matches:
-        if inside is not None and path.is_symlink() and not path.resolve().is_relative_to(inside):
-            raise ValueError(f"found the link {path.name!r}, which leads outside of {root}, expected files inside")
-    return matches
+
+    def __init__(self, folder: Path, pattern: str) -> None:
+        self.folder = folder
+        self.pattern = pattern
+
+    @staticmethod
+    def within(root: Path) -> AbstractContextManager[None]:
+        """A context in which patterns match nothing outside of a folder."""
+        return with_value(_ROOT, root)
+
+    def inputs(self) -> list[Path]:
+        """The files that it means as inputs; a folder, and ``**`` at the end, mean all files below.
+
+        Compiled Python is never meant.
+
+        Raises:
+            ValueError: As of `matches`.
+        """
+        path, pattern = self.folder / self.pattern, self.pattern
+        if path.is_file():
+            return [path]
+        if has_magic(pattern):
+            pattern = f"{pattern}/*" if Path(pattern).name == "**" else pattern
+        elif path.is_dir():
+            pattern = f"{pattern.rstrip('/')}/**/*"
+        files = FilePattern(self.folder, pattern).matches()
+        return [file for file in files if file.parent.name != "__pycache__"]
+
+    def matches(self) -> list[Path]:
+        """The files that it matches, sorted; none for a name without wildcards.
+
+        Raises:
+            ValueError: It leads outside of the root, or there are too many files; ``found ..., expected ...``.
+        """
+        parts = Path(self.pattern).parts
+        fixed = next((place for place, part in enumerate(parts) if has_magic(part)), len(parts))
+        if fixed == len(parts):
+            return []
+        if ".." in parts[fixed:]:
+            raise ValueError(f"found '..' behind a wildcard in {self.pattern!r}, expected it before all wildcards")
+        start = self.folder.joinpath(*parts[:fixed])
+        root = _ROOT.get()
+        inside = root.resolve() if root is not None else None
+        if inside is not None and not start.resolve().is_relative_to(inside):
+            outside = f"found the pattern {self.pattern!r}, which leads outside of {root}"
+            raise ValueError(f"{outside}, expected files inside")
+        matches = sorted(set(_Search(self.pattern).files(start, parts[fixed:])))
+        for path in matches:
+            if inside is not None and path.is_symlink() and not path.resolve().is_relative_to(inside):
+                outside = f"found the link {path.name!r}, which leads outside of {root}"
+                raise ValueError(f"{outside}, expected files inside")
+        return matches
 
 
 class _Search:

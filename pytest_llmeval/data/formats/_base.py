@@ -186,6 +186,24 @@ def pick(row: Mapping[str, Any], column: str) -> Any:
     return here
 
 
+class DataPath:
+    """A dotted path into nested data, such as ``meta.type`` or ``answers.0``.
+
+    Attributes:
+        path: Its text.
+    """
+
+    ABSENT: ClassVar[object] = ABSENT
+    """Stands for a value that is not there."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def find(self, value: Any) -> Any:
+        """The value at the path inside of a mapping or a list; `ABSENT` if there is none."""
+        return pick(value, self.path) if isinstance(value, Mapping) else pick({"": value}, f".{self.path}")
+
+
 class SharedRows(Struct, frozen=True):
     """What one shard knows of the rows of a data file that several shards share.
 

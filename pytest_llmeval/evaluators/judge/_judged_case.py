@@ -19,7 +19,7 @@ from pytest_llmeval.core import (
     excerpt,
     listed,
 )
-from pytest_llmeval.data import ABSENT, json_text, pick
+from pytest_llmeval.data import DataPath, json_text
 from pytest_llmeval.evaluators._answers import References, as_text, describe_found
 from pytest_llmeval.evaluators.measures._confusion import ratio
 from pytest_llmeval.judges import FLAGS, UNNAMED_DEFECTS, Mode, PanelVerdict, Question, Verdict, is_unanswerable
@@ -229,7 +229,7 @@ def prompt_texts(case: Case, names: Iterable[str], file: str) -> CaseTexts:
     for name in names:
         value = _placeholder_value(case, name)
         root = name.partition(".")[0]
-        if value is not ABSENT and value is not None and value is not MISSING:
+        if value is not DataPath.ABSENT and value is not None and value is not MISSING:
             texts[name] = json_text(value)
         elif root in _REQUIRED:
             fault = fault or f"{name} is missing, and {file} names it"
@@ -255,9 +255,7 @@ def _placeholder_value(case: Case, name: str) -> Any:
         "prediction": case.prediction if case.origin is None else case.origin.prediction,
     }
     value = values[root] if root in values else case.parts.get(root)
-    if not path:
-        return value
-    return pick(value, path) if isinstance(value, Mapping) else pick({"": value}, f".{path}")
+    return DataPath(path).find(value) if path else value
 
 
 GRADES_OF_FIELDS: Final = "grades"

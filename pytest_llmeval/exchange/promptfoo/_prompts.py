@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pytest_llmeval.core import SuiteError, excerpt
-from pytest_llmeval.data import Document, FaultLog, InputFile, matching_files, parse_csv
+from pytest_llmeval.data import Document, FaultLog, FilePattern, InputFile, parse_csv
 from pytest_llmeval.exchange._ledger import (
     LeftOutError,
     SourceLedger,
@@ -81,7 +81,7 @@ class ConfigFiles:
         if not set(name) & set("*?["):
             return [self.path(reference)]
         try:
-            matches = sorted(matching_files(self.folder, name))
+            matches = FilePattern(self.folder, name).matches()
         except ValueError as error:
             raise LeftOutError(f"the pattern {name!r} cannot be read ({error})") from None
         if not matches:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from msgspec import structs
 
 from pytest_llmeval.core import Case, Fault, SuiteError, shown_path, suggest
-from pytest_llmeval.data import Document, InputFile, Source, case_id, describe, id_fault, matching_files
+from pytest_llmeval.data import Document, FilePattern, InputFile, Source, case_id, describe, id_fault
 from pytest_llmeval.tasks.narrative._document import (
     PARTS,
     Steps,
@@ -111,7 +111,7 @@ def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, fau
             matches = sorted(file for file in path.glob(f"*{_SUFFIX}") if not file.name.startswith("."))
         else:
             try:
-                matches = matching_files(folder, entry)
+                matches = FilePattern(folder, entry).matches()
             except ValueError as error:
                 faults.append(Fault(shown_path(path), 0, 0, option, str(error)))
                 continue

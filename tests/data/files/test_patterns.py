@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.data import matching_files, searching_within
+from pytest_llmeval.data import FilePattern
 from pytest_llmeval.data.files import _places as places
 
 FILES = ("a.json", "b.txt", "one/a.json", "one/two/c.json", "one/two/d[1].json", ".hidden/e.json", "one/.f.json")
@@ -41,8 +41,8 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_a_pattern_finds_files_and_no_hidden_ones(root: Path, pattern: str, names: list[str]) -> None:
-    assert matching_files(root, pattern) == [root / name for name in names]
-    assert matching_files(Path("/"), str(root / pattern)) == [root / name for name in names]
+    assert FilePattern(root, pattern).matches() == [root / name for name in names]
+    assert FilePattern(Path("/"), str(root / pattern)).matches() == [root / name for name in names]
 
 
 @pytest.mark.parametrize("pattern", ["../**/*.json", "one/../../outside/*", "../*/g.json", "/**/*.json", "../../**"])
@@ -50,38 +50,38 @@ def test_a_pattern_that_leads_out_of_the_root_is_refused_before_any_search(
     root: Path, pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "MOST_ENTRIES", 0)
-    with searching_within(root), pytest.raises(ValueError, match="which leads outside of"):
-        matching_files(root, pattern)
+    with FilePattern.within(root), pytest.raises(ValueError, match="which leads outside of"):
+        FilePattern(root, pattern).matches()
 
 
 def test_a_step_back_inside_of_the_root_is_allowed(root: Path) -> None:
-    with searching_within(root):
-        assert matching_files(root / "one", "../*.json") == [root / "one" / ".." / "a.json"]
+    with FilePattern.within(root):
+        assert FilePattern(root / "one", "../*.json").matches() == [root / "one" / ".." / "a.json"]
 
 
 @pytest.mark.parametrize("pattern", ["*/../../outside/*.json", "**/../*.json"])
 def test_a_step_back_behind_a_wildcard_is_refused(root: Path, pattern: str) -> None:
     with pytest.raises(ValueError, match=r"found '\.\.' behind a wildcard"):
-        matching_files(root, pattern)
+        FilePattern(root, pattern).matches()
 
 
 def test_links_lead_neither_outside_nor_in_circles(root: Path) -> None:
     (root / "one" / "away").symlink_to(root.parent / "outside")
     (root / "one" / "circle").symlink_to(root)
     (root / "one" / "near.json").symlink_to(root / "a.json")
-    with searching_within(root):
-        found = [str(path.relative_to(root)) for path in matching_files(root, "one/**/*.json")]
+    with FilePattern.within(root):
+        found = [str(path.relative_to(root)) for path in FilePattern(root, "one/**/*.json").matches()]
         assert found == ["one/a.json", "one/near.json", "one/two/c.json", "one/two/d[1].json"]
-        assert matching_files(root, "one/*/g.json") == []
+        assert FilePattern(root, "one/*/g.json").matches() == []
         with pytest.raises(ValueError, match="which leads outside of"):
-            matching_files(root, "one/away/*.json")
+            FilePattern(root, "one/away/*.json").matches()
         (root / "one" / "far.json").symlink_to(root.parent / "outside" / "g.json")
         with pytest.raises(ValueError, match=r"found the link 'far\.json', which leads outside of"):
-            matching_files(root, "one/*.json")
+            FilePattern(root, "one/*.json").matches()
 
 
 def test_a_search_stops_at_a_number_of_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "MOST_ENTRIES", 5)
-    assert len(matching_files(root, "*")) == 2
+    assert len(FilePattern(root, "*").matches()) == 2
     with pytest.raises(ValueError, match=r"found more than 5 files and folders in search of '\*\*/\*\.json'"):
-        matching_files(root, "**/*.json")
+        FilePattern(root, "**/*.json").matches()
