@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.evaluators.judge._evaluator import GRADES
-from pytest_llmeval.judges import FLAGS, Verdict, get_mode
+from pytest_llmeval.judges import FLAGS, ModeFile, Verdict
 from pytest_llmeval.judges.questions._replies import read_rubric
 from pytest_llmeval.tasks.preference._pairwise import read_better
 
@@ -84,12 +84,12 @@ def _explanation(score: float) -> str:
 
 
 READERS: Mapping[str, tuple[Callable[[str], Verdict], str, str]] = {
-    "continuous": (get_mode("continuous").read, _score(0.8), _score(0)),
-    "explanation": (get_mode("explanation").read, _explanation(80), _explanation(0)),
+    "continuous": (ModeFile.mode_named("continuous").read, _score(0.8), _score(0)),
+    "explanation": (ModeFile.mode_named("explanation").read, _explanation(80), _explanation(0)),
     "rubric": (lambda reply: read_rubric(reply, (0.0, 1.0)), _score(1), _score(0)),
     "criteria": (GRADES.read, _score(4), _score(1)),
     "pairwise": (read_better, '{"better": "first"}', '{"better": "second"}'),
-    **{name: (get_mode(name).read, "yes", "no") for name in ("default_binary", "criterion", "abstention")},
+    **{name: (ModeFile.mode_named(name).read, "yes", "no") for name in ("default_binary", "criterion", "abstention")},
 }
 """Mode to its reader, a verdict, and the opposite one."""
 

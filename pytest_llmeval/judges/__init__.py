@@ -53,30 +53,14 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges.clients._base import AsyncJudge, Patience
     from pytest_llmeval.judges.clients._embeddings import connect_embeddings
     from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
-    from pytest_llmeval.judges.questions._modes import (
-        ADVERSARIAL,
-        MODE_OF_TYPE,
-        get_mode,
-        instruction_language,
-        is_unanswerable,
-        mode_of_file,
-        preset_form,
-        read_mode_file,
-        route,
-    )
+    from pytest_llmeval.judges.questions._modes import ModeFile, TypedQuestion, is_unanswerable
     from pytest_llmeval.judges.questions._replies import (
         FLAGS,
         UNNAMED_DEFECTS,
-        closing_list,
-        closing_object,
+        ReplyObject,
         expected_mode,
-        object_schema,
-        plain,
         read_score,
-        read_text,
         read_yes_no,
-        says,
-        text_under,
     )
     from pytest_llmeval.judges.questions._suite_modes import PromptFile, Rubric, criteria_mode, steps_question
 
@@ -122,29 +106,17 @@ _HOMES = {
     "clients._embeddings": ("connect_embeddings",),
     "questions._forms": ("ReplyField", "ReplyForm"),
     "questions._modes": (
-        "ADVERSARIAL",
-        "MODE_OF_TYPE",
-        "get_mode",
-        "instruction_language",
+        "ModeFile",
+        "TypedQuestion",
         "is_unanswerable",
-        "mode_of_file",
-        "preset_form",
-        "read_mode_file",
-        "route",
     ),
     "questions._replies": (
+        "FLAGS",
+        "ReplyObject",
+        "UNNAMED_DEFECTS",
+        "expected_mode",
         "read_score",
         "read_yes_no",
-        "FLAGS",
-        "UNNAMED_DEFECTS",
-        "closing_list",
-        "closing_object",
-        "expected_mode",
-        "object_schema",
-        "plain",
-        "read_text",
-        "says",
-        "text_under",
     ),
     "questions._suite_modes": ("PromptFile", "Rubric", "criteria_mode", "steps_question"),
 }

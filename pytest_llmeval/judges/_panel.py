@@ -36,7 +36,6 @@ from pytest_llmeval.judges._spec import (
 )
 from pytest_llmeval.judges._stored_judgement import StoredJudgement, components, judgement_key
 from pytest_llmeval.judges.questions._modes import render
-from pytest_llmeval.judges.questions._replies import read_text
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._recordings import Judgements
@@ -371,7 +370,7 @@ class PanelQuestion:
             if made_of["model"] == small:
                 place = {**made_of, "repeat": case_repeat(made_of["repeat"])}
                 with suppress(JudgeError):
-                    groups[json.dumps(place, sort_keys=True)].append(read_text(mode, entry.reply))
+                    groups[json.dumps(place, sort_keys=True)].append(mode.read_text(entry.reply))
         asked_enough = [opinions for opinions in groups.values() if rule is not None and len(opinions) == rule.opinions]
         if rule is None or not asked_enough:
             return None

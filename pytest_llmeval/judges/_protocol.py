@@ -2,12 +2,15 @@
 
 import json
 import math
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from pytest_llmeval.core import JudgeError
+from pytest_llmeval.core import JudgeError, excerpt, format_error
 from pytest_llmeval.judges._spec import Price
 
 Stopped: TypeAlias = Literal["stop", "length", "refusal", "tool", "thoughts"]
@@ -15,6 +18,7 @@ Stopped: TypeAlias = Literal["stop", "length", "refusal", "tool", "thoughts"]
 Role: TypeAlias = Literal["system", "user", "assistant"]
 
 ROUNDING = 1e-9
+_NOISE: Final = 1e-6
 _SAME_SCORE = 0.1
 """Graded twice, the same answer may well get scores that differ by a tenth of the scale."""
 
@@ -193,6 +197,12 @@ class ChatClient(Protocol):
         """The model's reply to ``{"role": ..., "content": ...}`` messages."""
 
 
+def within(value: float, low: float, high: float) -> float | None:
+    """Return a judge's score in a range; one beyond it by a rounding error becomes the end, others ``None``."""
+    noise = _NOISE * (high - low)
+    return float(min(high, max(low, value))) if low - noise <= value <= high + noise else None
+
+
 class Verdict(Struct, frozen=True):
     """A judge's reply that could be read, as a score with reasons.
 
@@ -270,6 +280,33 @@ class Mode(Struct, frozen=True):
         """The largest difference of scores that agree, as a share of the scale; 0 for words and decisions."""
         return 0.0 if self.decides or self.reply_schema is None else _SAME_SCORE
 
+    def read_text(self, text: str) -> Verdict:
+        """Read the text of a judge's reply; the mode may be the user's own.
+
+        Raises:
+            JudgeError: It gave no verdict with a score of the mode's scale, or its function failed.
+        """
+        try:
+            verdict: Any = self.read(text)
+        except JudgeError:
+            raise
+        except Exception as error:
+            raise JudgeError.unreadable(
+                text, f"the mode {self.name!r} failed to read the reply ({format_error(error)})"
+            ) from error
+        if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
+            score = within(float(verdict.score), *self.scale)  # which may be true or false, or a number of numpy
+            if score is None:
+                scale = f"a score from {self.scale[0]:g} to {self.scale[1]:g}"
+                raise JudgeError.unreadable(
+                    text, f"the mode {self.name!r} returned the score {verdict.score:g}, expected {scale}"
+                )
+            return replace(verdict, score=score)
+        value_text = excerpt(repr(verdict), 60)
+        raise JudgeError.unreadable(
+            text, f"the mode {self.name!r} returned {value_text}, expected a Verdict with a finite score"
+        )
+
     def shares(self, verdict: Verdict) -> Sequence[float]:
         """The scores of a verdict as shares of the scale: one, or that of each thing that it grades."""
         if self.listing is not None:
@@ -281,6 +318,12 @@ class Mode(Struct, frozen=True):
         """Whether two verdicts disagree about one of the things that they judge."""
         pairs = zip(self.shares(first), self.shares(second), strict=True)
         return any(abs(this - that) > self.tolerance + ROUNDING for this, that in pairs)
+
+
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
+_JAPANESE_OR_KOREAN = re.compile("[\u3041-\u309f\u30a1-\u30fa\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
+_WORD = re.compile(r"[^\W_]+")
+_HAN_IN_A_WORD = 2
 
 
 class Question(Struct, frozen=True):
@@ -305,6 +348,23 @@ class Question(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _check_text("Question: language", self.language)
+
+    @staticmethod
+    def instruction_language(text: str, label: str | None = None) -> str:
+        """The language of the instructions for a judge, ``zh`` or ``en``.
+
+        Args:
+            text: The question, whose script decides: Chinese if its Han characters, at about two a word,
+                are as many words as the others, and none is Japanese or Korean.
+            label: The language as a case names it, such as ``zh-CN``; goes before the text.
+        """
+        if label:
+            return "zh" if label.lower().startswith("zh") else "en"
+        han = len(_HAN.findall(text))
+        if not han or _JAPANESE_OR_KOREAN.search(text):
+            return "en"
+        others = len(_WORD.findall(_HAN.sub(" ", text)))
+        return "zh" if han >= _HAN_IN_A_WORD * others else "en"
 
 
 def _check_text(what: str, value: Any) -> None:

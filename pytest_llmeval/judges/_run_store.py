@@ -19,7 +19,6 @@ from pytest_llmeval.judges._recordings import NOT_RECORDED
 from pytest_llmeval.judges._service import CallLimit
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement, difference
-from pytest_llmeval.judges.questions._replies import read_text
 from pytest_llmeval.services import SharedTask, Snapshot
 
 if TYPE_CHECKING:
@@ -449,7 +448,7 @@ def _stored_verdict(
     usage = entry.usage
     call = JudgeCall(entry.key, fresh, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
     try:
-        return JurorVerdict(read_text(question.question.mode, entry.reply), call, entry)
+        return JurorVerdict(question.question.mode.read_text(entry.reply), call, entry)
     except JudgeError as error:
         advice = "replace it with --llmeval-judge=refresh"
         return JurorVerdict(JudgeError(f"the {where} reply cannot be read ({advice}): {error}", entry.reply))

@@ -24,18 +24,7 @@ from pytest_llmeval.core import (
     input_digest,
     quotation,
 )
-from pytest_llmeval.judges import (
-    Judgement,
-    JudgePanel,
-    Mode,
-    PanelQuestion,
-    Question,
-    Verdict,
-    closing_object,
-    instruction_language,
-    mode_of_file,
-    object_schema,
-)
+from pytest_llmeval.judges import Judgement, JudgePanel, Mode, ModeFile, PanelQuestion, Question, ReplyObject, Verdict
 from pytest_llmeval.run._execute import json_like
 from pytest_llmeval.run._job import Answers, CaseAnswer, Job, Next, answer_to, usage_of_target
 from pytest_llmeval.suites import ConversationSpec, SimulatedUser, SuiteKey
@@ -482,7 +471,8 @@ def next_turn_question(
         # No text can pass for a message of the other side: each is a value of its own.
         "conversation": json.dumps([{"you" if own else "agent": text} for own, text in turns], ensure_ascii=False),
     }
-    return Question(_user_mode(tuple(stops), instructions), texts, instruction_language(texts["goal"], language))
+    mode = _user_mode(tuple(stops), instructions)
+    return Question(mode, texts, Question.instruction_language(texts["goal"], language))
 
 
 @cache
@@ -490,13 +480,12 @@ def _user_mode(stops: tuple[str, ...], instructions: str | None) -> Mode:
     """The judge mode in which a model plays the user of a conversation, named after its own instructions if any."""
     stop = {"anyOf": [{"type": "string", "enum": list(stops)}, {"type": "null"}]}
     own: dict[str, Any] = {} if instructions is None else {"instructions": {"en": instructions, "zh": instructions}}
-    return mode_of_file(
-        SIMULATED_USER,
+    return ModeFile(SIMULATED_USER).mode(
         "" if instructions is None else f"-{sha256(instructions.encode()).hexdigest()[:12]}",
         **own,
         scale=(0.0, 1.0),
         read=partial(_read, stops),
-        reply_schema=object_schema(message=_SCHEMA_TEXT, stop=stop, reason={"type": "string"}),
+        reply_schema=ReplyObject.schema(message=_SCHEMA_TEXT, stop=stop, reason={"type": "string"}),
         asks_again=True,
         plays=True,
     )
@@ -508,7 +497,7 @@ def _read(stops: Sequence[str], reply: str) -> Verdict:
     Raises:
         JudgeError: It is neither, or both.
     """
-    data = closing_object(reply, lambda _: {})
+    data = ReplyObject.closing(reply, lambda _: {})
     message, stop, reason = (data.get(name) for name in ("message", "stop", "reason"))
     says = isinstance(message, str) and bool(message.strip())
     if not (message is None or isinstance(message, str)) or not (stop is None or isinstance(stop, str)):

@@ -22,7 +22,6 @@ from pytest_llmeval.judges import (
     StoredJudgement,
     Verdict,
     judgements_of,
-    read_text,
 )
 from pytest_llmeval.suites import LoadedSuite
 
@@ -148,7 +147,7 @@ def _askable(panel: PanelQuestion) -> Collection[JurorQuestion]:
 def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
     """The verdict in a stored judge reply to a suite's question, or the error of a reply that cannot be read."""
     try:
-        return read_text(mode, reply)
+        return mode.read_text(reply)
     except JudgeError as error:
         return error
 

@@ -25,17 +25,7 @@ from pytest_llmeval.core import (
     number,
 )
 from pytest_llmeval.evaluators import agreement_alpha
-from pytest_llmeval.judges import (
-    JudgeOptions,
-    JudgeSpec,
-    Mode,
-    Question,
-    SuiteJudges,
-    Verdict,
-    closing_list,
-    object_schema,
-    text_under,
-)
+from pytest_llmeval.judges import JudgeOptions, JudgeSpec, Mode, Question, ReplyObject, SuiteJudges, Verdict
 from pytest_llmeval.numbers import normal_quantile, student_quantile, wilson_interval
 from pytest_llmeval.reports import rendered_page
 from pytest_llmeval.services import Background, Secrets
@@ -411,7 +401,7 @@ Reply with one JSON object and nothing else:
 {"groups": [{"name": "wrong window", "text": "The answer names another period than the policy.", "notes": [1, 4]}]}"""
 
 _TEXT: Final = {"type": "string"}
-_GROUP: Final = object_schema(name=_TEXT, text=_TEXT, notes={"type": "array", "items": {"type": "integer"}})
+_GROUP: Final = ReplyObject.schema(name=_TEXT, text=_TEXT, notes={"type": "array", "items": {"type": "integer"}})
 _LONGEST_NAME: Final = 80
 
 
@@ -425,12 +415,12 @@ def read_groups(reply: str) -> Verdict:
         JudgeError: No object ends the reply, or a group has no name or no list of numbers.
     """
     groups = []
-    for group in closing_list(reply, "groups"):
-        name = text_under(group, "name") if isinstance(group, dict) else ""
+    for group in ReplyObject.closing_list(reply, "groups"):
+        name = ReplyObject(group).text("name") if isinstance(group, dict) else ""
         numbers: Any = group.get("notes") if isinstance(group, dict) else None
         if not name or not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
             raise JudgeError.unreadable(reply, "found a group without a name and numbers of notes, expected both")
-        groups.append({"name": name[:_LONGEST_NAME], "text": text_under(group, "text"), "notes": numbers})
+        groups.append({"name": name[:_LONGEST_NAME], "text": ReplyObject(group).text("text"), "notes": numbers})
     return Verdict(float(len(groups)), "", {"groups": groups})
 
 
@@ -441,7 +431,7 @@ NOTE_GROUPS: Final = Mode(
     ("notes", "modes"),
     (0.0, 1000.0),
     read_groups,
-    object_schema(groups={"type": "array", "items": _GROUP}),
+    ReplyObject.schema(groups={"type": "array", "items": _GROUP}),
     asks_again=True,
     asks_one=True,
 )

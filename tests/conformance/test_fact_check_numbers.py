@@ -7,7 +7,7 @@ from project import CONFORMANCE
 
 from pytest_llmeval import Case, EvidenceMatcher, MetricValue
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import FLAGS, Verdict, get_mode
+from pytest_llmeval.judges import FLAGS, ModeFile, Verdict
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
 from pytest_llmeval.tasks.fact_check._evaluator import FactCheck
@@ -200,7 +200,7 @@ def test_error_buckets_hold_the_cases_of_the_original_error_analysis() -> None:
 
 def test_grades_are_as_recorded_and_what_the_original_makes_50_is_an_error() -> None:
     """The original gives 50 to a reply that it cannot read (a fenced one included), reads true as 1, and clamps."""
-    read_grade = get_mode("explanation").read
+    read_grade = ModeFile.mode_named("explanation").read
     for row in read("explanation_replies.jsonl"):
         try:
             verdict = read_grade(row["reply"])

@@ -9,7 +9,7 @@ import pytest
 from project import CONFORMANCE
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import JudgeRequest, get_mode, is_unanswerable, route
+from pytest_llmeval.judges import JudgeRequest, ModeFile, TypedQuestion, is_unanswerable
 from pytest_llmeval.tasks.memory_qa import EvalResult, QuestionType, batch_judge
 
 FOLDER = CONFORMANCE / "qa"
@@ -37,7 +37,7 @@ def pairs() -> dict[str, dict[str, Any]]:
 
 def score_of(mode: str, reply: str) -> float | None:
     try:
-        return get_mode(mode).read(reply).score
+        return ModeFile.mode_named(mode).read(reply).score
     except JudgeError:
         return None
 
@@ -91,7 +91,7 @@ def test_the_rule_for_unanswerable_questions_differs_from_the_original_in_the_wr
 
 def test_question_types_are_routed_as_by_the_original() -> None:
     table = document("routing.json")
-    assert {name: route(name) for name in table} == table
+    assert {name: TypedQuestion(name).mode() for name in table} == table
     assert set(table) == {each.value for each in QuestionType}
 
 
@@ -117,4 +117,4 @@ def test_recorded_replies_give_the_recorded_scores(run: dict[str, Any]) -> None:
     for score, reply, kind, recorded in zip(
         scores, run["judge_replies"], run["question_types"], run["judge_scores"], strict=True
     ):
-        assert score == (recorded if reply is None else improved(route(kind), reply, recorded))
+        assert score == (recorded if reply is None else improved(TypedQuestion(kind).mode(), reply, recorded))

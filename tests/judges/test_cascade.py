@@ -6,14 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_llmeval.core import BudgetError, FieldsError, JudgeError
-from pytest_llmeval.judges import CascadeRule, CascadeVerdict, Listing, Verdict, get_mode, is_unsure
+from pytest_llmeval.judges import CascadeRule, CascadeVerdict, Listing, ModeFile, Verdict, is_unsure
 from pytest_llmeval.judges._reduction import cascaded, unanswered
 from pytest_llmeval.judges._spec import Doubt
 
 BETWEEN = CascadeRule(Doubt([0.3, 0.8]))
 TWICE = CascadeRule(Doubt(disagree=2), audit=0)
-SCORE = replace(get_mode("continuous"), scale=(0.0, 100.0))
-WORD = get_mode("default_binary")
+SCORE = replace(ModeFile.mode_named("continuous"), scale=(0.0, 100.0))
+WORD = ModeFile.mode_named("default_binary")
 NAMES = ["small", "large"]
 PAIR = ["small", "small (opinion 2)", "large"]
 

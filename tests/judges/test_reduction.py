@@ -9,13 +9,13 @@ from builders import question
 from msgspec.structs import replace
 
 from pytest_llmeval.core import BudgetError, JudgeError, LlmevalError
-from pytest_llmeval.judges import FLAGS, PanelError, PanelVerdict, Reduce, UnaskedError, Verdict, get_mode
+from pytest_llmeval.judges import FLAGS, ModeFile, PanelError, PanelVerdict, Reduce, UnaskedError, Verdict
 from pytest_llmeval.judges._reduction import decided, reduced
 from pytest_llmeval.tasks.grounding._questions import checklist_mode
 from pytest_llmeval.tasks.preference._pairwise import pairwise_mode
 
-YES_NO = get_mode("preference")
-SCORE = get_mode("continuous")
+YES_NO = ModeFile.mode_named("preference")
+SCORE = ModeFile.mode_named("continuous")
 
 
 def given(*scores: float | LlmevalError) -> dict[str, Verdict | LlmevalError]:
@@ -114,7 +114,7 @@ def test_a_defect_counts_unless_the_vote_is_against_it(reduce: Reduce, flagged: 
     verdicts: dict[str, Verdict | LlmevalError] = {
         str(number): Verdict(50, details=dict.fromkeys(FLAGS, each)) for number, each in enumerate(flagged)
     }
-    told = reduced(get_mode("explanation"), verdicts, reduce, len(flagged))
+    told = reduced(ModeFile.mode_named("explanation"), verdicts, reduce, len(flagged))
     assert isinstance(told, Verdict)
     assert {told.details[flag] for flag in FLAGS} == {found}
 

@@ -25,6 +25,7 @@ from pytest_llmeval.evaluators import AnswerText
 from pytest_llmeval.exchange._ledger import LeftOutError
 from pytest_llmeval.gates import DropGate
 from pytest_llmeval.judges.questions._forms import ReplyField
+from pytest_llmeval.judges.questions._modes import ModeFile
 from pytest_llmeval.workbench.reviews._loopback import RefusedError
 
 SHORT, LONG = 150, 300
@@ -41,7 +42,7 @@ READS = {
 
 NAMES = {
     *("_outcome", "absent", "address", "annotator", "approved", "argument", "arguments", "assertion", "base"),
-    *("before", "canonical", "case", "case_id", "cluster_by", "column", "crashitem"),
+    *("before", "canonical", "case", "cluster_by", "column", "crashitem"),
     *("character", "characters", "checkout", "code", "commit", "component", "criteria", "digest", "digits"),
     *("display_path", "evaluator", "event", "expected", "extra", "family", "fault", "field", "file"),
     *("finding", "flag", "folder", "format_name", "gold", "group", "header", "identifier", "ids", "indent"),
@@ -232,8 +233,8 @@ REACHED: Mapping[str, str] = {
     "gates._limit._Parts.__init__": "gate_form_fault",
     "gates._limit._unknown": "gate_form_fault",
     "judges.clients._base.Dialect.refuses_form": "those of its classes",
-    "judges.questions._replies._check_prose": "read_text",
-    "judges.questions._replies._read_expected": "read_text",
+    "judges.questions._replies._check_prose": "Mode.read_text",
+    "judges.questions._replies._read_expected": "Mode.read_text",
     "plugin._progress.Progress._write": "a line of the package's own",
     "services._processes.Program.exchange": "sends a line, and reads one within limits",
     "services._processes.Program.send": "sends a line",
@@ -279,9 +280,12 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "gates._reading.GateReader": lambda kind: kind(GIVEN["metrics"](), dict, print, "without"),
     "gates._rules.GateRules": lambda kind: kind(DropGate),
     "judges._options.CachePlace": lambda kind: kind,
+    "judges._protocol.Mode": lambda _: ModeFile.mode_named("continuous"),
+    "judges._protocol.Question": lambda kind: kind,
     "judges.clients._http.Anthropic": object.__new__,
     "judges.clients._gemini.Gemini": object.__new__,
     "judges.clients._http.OpenAI": object.__new__,
+    "judges.questions._replies.ReplyObject": lambda kind: kind,
     "judges.questions._forms.ReplyForm": lambda kind: kind({"score": ReplyField(min=1, max=5)}),
     "run._shards.Shard": lambda kind: kind,
     "services._secrets.Secrets": lambda kind: kind(frozenset({"0123456789abcdef"})),
@@ -445,7 +449,7 @@ def test_every_first_parameter_that_is_a_text_is_known() -> None:
 
 def test_readers_are_found() -> None:
     names = {name.rpartition(".")[2] for name in READERS}
-    assert names >= {"closing_object", "are_in", "load_yaml", "read_transcript"}
+    assert names >= {"closing", "are_in", "load_yaml", "read_transcript"}
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from pytest_llmeval.evaluators.checks._check import (
 from pytest_llmeval.evaluators.checks._contents import CONTENT_KINDS
 from pytest_llmeval.evaluators.checks._media_kinds import MEDIA_KINDS
 from pytest_llmeval.evaluators.checks._texts import TEXT_KINDS, TRACE_KINDS
-from pytest_llmeval.judges import Mode, Question, Rubric, Verdict, get_mode, instruction_language
+from pytest_llmeval.judges import Mode, ModeFile, Question, Rubric, Verdict
 
 _MOST_READ = 2_000_000
 """Characters that may be read in search of JSON; text full of opening brackets would else take quadratic time."""
@@ -299,7 +299,7 @@ def _question(mode: Mode, subject: Subject, more: Mapping[str, str]) -> Question
     question = _question_of(subject)
     texts = {"question": question, "answer": "" if subject.value is None else json_text(subject.value), **more}
     fields = {name: text for name, text in texts.items() if text or name == "answer"}
-    language = instruction_language(question or more.get("criterion", ""), subject.case.labels.get("language"))
+    language = Question.instruction_language(question or more.get("criterion", ""), subject.case.labels.get("language"))
     return Question(mode, fields, language)
 
 
@@ -322,7 +322,7 @@ class Criterion:
 
     def question(self, subject: Subject) -> Question:
         """The question to the judge whether the answer meets the criterion."""
-        return _question(get_mode("criterion"), subject, {"criterion": self.text})
+        return _question(ModeFile.mode_named("criterion"), subject, {"criterion": self.text})
 
     def read(self, verdict: Verdict) -> CheckOutcome:
         """Whether the judge says that the answer meets the criterion, with the judge's reason."""

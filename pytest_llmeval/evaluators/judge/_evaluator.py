@@ -42,23 +42,18 @@ from pytest_llmeval.evaluators.judge._judged_case import (
 )
 from pytest_llmeval.evaluators.measures._confusion import rate_counts, share_basis, share_by_rates
 from pytest_llmeval.judges import (
-    ADVERSARIAL,
-    MODE_OF_TYPE,
     JudgedEvaluator,
     Mode,
+    ModeFile,
     PromptFile,
     Question,
     ReplyField,
     ReplyForm,
     Rubric,
+    TypedQuestion,
     Verdict,
     criteria_mode,
     expected_mode,
-    get_mode,
-    instruction_language,
-    preset_form,
-    read_mode_file,
-    route,
     steps_question,
 )
 
@@ -232,7 +227,7 @@ class Judge(JudgedEvaluator):
     def signature(self) -> str:
         """The settings by which the evaluator has cases judged: the modes with their versions."""
         routed = self._name == "auto"
-        names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if routed else [self._name]
+        names = TypedQuestion.ALL_MODES if routed else [self._name]
         modes = ",".join(f"{name}@{_mode_version(self._mode(name))}" for name in names)
         text = "\n".join(filter(None, [self.criteria, *self.steps]))
         what = f"criteria:{sha256(text.encode()).hexdigest()[:8]}|" if text else ""
@@ -260,7 +255,7 @@ class Judge(JudgedEvaluator):
             return ReplyForm(self.reply)
         if self.criteria is not None:
             return GRADES
-        return preset_form(self.mode)
+        return ModeFile.preset_form(self.mode)
 
     @property
     def _balanced(self) -> bool:
@@ -298,20 +293,20 @@ class Judge(JudgedEvaluator):
 
     def _mode(self, name: str) -> Mode | None:
         """The mode of a name by which cases are judged; ``None`` where a rule decides."""
-        if name == ADVERSARIAL:
+        if name == TypedQuestion.RULE:
             return None
         if self.rubric is not None:
             mode = self.rubric.mode
         elif self.form is not None and name in (_PROMPT, _CRITERIA):
             mode = self._prompt.mode(self.form) if name == _PROMPT else criteria_mode(self.form)
         else:
-            mode = get_mode(name)
+            mode = ModeFile.mode_named(name)
         if self.score == "given":
             return mode
         return expected_mode(mode, self.form.score if self.form is not None else "score", self._possible_scores)
 
     def _language(self, subject: str, label: str | None) -> str:
-        return instruction_language(subject, label) if self.language == "auto" else self.language
+        return Question.instruction_language(subject, label) if self.language == "auto" else self.language
 
     def judged(self, case: Case) -> JudgedCase:
         """The texts by which a case is judged; scores of people are not shown to the judge.
@@ -323,14 +318,14 @@ class Judge(JudgedEvaluator):
         labelled = case.expected if self.corrected and PeopleScores.are_in(case.expected) else None
         if labelled is not None:
             case = PeopleScores.removed_from(case)
-        name = self._name
+        name, typed = self._name, TypedQuestion(case.labels.get(_TYPE_LABEL), case.id)
         try:
             if name == "auto":
-                name = route(case.labels.get(_TYPE_LABEL), case.id, _UNTYPED)
+                name = typed.mode(_UNTYPED)
         except ValueError as error:
             raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or set the mode of the evaluator") from None
         mode = self._mode(name)
-        own = PromptFile.choose(self._prompts, case.labels.get(_TYPE_LABEL), case.id)
+        own = PromptFile.choose(self._prompts, typed)
         if own is not None and mode is not None:
             mode = own.in_mode(mode)
             texts = prompt_texts(case, own.placeholders, own.name)
@@ -492,7 +487,7 @@ def _mode_version(mode: Mode | None) -> str:
 
 def optional_fields(name: str) -> frozenset[str]:
     """The fields of a judge mode, ``rubric`` included, that a question of evaluator ``judge`` may lack."""
-    return frozenset(read_mode_file(name).get("optional", ()))
+    return frozenset(ModeFile(name).content.get("optional", ()))
 
 
 _HIGHEST: Final = 9

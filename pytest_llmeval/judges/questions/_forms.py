@@ -10,15 +10,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges._protocol import Verdict
-from pytest_llmeval.judges.questions._replies import (
-    NUMBERS,
-    closing_object,
-    object_schema,
-    plain,
-    says,
-    within,
-)
+from pytest_llmeval.judges._protocol import Verdict, within
+from pytest_llmeval.judges.questions._replies import NUMBERS, ReplyObject, plain
 
 _SCORE: Final = "score"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -193,7 +186,7 @@ class ReplyForm:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of a reply."""
-        return object_schema(
+        return ReplyObject.schema(
             **{name: self.graded[name].schema if name in self.graded else {"type": "string"} for name in self.entries}
         )
 
@@ -217,7 +210,7 @@ class ReplyForm:
         Raises:
             JudgeError: No object ends the reply, a field is missing, or its value is none that the form allows.
         """
-        data = closing_object(
+        data = ReplyObject.closing(
             reply, lambda data: {name: data[name] for name in self.graded if name in data}, self._says
         )
         grades = {name: self._grade(name, data, reply) for name in self.graded}
@@ -253,7 +246,7 @@ class ReplyForm:
         words = {word for field in self.graded.values() for word in field.choices or ()}
         longest_first = sorted(words, key=lambda word: (-len(word), word))
         values = "|".join([*map(re.escape, longest_first), NUMBERS])
-        return says("|".join(map(re.escape, self.graded)), f"(?:{values})(?![a-z0-9_])")
+        return ReplyObject.verdict_pattern("|".join(map(re.escape, self.graded)), f"(?:{values})(?![a-z0-9_])")
 
 
 def _number_text(value: float | None) -> str:

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core import unknown_name
 from pytest_llmeval.data import InputFile
@@ -54,140 +55,140 @@ _REPLIES: Final = {
 }
 
 
+@dataclass(frozen=True)
+class ModeFile:
+    """The file of a judge mode.
+
+    Attributes:
+        name: Of the mode.
+        folder: Where the file is; default: with those of this package.
+    """
+
+    name: str
+    folder: Path = _PROMPTS
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """What the file says: version, reply, scale, fields, instructions by language."""
+        return _read_content(self.name, self.folder)
+
+    @property
+    def form(self) -> ReplyForm:
+        """The form of replies that it declares."""
+        return ReplyForm(
+            {name: "text" if entry == "text" else ReplyField(**entry) for name, entry in self.content["reply"].items()}
+        )
+
+    def mode(self, variant: str = "", **settings: Any) -> Mode:
+        """The judge mode that it describes.
+
+        Args:
+            variant: The end of its version.
+            settings: What `Mode` has besides, or has instead of what the file says.
+        """
+        content = self.content
+        described = {"version": f"{content['version']}{variant}", "instructions": content["instructions"]}
+        return Mode(self.name, **{**described, "fields": tuple(content.get("fields", ())), **settings})
+
+    def form_mode(self, form: ReplyForm, variant: str = "") -> Mode:
+        """The judge mode with a form of replies, which ends its instructions."""
+        texts = self.content["instructions"]
+        instructions = {language: f"{text}\n\n{form.instructions(language)}" for language, text in texts.items()}
+        return self.mode(variant, instructions=instructions, scale=form.scale, read=form.read, reply_schema=form.schema)
+
+    @staticmethod
+    @cache
+    def mode_named(name: str) -> Mode:
+        """The judge mode of a name.
+
+        Raises:
+            ValueError: There is none of that name among `MODES`.
+        """
+        if name not in (*MODES, _USER_ROLE):
+            raise ValueError(unknown_name("judge mode", name, MODES))
+        file = ModeFile(name)
+        if name in (*PRESETS, _USER_ROLE):
+            return file.form_mode(file.form)
+        read, reply_schema = _REPLIES[file.content["reply"]]
+        low, high = file.content["scale"]
+        return file.mode(scale=(float(low), float(high)), read=read, reply_schema=reply_schema)
+
+    @staticmethod
+    @cache
+    def preset_form(name: str) -> ReplyForm | None:
+        """The form of replies in one of the modes `PRESETS`; other modes have none."""
+        return ModeFile(name).form if name in PRESETS else None
+
+
 @cache
-def read_mode_file(name: str, folder: Path = _PROMPTS) -> Mapping[str, Any]:
-    """Return the content of a judge mode's file: version, reply, scale, fields, instructions by language."""
+def _read_content(name: str, folder: Path) -> Mapping[str, Any]:
+    """The content of a judge mode's file."""
     path = folder / f"{name}.yaml"
     data: Mapping[str, Any] = InputFile(path, path.name).read_document().data
     return data
 
 
-@cache
-def get_mode(name: str) -> Mode:
-    """Return a judge mode by name.
-
-    Raises:
-        ValueError: There is none of that name among `MODES`.
-    """
-    if name not in (*MODES, _USER_ROLE):
-        raise ValueError(unknown_name("judge mode", name, MODES))
-    if name in (*PRESETS, _USER_ROLE):
-        return form_mode(name, form_of_file(name))
-    file = read_mode_file(name)
-    read, reply_schema = _REPLIES[file["reply"]]
-    low, high = file["scale"]
-    return mode_of_file(name, scale=(float(low), float(high)), read=read, reply_schema=reply_schema)
-
-
-def mode_of_file(name: str, variant: str = "", folder: Path = _PROMPTS, **settings: Any) -> Mode:
-    """Return the judge mode that a file describes.
-
-    Args:
-        name: Its name, which is that of the file.
-        variant: The end of its version.
-        folder: Where the file is.
-        settings: What `Mode` has besides, or has instead of what the file says.
-    """
-    file = read_mode_file(name, folder)
-    described = {"version": f"{file['version']}{variant}", "instructions": file["instructions"]}
-    return Mode(name, **{**described, "fields": tuple(file.get("fields", ())), **settings})
-
-
-def form_mode(name: str, form: ReplyForm, variant: str = "") -> Mode:
-    """Return the judge mode of a file with a form of replies, which ends its instructions."""
-    texts = read_mode_file(name)["instructions"]
-    instructions = {language: f"{text}\n\n{form.instructions(language)}" for language, text in texts.items()}
-    return mode_of_file(
-        name, variant, instructions=instructions, scale=form.scale, read=form.read, reply_schema=form.schema
-    )
-
-
-@cache
-def preset_form(name: str) -> ReplyForm | None:
-    """Return the form of a judge's replies in one of the modes `PRESETS`; other modes have none."""
-    if name not in PRESETS:
-        return None
-    return form_of_file(name)
-
-
-def form_of_file(name: str) -> ReplyForm:
-    """Return the form of replies that a judge mode's file declares."""
-    entries = read_mode_file(name)["reply"]
-    return ReplyForm({name: "text" if entry == "text" else ReplyField(**entry) for name, entry in entries.items()})
-
-
-ADVERSARIAL: Final = "adversarial"
-"""The mode that is a rule: no judge is asked."""
-
 ABSTENTION: Final = "abstention"
 """The mode of questions of LongMemEval that cannot be answered."""
 
+_ADVERSARIAL: Final = "adversarial"
 _ABSTENTION_IDS = "_abs"
 
-MODE_OF_TYPE: Final = {
-    "single_hop": "continuous",
-    "multi_hop": "continuous",
-    "temporal": "continuous",
-    "open_domain": "continuous",
-    "adversarial": ADVERSARIAL,
-    "single_session_user": "default_binary",
-    "single_session_assistant": "default_binary",
-    "single_session_preference": "preference",
-    "multi_session": "default_binary",
-    "temporal_reasoning": "temporal_reasoning",
-    "knowledge_update": "knowledge_update",
-}
-"""Question type to mode: the first five are LoCoMo's, the others LongMemEval's."""
 
+@dataclass(frozen=True)
+class TypedQuestion:
+    """A question of LoCoMo or LongMemEval, whose type decides how its answer is judged.
 
-def is_abstention(case_id: str) -> bool:
-    """Whether a case id is that of a question of LongMemEval that cannot be answered."""
-    return case_id.endswith(_ABSTENTION_IDS)
-
-
-def route(question_type: str | None, case_id: str = "", untyped: str | None = None) -> str:
-    """Return the name of the judge mode for a question by its type.
-
-    Args:
-        question_type: One of `MODE_OF_TYPE`.
+    Attributes:
+        type: One of `MODES`; ``None`` where the case has none.
         case_id: An id that ends in ``_abs`` marks a question of LongMemEval that cannot be answered, of any type.
-        untyped: The mode of questions without a type; ``None`` if they must have one.
-
-    Raises:
-        ValueError: The type is absent or unknown.
     """
-    if is_abstention(case_id):
-        return ABSTENTION
-    if question_type is None and untyped is not None:
-        return untyped
-    if question_type is None:
-        raise ValueError(f"the question type is missing, one of {', '.join(sorted(MODE_OF_TYPE))}")
-    if question_type not in MODE_OF_TYPE:
-        raise ValueError(unknown_name("question type", question_type, MODE_OF_TYPE))
-    return MODE_OF_TYPE[question_type]
 
+    RULE: ClassVar = _ADVERSARIAL
+    """The mode that is a rule: no judge is asked."""
+    MODES: ClassVar[Mapping[str, str]] = {
+        "single_hop": "continuous",
+        "multi_hop": "continuous",
+        "temporal": "continuous",
+        "open_domain": "continuous",
+        "adversarial": _ADVERSARIAL,
+        "single_session_user": "default_binary",
+        "single_session_assistant": "default_binary",
+        "single_session_preference": "preference",
+        "multi_session": "default_binary",
+        "temporal_reasoning": "temporal_reasoning",
+        "knowledge_update": "knowledge_update",
+    }
+    """Question type to mode: the first five are LoCoMo's, the others LongMemEval's."""
+    ALL_MODES: ClassVar = tuple(sorted({*MODES.values(), ABSTENTION}))
+    """The modes that there can be, sorted."""
 
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
-_JAPANESE_OR_KOREAN = re.compile("[\u3041-\u309f\u30a1-\u30fa\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
-_WORD = re.compile(r"[^\W_]+")
-_HAN_IN_A_WORD = 2
+    type: str | None
+    case_id: str = ""
 
+    @property
+    def is_abstention(self) -> bool:
+        """Whether it is a question of LongMemEval that cannot be answered."""
+        return self.case_id.endswith(_ABSTENTION_IDS)
 
-def instruction_language(text: str, label: str | None = None) -> str:
-    """Return the language of the instructions for a judge, ``zh`` or ``en``.
+    def mode(self, untyped: str | None = None) -> str:
+        """The name of the judge mode.
 
-    Args:
-        text: The question, whose script decides: Chinese if its Han characters, at about two a word,
-            are as many words as the others, and none is Japanese or Korean.
-        label: The language as a case names it, such as ``zh-CN``; goes before the text.
-    """
-    if label:
-        return "zh" if label.lower().startswith("zh") else "en"
-    han = len(_HAN.findall(text))
-    if not han or _JAPANESE_OR_KOREAN.search(text):
-        return "en"
-    others = len(_WORD.findall(_HAN.sub(" ", text)))
-    return "zh" if han >= _HAN_IN_A_WORD * others else "en"
+        Args:
+            untyped: The mode of questions without a type; ``None`` if they must have one.
+
+        Raises:
+            ValueError: The type is absent or unknown.
+        """
+        if self.is_abstention:
+            return ABSTENTION
+        if self.type is None and untyped is not None:
+            return untyped
+        if self.type is None:
+            raise ValueError(f"the question type is missing, one of {', '.join(sorted(self.MODES))}")
+        if self.type not in self.MODES:
+            raise ValueError(unknown_name("question type", self.type, self.MODES))
+        return self.MODES[self.type]
 
 
 _TYPOGRAPHIC = str.maketrans("\u2019\u02bc\uff07", "'''")

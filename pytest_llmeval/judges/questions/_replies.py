@@ -5,14 +5,13 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from numbers import Real
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_llmeval.core import JudgeError, excerpt, format_error, quotation
+from pytest_llmeval.core import JudgeError, quotation
 from pytest_llmeval.data import JsonText, ModelText, UnfinishedThoughtsError
-from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Mode, Stopped, Verdict
+from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Mode, Stopped, Verdict, within
 
 _MARK = re.compile(r'\\[\\"]|["{}\[\]]')
 _BEYOND_TEXTS = re.compile(r"[\\}\[\]]")
@@ -31,25 +30,9 @@ _TAKES_BACK = re.compile(
 """What a sentence behind a verdict may say to take it back."""
 
 
-def says(names: str, values: str, before: str = "") -> re.Pattern[str]:
-    """The pattern of prose in a judge's reply that gives a verdict, such as ``Score = 1`` and ``最终score：1分``.
-
-    Args:
-        names: Pattern of the ``name``.
-        values: Pattern of the ``value``.
-        before: Pattern of what may precede the name.
-    """
-    quotes = r"[\\\"'`*]{0,4}"
-    # Chinese puts no space around words, so only Latin letters and digits make a name part of another word.
-    return re.compile(
-        rf"(?i)(?<![a-z0-9_]){before}(?P<name>{names}){quotes}\s{{0,9}}[:=：]\s{{0,9}}{quotes}(?P<value>{values})"
-    )
-
-
 NUMBERS: Final = r"[+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf(?:inity)?)|nan|null|true|false"
 """Pattern of the values that are no words of a user."""
 
-_SAYS = says("score|fabrication|[a-z]+_(?:errors|citation)", NUMBERS, "(?:has_)?")
 _TRUTH: Final = {"true": 1, "false": 0}
 
 
@@ -63,49 +46,128 @@ def _score_statement(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"score": data["score"]} if "score" in data else {}
 
 
-def closing_object(
-    reply: str,
-    verdict: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _score_statement,
-    says: re.Pattern[str] = _SAYS,
-) -> dict[str, Any]:
-    """Return the JSON object that ends a judge's reply.
+class ReplyObject(dict[str, Any]):
+    """A JSON object in a judge's reply."""
 
-    Thoughts and prose before it and a Markdown fence around it are allowed. Text after it is not, since that might take
-    the verdict back, unless it stands on the lines below a fence and does not look like that. NaN and infinities are
-    read, as models write them, and raw line breaks in texts; a key that is there twice is not.
+    @classmethod
+    def closing(
+        cls,
+        reply: str,
+        verdict: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _score_statement,
+        says: re.Pattern[str] | None = None,
+    ) -> "ReplyObject":
+        """Return the JSON object that ends a judge's reply.
 
-    Args:
-        reply: The text.
-        verdict: What of the object the prose must not contradict: an object that it quotes may be the answer's.
-        says: Finds a ``name`` and its ``value`` in the prose.
+        Thoughts and prose before it and a Markdown fence around it are allowed. Text after it is not, since that might
+        take the verdict back, unless it stands on the lines below a fence and does not look like that. NaN and
+        infinities are read, as models write them, and raw line breaks in texts; a key that is there twice is not.
 
-    Raises:
-        JudgeError: No such object ends the reply, or what stands before it is unclosed or says something else.
-    """
-    text, was_fenced, after = _without_closing_fence(
-        _drop_thoughts(reply, lambda text: ModelText(text).begins_with_data() or says.match(text))
-    )
-    if not text.endswith("}"):
-        ending = "text after a JSON object" if "{" in text and "}" in text else "no JSON object"
-        raise JudgeError.unreadable(reply, f"found {ending}, expected the reply to end with a JSON object")
-    start, depth = _start(text)
-    before = text[: max(start, 0)].rstrip()
-    if start < 0 or _goes_on(before):
-        raise JudgeError.unreadable(reply, "found an unmatched closing bracket, expected a complete JSON object")
-    if was_fenced and not _FENCE.search(before[-_FENCE_LENGTH:]):
-        raise JudgeError.unreadable(
-            reply, "found a closing fence without an opening one before the JSON object, expected both"
+        Args:
+            reply: The text.
+            verdict: What of the object the prose must not contradict: an object that it quotes may be the answer's.
+            says: Finds a ``name`` and its ``value`` in the prose, see `verdict_pattern`; default: scores and defects.
+
+        Raises:
+            JudgeError: No such object ends the reply, or what stands before it is unclosed or says something else.
+        """
+        says = says or _SAYS
+        text, was_fenced, after = _without_closing_fence(
+            _drop_thoughts(reply, lambda text: ModelText(text).begins_with_data() or says.match(text))
         )
-    closing = text[start:] if depth <= JsonText.MAX_DEPTH else _shallow(text[start:])
-    try:
-        data: dict[str, Any] = JsonText(closing).load(strict=False)
-    except ValueError as error:
-        raise JudgeError.unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
-    _check_prose(reply, before, text[start:], verdict(data), says)
-    if doubt := _TAKES_BACK.search(after) or says.search(after):
-        both = f"{quotation(text[start:], _QUOTED)} and then {quotation(doubt.group(), _QUOTED)}"
-        raise JudgeError.unreadable(reply, f"found {both}, expected nothing that may take a verdict back")
-    return data
+        if not text.endswith("}"):
+            ending = "text after a JSON object" if "{" in text and "}" in text else "no JSON object"
+            raise JudgeError.unreadable(reply, f"found {ending}, expected the reply to end with a JSON object")
+        start, depth = _start(text)
+        before = text[: max(start, 0)].rstrip()
+        if start < 0 or _goes_on(before):
+            raise JudgeError.unreadable(reply, "found an unmatched closing bracket, expected a complete JSON object")
+        if was_fenced and not _FENCE.search(before[-_FENCE_LENGTH:]):
+            raise JudgeError.unreadable(
+                reply, "found a closing fence without an opening one before the JSON object, expected both"
+            )
+        closing = text[start:] if depth <= JsonText.MAX_DEPTH else _shallow(text[start:])
+        try:
+            data: dict[str, Any] = JsonText(closing).load(strict=False)
+        except ValueError as error:
+            raise JudgeError.unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
+        _check_prose(reply, before, text[start:], verdict(data), says)
+        if doubt := _TAKES_BACK.search(after) or says.search(after):
+            both = f"{quotation(text[start:], _QUOTED)} and then {quotation(doubt.group(), _QUOTED)}"
+            raise JudgeError.unreadable(reply, f"found {both}, expected nothing that may take a verdict back")
+        return cls(data)
+
+    @classmethod
+    def closing_list(cls, reply: str, key: str, truth: str | None = None) -> list[Any]:
+        """Return the list in the JSON object that ends a judge's reply.
+
+        Args:
+            reply: The text.
+            key: Of the list.
+            truth: The key of the objects in it that says whether something is so. Where all of them say the same, prose
+                that says the opposite contradicts them.
+
+        Raises:
+            JudgeError: There is none, or another one next to or before it.
+        """
+
+        def agreement(data: Mapping[str, Any]) -> Mapping[str, Any]:
+            items = data.get(key)
+            values = [item.get(truth) for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+            agreed = {str(truth): values[0]} if values and values.count(values[0]) == len(values) else {}
+            return {key: None, **agreed}
+
+        other = cls.verdict_pattern("|".join(filter(None, (key, truth))), r"\[|(?:true|false)(?![a-z0-9_])")
+        data = cls.closing(reply, agreement, other)
+        beside = [name for name, value in data.items() if name != key and isinstance(value, list | dict)]
+        if beside:
+            raise JudgeError.unreadable(
+                reply, f"found {quotation(beside[0], _LONGEST_KEY)} beside {key!r}, expected one list"
+            )
+        entries = data.get(key)
+        if not isinstance(entries, list):
+            raise JudgeError.wrong_value(reply, data, key, "a list")
+        return entries
+
+    def text(self, name: str) -> str:
+        """The text under a name; empty without one."""
+        text = self.get(name)
+        return plain(text.strip()) if isinstance(text, str) else ""
+
+    def texts(self, name: str) -> list[str] | None:
+        """The list of texts under a name; ``None`` if it is no such list, or one of them is blank."""
+        texts = self.get(name)
+        if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
+            return None
+        return [plain(text.strip()) for text in texts]
+
+    @staticmethod
+    def schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+        """The JSON Schema of an object with these properties and no others."""
+        # Providers that enforce a schema want every property required and no others.
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+
+    @staticmethod
+    def verdict_pattern(names: str, values: str, before: str = "") -> re.Pattern[str]:
+        """The pattern of prose around an object that gives a verdict, such as ``Score = 1`` and ``最终score：1分``.
+
+        Args:
+            names: Pattern of the ``name``.
+            values: Pattern of the ``value``.
+            before: Pattern of what may precede the name.
+        """
+        quotes = r"[\\\"'`*]{0,4}"
+        # Chinese puts no space around words, so only Latin letters and digits make a name part of another word.
+        return re.compile(
+            rf"(?i)(?<![a-z0-9_]){before}(?P<name>{names}){quotes}\s{{0,9}}[:=：]\s{{0,9}}{quotes}(?P<value>{values})"
+        )
+
+
+_SAYS = ReplyObject.verdict_pattern("score|fabrication|[a-z]+_(?:errors|citation)", NUMBERS, "(?:has_)?")
 
 
 def _drop_thoughts(reply: str, concludes: Callable[[str], object]) -> str:
@@ -114,38 +176,6 @@ def _drop_thoughts(reply: str, concludes: Callable[[str], object]) -> str:
         return ModelText(reply).spoken(concludes)
     except UnfinishedThoughtsError as error:
         raise JudgeError.unreadable(reply, str(error)) from None
-
-
-def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
-    """Return the list in the JSON object that ends a judge's reply.
-
-    Args:
-        reply: The text.
-        key: Of the list.
-        truth: The key of the objects in it that says whether something is so. Where all of them say the same, prose
-            that says the opposite contradicts them.
-
-    Raises:
-        JudgeError: There is none, or another one next to or before it.
-    """
-
-    def agreement(data: Mapping[str, Any]) -> Mapping[str, Any]:
-        items = data.get(key)
-        values = [item.get(truth) for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
-        agreed = {str(truth): values[0]} if values and values.count(values[0]) == len(values) else {}
-        return {key: None, **agreed}
-
-    other = says("|".join(filter(None, (key, truth))), r"\[|(?:true|false)(?![a-z0-9_])")
-    data = closing_object(reply, agreement, other)
-    beside = [name for name, value in data.items() if name != key and isinstance(value, list | dict)]
-    if beside:
-        raise JudgeError.unreadable(
-            reply, f"found {quotation(beside[0], _LONGEST_KEY)} beside {key!r}, expected one list"
-        )
-    entries = data.get(key)
-    if not isinstance(entries, list):
-        raise JudgeError.wrong_value(reply, data, key, "a list")
-    return entries
 
 
 def _shallow(text: str) -> str:
@@ -293,21 +323,10 @@ _QUOTATION = re.compile(
 """A quotation; a group is empty if a line does not close what it opens."""
 
 
-def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a judge's reply with these properties and no others."""
-    # Providers that enforce a schema want every property required and no others.
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-SCORE_SCHEMA: Final = object_schema(reasoning={"type": "string"}, score={"type": "number"})
+SCORE_SCHEMA: Final = ReplyObject.schema(reasoning={"type": "string"}, score={"type": "number"})
 """JSON Schema of what `read_score` reads."""
 
-EXPLANATION_SCHEMA: Final = object_schema(
+EXPLANATION_SCHEMA: Final = ReplyObject.schema(
     reasoning={"type": "string"}, **{flag: {"type": "boolean"} for flag in FLAGS}, score={"type": "number"}
 )
 """JSON Schema of what `read_explanation` reads."""
@@ -315,7 +334,7 @@ EXPLANATION_SCHEMA: Final = object_schema(
 
 def rubric_schema(levels: Sequence[float]) -> dict[str, Any]:
     """Return the JSON Schema of a judge's reply by a rubric, which `read_rubric` reads."""
-    return object_schema(reasoning={"type": "string"}, score={"type": "number", "enum": list(levels)})
+    return ReplyObject.schema(reasoning={"type": "string"}, score={"type": "number", "enum": list(levels)})
 
 
 _NO_VERDICT: Final[Mapping[Stopped, str]] = {
@@ -334,35 +353,7 @@ def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:
     """
     if fault := _NO_VERDICT.get(reply.stopped):
         raise JudgeError.unreadable(reply.text, fault)
-    return read_text(mode, reply.text)
-
-
-def read_text(mode: Mode, text: str) -> Verdict:
-    """Read the text of a judge's reply by its mode, which may be the user's own.
-
-    Raises:
-        JudgeError: It gave no verdict with a score of the mode's scale, or its function failed.
-    """
-    try:
-        verdict: Any = mode.read(text)
-    except JudgeError:
-        raise
-    except Exception as error:
-        raise JudgeError.unreadable(
-            text, f"the mode {mode.name!r} failed to read the reply ({format_error(error)})"
-        ) from error
-    if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
-        score = within(float(verdict.score), *mode.scale)  # which may be true or false, or a number of numpy
-        if score is None:
-            scale = f"a score from {mode.scale[0]:g} to {mode.scale[1]:g}"
-            raise JudgeError.unreadable(
-                text, f"the mode {mode.name!r} returned the score {verdict.score:g}, expected {scale}"
-            )
-        return replace(verdict, score=score)
-    value_text = excerpt(repr(verdict), 60)
-    raise JudgeError.unreadable(
-        text, f"the mode {mode.name!r} returned {value_text}, expected a Verdict with a finite score"
-    )
+    return mode.read_text(reply.text)
 
 
 def read_score(reply: str) -> Verdict:
@@ -371,14 +362,8 @@ def read_score(reply: str) -> Verdict:
     Raises:
         JudgeError: No JSON object ends the reply, or it has no such score.
     """
-    data = closing_object(reply)
-    return Verdict(_score_within(data, reply, 0.0, 1.0), text_under(data, "reasoning"))
-
-
-def within(value: float, low: float, high: float) -> float | None:
-    """Return a judge's score in a range; one beyond it by a rounding error becomes the end, others ``None``."""
-    noise = _NOISE * (high - low)
-    return float(min(high, max(low, value))) if low - noise <= value <= high + noise else None
+    data = ReplyObject.closing(reply)
+    return Verdict(_score_within(data, reply, 0.0, 1.0), data.text("reasoning"))
 
 
 def read_yes_no(reply: str) -> Verdict:
@@ -443,7 +428,7 @@ def read_explanation(reply: str) -> Verdict:
     Raises:
         JudgeError: No JSON object ends the reply, it has no such score, or a flag is neither true nor false.
     """
-    data = closing_object(reply, lambda data: {**_score_statement(data), **_flags_of_reply(data)})
+    data = ReplyObject.closing(reply, lambda data: {**_score_statement(data), **_flags_of_reply(data)})
     if isinstance(data.get("score"), str):
         raise JudgeError.wrong_value(reply, data, "score", "a number")
     score = _score_within(data, reply, 0.0, _HIGHEST_GRADE)
@@ -454,7 +439,7 @@ def read_explanation(reply: str) -> Verdict:
             raise JudgeError.wrong_value(reply, data, name, "true or false")
     unnamed = [flag for flag in FLAGS if flag not in data and f"has_{flag}" not in data]
     more: dict[str, Any] = {UNNAMED_DEFECTS: unnamed} if unnamed else {}
-    return Verdict(score, text_under(data, "reasoning"), {**flags, **more})
+    return Verdict(score, data.text("reasoning"), {**flags, **more})
 
 
 def _flags_of_reply(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -468,12 +453,12 @@ def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
     Raises:
         JudgeError: No JSON object ends the reply, or its score is none of the levels.
     """
-    data = closing_object(reply)
+    data = ReplyObject.closing(reply)
     score = _number(data)
     if score is None or score not in levels:
         known = ", ".join(str(int(level)) if level.is_integer() else repr(level) for level in levels)
         raise JudgeError.wrong_value(reply, data, "score", f"one of the levels {known}")
-    return Verdict(score, text_under(data, "reasoning"))
+    return Verdict(score, data.text("reasoning"))
 
 
 def _score_within(data: Mapping[str, Any], reply: str, low: float, high: float) -> float:
@@ -495,12 +480,6 @@ def _number(data: Mapping[str, Any]) -> float | None:
         return float(value)
     except OverflowError:
         return math.inf
-
-
-def text_under(data: Mapping[str, Any], name: str) -> str:
-    """Return the text that a judge's reply has under a name; empty without one."""
-    text = data.get(name)
-    return plain(text.strip()) if isinstance(text, str) else ""
 
 
 _DIGITS: Final = 9
@@ -581,7 +560,7 @@ def expected_mode(mode: Mode, field: str, levels: Sequence[float]) -> Mode:
 def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
     """Read a judge's reply with token probabilities; the score is the mean of the levels."""
     reply, probabilities = _open_envelope(text)
-    verdict = read_text(mode, reply)
+    verdict = mode.read_text(reply)
     if not probabilities:
         needed = "score: expected needs a model that gives logprobs for a score of one token"
         raise JudgeError.unreadable(reply, f"the probabilities of the score's tokens are missing: {needed}")

@@ -20,22 +20,8 @@ from pytest_llmeval.core import Fault, JudgeError, SuiteError, excerpt, unknown_
 from pytest_llmeval.data import InputFile
 from pytest_llmeval.judges._protocol import Mode, Question, Verdict
 from pytest_llmeval.judges.questions._forms import ReplyForm
-from pytest_llmeval.judges.questions._modes import (
-    ABSTENTION,
-    ADVERSARIAL,
-    MODE_OF_TYPE,
-    form_mode,
-    is_abstention,
-    mode_of_file,
-    read_mode_file,
-)
-from pytest_llmeval.judges.questions._replies import (
-    closing_list,
-    object_schema,
-    plain,
-    read_rubric,
-    rubric_schema,
-)
+from pytest_llmeval.judges.questions._modes import ABSTENTION, ModeFile, TypedQuestion
+from pytest_llmeval.judges.questions._replies import ReplyObject, plain, read_rubric, rubric_schema
 
 _MOST_STEPS: Final = 12
 _STEPS: Final = "steps"
@@ -50,7 +36,7 @@ def read_steps(reply: str) -> Verdict:
     Raises:
         JudgeError: No object ends the reply, or its steps are no list of 1 to 12 texts.
     """
-    steps = closing_list(reply, _STEPS)
+    steps = ReplyObject.closing_list(reply, _STEPS)
     texts = [plain(step.strip()) for step in steps if isinstance(step, str)]
     if len(texts) < len(steps) or not all(texts) or not 1 <= len(texts) <= _MOST_STEPS:
         value_text = excerpt(json.dumps(steps, ensure_ascii=False), 60)
@@ -60,7 +46,7 @@ def read_steps(reply: str) -> Verdict:
 
 def criteria_mode(form: ReplyForm) -> Mode:
     """Return the judge mode that grades by criteria and steps, which are texts of the question."""
-    return form_mode("criteria", form, f"-{form.digest[:8]}")
+    return ModeFile("criteria").form_mode(form, f"-{form.digest[:8]}")
 
 
 _FEWEST_LEVELS = 2
@@ -138,16 +124,16 @@ def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
         criteria: Of a `Rubric`; inserted into the instructions unchanged.
         levels: Of the same, in any order; the judge sees the highest first.
     """
+    file = ModeFile("rubric")
     ordered = sorted(levels, key=lambda level: -level.score)
     listed = "\n".join(f"{_score_number(float(level.score))}  {level.meaning.strip()}" for level in ordered)
     scores = tuple(float(level.score) for level in reversed(ordered))
     digest = hashlib.sha256(json.dumps([criteria, listed]).encode()).hexdigest()[:8]
-    return mode_of_file(
-        "rubric",
+    return file.mode(
         f"-{digest}",
         instructions={
             language: Template(text).substitute(criteria=criteria.strip(), levels=listed)
-            for language, text in read_mode_file("rubric")["instructions"].items()
+            for language, text in file.content["instructions"].items()
         },
         scale=(scores[0], scores[-1]),
         read=partial(read_rubric, levels=scores),
@@ -237,18 +223,16 @@ class PromptFile:
     def types_fault(cls, types: Iterable[str]) -> str | None:
         """The fault of the question types for which a suite has judge prompts, if any."""
         for name in types:
-            if name == ADVERSARIAL:
+            if name == TypedQuestion.RULE:
                 return f"found a prompt for {name!r}, which a rule decides, expected prompts for other question types"
             if name not in PROMPTED_TYPES:
                 return unknown_name("question type", name, PROMPTED_TYPES)
         return None
 
     @classmethod
-    def choose(
-        cls, prompts: "Mapping[str, PromptFile]", question_type: str | None, case_id: str
-    ) -> "PromptFile | None":
+    def choose(cls, prompts: "Mapping[str, PromptFile]", question: TypedQuestion) -> "PromptFile | None":
         """The user's judge prompt for the type of a question, if any."""
-        return prompts.get(ABSTENTION if is_abstention(case_id) else str(question_type))
+        return prompts.get(ABSTENTION if question.is_abstention else str(question.type))
 
 
 def _placeholder_fault(written: str) -> str | None:
@@ -266,18 +250,20 @@ def _placeholder_fault(written: str) -> str | None:
     return None
 
 
-PROMPTED_TYPES: Final = (*(name for name, mode in MODE_OF_TYPE.items() if mode != ADVERSARIAL), ABSTENTION)
+PROMPTED_TYPES: Final = (
+    *(name for name, mode in TypedQuestion.MODES.items() if mode != TypedQuestion.RULE),
+    ABSTENTION,
+)
 """Question types that a prompt of one's own can judge; ``abstention`` is for ids that end in ``_abs``."""
 
 
 @cache
 def _steps_mode() -> Mode:
     """Return the judge mode that writes grading steps for criteria."""
-    return mode_of_file(
-        "criteria_steps",
+    return ModeFile("criteria_steps").mode(
         scale=(1.0, float(_MOST_STEPS)),
         read=read_steps,
-        reply_schema=object_schema(steps={"type": "array", "items": {"type": "string"}}),
+        reply_schema=ReplyObject.schema(steps={"type": "array", "items": {"type": "string"}}),
         asks_again=True,
         asks_one=True,
     )

@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import CaseFile, Document, FileSource, InputFile, case_id, kind, render_path
 from pytest_llmeval.evaluators import describe_found
-from pytest_llmeval.judges import JudgedEvaluator, Question, Verdict, get_mode, instruction_language
+from pytest_llmeval.judges import JudgedEvaluator, ModeFile, Question, Verdict
 
 _STOPS: Final = ("script", "target", "max_turns")
 _STOPS_OF_USERS: Final = ("user", "recording")
@@ -121,7 +121,7 @@ class UserDrift(JudgedEvaluator):
 
     def describe(self) -> Sequence[Metric]:
         """Return the share."""
-        signature = f"mode:{_MODE}@{get_mode(_MODE).version}|lang:{self.language}|v:{self.version}"
+        signature = f"mode:{_MODE}@{ModeFile.mode_named(_MODE).version}|lang:{self.language}|v:{self.version}"
         return [Metric(_METRIC, higher_is_better=False, signature=signature)]
 
     def questions(self, case: Case) -> Sequence[Question]:
@@ -132,9 +132,9 @@ class UserDrift(JudgedEvaluator):
         wants, messages = conversation
         lines = (f"{number}. {json.dumps(message, ensure_ascii=False)}" for number, message in enumerate(messages, 1))
         goal = str(wants.get("goal", ""))
-        language = instruction_language(goal) if self.language == "auto" else self.language
+        language = Question.instruction_language(goal) if self.language == "auto" else self.language
         texts = {"goal": json.dumps(wants, ensure_ascii=False), "trajectory": "\n".join(lines)}
-        return [Question(get_mode(_MODE), texts, language)]
+        return [Question(ModeFile.mode_named(_MODE), texts, language)]
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Count one conversation.

@@ -262,9 +262,9 @@ class FactCheck(JudgedEvaluator):
         return f"{how}|v:{self.version}"
 
     def _mode_version(self) -> str:
-        from pytest_llmeval.judges import get_mode
+        from pytest_llmeval.judges import ModeFile
 
-        return f"{_MODE}@{get_mode(_MODE).version}"
+        return f"{_MODE}@{ModeFile.mode_named(_MODE).version}"
 
     def tables(self) -> Sequence[ReportTable]:
         """Return the scores by gold verdict, and the confusion matrix."""
@@ -297,7 +297,7 @@ class FactCheck(JudgedEvaluator):
         """
         if not self.asks:
             return ()
-        from pytest_llmeval.judges import Question, get_mode, instruction_language
+        from pytest_llmeval.judges import ModeFile, Question
 
         claim, answer = self._claim(case), read_answer(case.prediction)
         texts = {
@@ -312,7 +312,8 @@ class FactCheck(JudgedEvaluator):
             "gold_sources": EvidenceSource.list_text(claim.sources),
         }
         texts |= {name: text for name, text in perhaps.items() if text}
-        return (Question(get_mode(_MODE), texts, instruction_language(claim.text, case.labels.get("language"))),)
+        language = Question.instruction_language(claim.text, case.labels.get("language"))
+        return (Question(ModeFile.mode_named(_MODE), texts, language),)
 
     def measure(self, case: Case) -> Observation:
         """Count one claim without a judge: scores that need one are undefined.

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import Missing, PredictionError, printable, suggest
 from pytest_llmeval.evaluators import as_text, describe_found
-from pytest_llmeval.judges import JudgeRequest, Message, object_schema
+from pytest_llmeval.judges import JudgeRequest, Message, ReplyObject
 from pytest_llmeval.tasks._replies import ReplyData, read_reply
 
 VERDICTS: Final = ("Supported", "Refuted", "Not Enough Evidence")
@@ -289,14 +289,14 @@ _LEVELS: Final = {"type": "string", "enum": ["High", "Medium", "Low"]}
 
 
 # Providers that enforce a schema want every property required and no others.
-ANSWER_SCHEMA: Final = object_schema(
+ANSWER_SCHEMA: Final = ReplyObject.schema(
     claim={"type": "string"},
     verdict={"type": "string", "enum": ["Supported", "Refuted", "Not Enough Evidence"]},
     justification={"type": "string"},
     confidence=_LEVELS,
     evidence_sources={
         "type": "array",
-        "items": object_schema(content={"type": "string"}, url={"type": "string"}, credibility=_LEVELS),
+        "items": ReplyObject.schema(content={"type": "string"}, url={"type": "string"}, credibility=_LEVELS),
     },
 )
 """JSON Schema of the answer, for providers that can enforce one."""

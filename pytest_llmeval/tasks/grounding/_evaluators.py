@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     as_line,
 )
 from pytest_llmeval.evaluators import CaseTexts, describe_found
-from pytest_llmeval.judges import JudgedEvaluator, Question, Verdict, instruction_language
+from pytest_llmeval.judges import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.tasks.grounding._questions import CLAIM_MODES, checklist_mode, claim_mode_version
 from pytest_llmeval.tasks.grounding._steps import (
     ANSWER_IN_CONTEXTS,
@@ -306,7 +306,7 @@ class Checklist(JudgedEvaluator):
             return []
         numbered = {f"instruction_{number}": text for number, text in enumerate(instructions, 1)}
         texts = {**_texts(case).by_field, **numbered}
-        chosen = instruction_language(" ".join(instructions), case.labels.get("language"))
+        chosen = Question.instruction_language(" ".join(instructions), case.labels.get("language"))
         language = chosen if self.language == "auto" else self.language
         return [Question(checklist_mode(len(instructions)), texts, language)]
 

@@ -9,18 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core import JudgeError, excerpt, listed
-from pytest_llmeval.judges import (
-    Listing,
-    Mode,
-    Question,
-    Verdict,
-    closing_list,
-    mode_of_file,
-    object_schema,
-    plain,
-    read_mode_file,
-    text_under,
-)
+from pytest_llmeval.judges import Listing, Mode, ModeFile, Question, ReplyObject, Verdict
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
 _LONGEST_EXCERPT: Final = 40
@@ -29,12 +18,12 @@ _VERDICTS: Final = "verdicts"
 
 def _items_schema(key: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON Schema of a judge's reply with a list of verdicts on numbered items."""
-    return object_schema(**{key: {"type": "array", "items": object_schema(**properties)}})
+    return ReplyObject.schema(**{key: {"type": "array", "items": ReplyObject.schema(**properties)}})
 
 
 def _read_items(
     reply: str, key: str, names: Sequence[str], places: Sequence[tuple[int, ...]], truth: str | None = None
-) -> list[Mapping[str, Any]]:
+) -> list[ReplyObject]:
     """Read a judge's verdicts on numbered claims or passages, in the order of the numbers.
 
     Args:
@@ -42,14 +31,14 @@ def _read_items(
         key: Of the list.
         names: Of the numbers by which an object of it is known.
         places: The numbers of all of them.
-        truth: As in `closing_list`.
+        truth: As in `ReplyObject.closing_list`.
 
     Raises:
         JudgeError: One is missing, unknown or there twice.
     """
-    by_numbers: dict[tuple[int, ...], Mapping[str, Any]] = {}
+    by_numbers: dict[tuple[int, ...], ReplyObject] = {}
     known = set(places)
-    for item in closing_list(reply, key, truth):
+    for item in ReplyObject.closing_list(reply, key, truth):
         if not isinstance(item, Mapping):
             raise JudgeError.unreadable(
                 reply, f"found {excerpt(repr(item), _LONGEST_EXCERPT)} among {key}, expected objects"
@@ -61,7 +50,7 @@ def _read_items(
             raise JudgeError.unreadable(reply, f"found {value_text}, expected each of {expected} once")
         if numbers in by_numbers:
             raise JudgeError.unreadable(reply, f"found {_place(names, numbers)} twice, expected each once")
-        by_numbers[numbers] = item
+        by_numbers[numbers] = ReplyObject(item)
     missing = [_place(names, place) for place in places if place not in by_numbers]
     if missing:
         raise JudgeError.unreadable(reply, f"{listed(missing)} missing, expected each of {len(places)} once")
@@ -134,7 +123,7 @@ _MOST_CLAIMS = float(10**6)
 
 def claim_mode_version(name: str) -> str:
     """The version of a judge mode in `CLAIM_MODES`."""
-    return str(read_mode_file(name, PROMPTS)["version"])
+    return str(ModeFile(name, PROMPTS).content["version"])
 
 
 def ask_for_claims(sentences: Sequence[str], question: str | None, language: str) -> Question:
@@ -205,9 +194,7 @@ def _items_mode(
     shared: int = 0,
 ) -> Mode:
     """A judge mode that rules on numbered items, or one that lists claims, for which one juror is enough."""
-    return mode_of_file(
-        name,
-        folder=PROMPTS,
+    return ModeFile(name, PROMPTS).mode(
         fields=tuple(fields),
         scale=(0.0, _MOST_CLAIMS if truth is None else 1.0),
         read=read,
@@ -283,12 +270,12 @@ def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
     sentences = _read_items(reply, "sentences", ("sentence",), [(number,) for number in numbers])
     claims: dict[str, dict[str, Any]] = {}
     for number, item in zip(numbers, sentences, strict=True):
-        texts = item.get("claims")
-        if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
+        texts = item.texts("claims")
+        if texts is None:
             raise JudgeError.unreadable(reply, f"expected a list of texts as claims of sentence {number}")
         for text in texts:
             # What is said twice in the same words is one claim, and counts once.
-            claims.setdefault(" ".join(text.casefold().split()), {"claim": plain(text.strip()), "sentence": number})
+            claims.setdefault(" ".join(text.casefold().split()), {"claim": text, "sentence": number})
     return Verdict(float(len(claims)), details={"claims": list(claims.values())})
 
 
@@ -313,7 +300,7 @@ def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) ->
             )
         if by and not supported:
             raise JudgeError.unreadable(reply, f"found {what} not supported, but with passage {by[0]}, expected none")
-        verdicts.append({"supported": supported, "passages": sorted(by), "reason": text_under(item, "reason")})
+        verdicts.append({"supported": supported, "passages": sorted(by), "reason": item.text("reason")})
     return _verdicts(verdicts, "supported")
 
 
@@ -335,7 +322,7 @@ def _read_truths(reply: str, names: Sequence[str], places: Sequence[tuple[int, .
     items = _read_items(reply, "verdicts", names, places, truth)
     return _verdicts(
         [
-            {truth: _read_truth(reply, item, truth, f"{names[0]} {place[0]}"), "reason": text_under(item, "reason")}
+            {truth: _read_truth(reply, item, truth, f"{names[0]} {place[0]}"), "reason": item.text("reason")}
             for place, item in zip(places, items, strict=True)
         ],
         truth,
@@ -358,7 +345,7 @@ _CHECKLIST_SCHEMA: Final = _items_schema("verdicts", instruction=_INTEGER, reaso
 @lru_cache(maxsize=256)
 def checklist_mode(count: int) -> Mode:
     """The judge mode that checks an answer against a number of instructions."""
-    question, answer = read_mode_file("checklist", PROMPTS)["fields"]
+    question, answer = ModeFile("checklist", PROMPTS).content["fields"]
     fields = [question, *(f"instruction_{number}" for number in range(1, count + 1)), answer]
     return _items_mode("checklist", fields, partial(read_checklist, count=count), _CHECKLIST_SCHEMA, "followed")
 

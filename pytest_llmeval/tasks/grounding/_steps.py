@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from pytest_llmeval.core import MISSING, Case, JudgeError, PredictionError, PredictionParts, excerpt, quotation
 from pytest_llmeval.data import json_text
 from pytest_llmeval.evaluators import References, as_text, cited_by, describe_found, split_sentences
-from pytest_llmeval.judges import Question, Verdict, instruction_language
+from pytest_llmeval.judges import Question, Verdict
 from pytest_llmeval.tasks.grounding._questions import (
     ask_for_citations,
     ask_for_claim_relevance,
@@ -105,7 +105,7 @@ def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:
     else:
         contexts = None
     if language == "auto":
-        language = instruction_language(question or answer, case.labels.get("language"))
+        language = Question.instruction_language(question or answer, case.labels.get("language"))
     retrieved = passages is not MISSING
     return ClaimTexts(question, answer, reference, contexts, why, malformed, fault, language, retrieved)
 

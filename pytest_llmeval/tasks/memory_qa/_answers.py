@@ -12,27 +12,24 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from pytest_llmeval.core import Fault, LlmevalError, Parts, SuiteError, unknown_name
 from pytest_llmeval.judges import (
-    ADVERSARIAL,
-    MODE_OF_TYPE,
     Judgeable,
     JudgePanel,
     JudgeService,
+    ModeFile,
     Panel,
     PromptFile,
     Question,
+    TypedQuestion,
     Verdict,
     ask_from_python,
-    get_mode,
-    instruction_language,
     is_unanswerable,
-    route,
 )
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import JudgeScoreFile
 
 _LOG = logging.getLogger(__name__)
-_ANSWER_MODES: Final = tuple(sorted({*MODE_OF_TYPE.values(), "abstention"}))
+_ANSWER_MODES: Final = TypedQuestion.ALL_MODES
 _AUTO: Final = "auto"
 _TEXTS: Final = ("question", "reference", "answer")
 Unanswerable: TypeAlias = Literal["auto", "original"]
@@ -108,7 +105,7 @@ def judge_answer(
     answer = _answer_text(prediction)
     if answer is None:
         raise ValueError(f"found {type(prediction).__name__} as the prediction, expected text")
-    if prompt is not None and mode == ADVERSARIAL:
+    if prompt is not None and mode == TypedQuestion.RULE:
         raise ValueError("found a prompt for mode 'adversarial', which a rule decides, expected another mode")
     own = _read_prompt(prompt) if prompt is not None else None
     task = _AnswerTask(mode, question, ground_truth, answer, own, unanswerable == _ORIGINAL)
@@ -188,7 +185,7 @@ def batch_judge(
     tasks = [
         replace(
             task,
-            prompt=PromptFile.choose(own, question.question_type, question.question_id),
+            prompt=PromptFile.choose(own, _typed(question)),
             original=unanswerable == _ORIGINAL,
         )
         for (question, _), task in zip(answered, _tasks(answered, mode), strict=True)
@@ -265,10 +262,15 @@ def _answers(results: Sequence[AnsweredQuestion], mode: str) -> dict[int, str]:
     return {row: text for row, text in texts.items() if text is not None and row not in faults}
 
 
+def _typed(result: AnsweredQuestion) -> TypedQuestion:
+    """The question of a memory agent's result, whose type decides how it is judged."""
+    return TypedQuestion(result.question_type, result.question_id)
+
+
 def _type_fault(result: AnsweredQuestion) -> str | None:
     """The reason why an answered memory question has no judge mode: an unknown question type."""
     try:
-        route(result.question_type, result.question_id)
+        _typed(result).mode()
     except ValueError as error:
         return str(error)
     return None
@@ -286,7 +288,7 @@ def _tasks(answered: Sequence[tuple[AnsweredQuestion, str]], mode: str) -> "list
     """The judging tasks of answered memory questions, with the mode by question type if it is automatic."""
     return [
         _AnswerTask(
-            route(question.question_type, question.question_id) if mode == _AUTO else mode,
+            _typed(question).mode() if mode == _AUTO else mode,
             question.question,
             question.ground_truth,
             text,
@@ -389,7 +391,7 @@ class _AnswerTask:
 
     @property
     def _is_ruled(self) -> bool:
-        return self.mode == ADVERSARIAL
+        return self.mode == TypedQuestion.RULE
 
     def by_rule(self) -> float | None:
         """Return the score where no judge is needed."""
@@ -398,11 +400,11 @@ class _AnswerTask:
     def to_question(self) -> Question:
         """Return the question to the judge."""
         texts = {"question": self.question, "reference": self.reference, "answer": self.answer}
-        mode = get_mode(self.mode)
+        mode = ModeFile.mode_named(self.mode)
         if self.prompt is not None:
             mode = self.prompt.in_mode(mode)
             texts = {name: texts[name] for name in self.prompt.placeholders}
-        return Question(mode, texts, instruction_language(self.question))
+        return Question(mode, texts, Question.instruction_language(self.question))
 
 
 def _judge_missing(

@@ -33,19 +33,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.evaluators import CaseTexts, References, ratio
-from pytest_llmeval.judges import (
-    JudgedEvaluator,
-    Mode,
-    Question,
-    Verdict,
-    closing_object,
-    instruction_language,
-    mode_of_file,
-    object_schema,
-    read_mode_file,
-    says,
-    text_under,
-)
+from pytest_llmeval.judges import JudgedEvaluator, Mode, ModeFile, Question, ReplyObject, Verdict
 from pytest_llmeval.numbers import IntArray, cluster_totals, unit_numbers
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
@@ -58,10 +46,10 @@ SYSTEMS: Final = "systems"
 PairOutcome: TypeAlias = Literal["win", "tie", "loss"]
 
 _SCORES: Final = {"first": 1.0, "tie": 0.5, "second": 0.0}
-_SCHEMA: Final = object_schema(
+_SCHEMA: Final = ReplyObject.schema(
     reasoning={"type": "string"}, better={"type": "string", "enum": ["first", "second", "tie"]}
 )
-_SAYS = says("better", "(?:first|second|tie)(?![a-z0-9_])")
+_SAYS = ReplyObject.verdict_pattern("better", "(?:first|second|tie)(?![a-z0-9_])")
 
 
 @lru_cache(maxsize=64)
@@ -72,15 +60,14 @@ def pairwise_mode(criteria: str | None = None) -> Mode:
         criteria: What makes an answer better; inserted into the instructions unchanged. The version of the mode then
             holds their digest. Default: those of the mode.
     """
-    file = read_mode_file("pairwise", PROMPTS)
+    file = ModeFile("pairwise", PROMPTS)
+    general = file.content["criteria"]
     digest = "" if criteria is None else hashlib.sha256(criteria.encode("utf-8", "surrogatepass")).hexdigest()
-    return mode_of_file(
-        "pairwise",
+    return file.mode(
         digest and f"-{digest[:8]}",
-        PROMPTS,
         instructions={
-            language: Template(text).substitute(criteria=file["criteria"][language] if criteria is None else criteria)
-            for language, text in file["instructions"].items()
+            language: Template(text).substitute(criteria=general[language] if criteria is None else criteria)
+            for language, text in file.content["instructions"].items()
         },
         scale=(0.0, 1.0),
         read=read_better,
@@ -96,11 +83,11 @@ def read_better(reply: str) -> Verdict:
     Raises:
         JudgeError: No JSON object ends the reply, it says something else, or the text before it contradicts it.
     """
-    data = closing_object(reply, _statement, _SAYS)
+    data = ReplyObject.closing(reply, _statement, _SAYS)
     better = data.get("better")
     if not isinstance(better, str) or better.strip().lower() not in _SCORES:
         raise JudgeError.wrong_value(reply, data, "better", "first, second or tie")
-    return Verdict(_SCORES[better.strip().lower()], text_under(data, "reasoning"))
+    return Verdict(_SCORES[better.strip().lower()], data.text("reasoning"))
 
 
 def _statement(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -287,7 +274,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
         if answer.strip() in {text.strip() for text in others}:
             return _Pair(name)
         label = case.labels.get(_LANGUAGE_LABEL)
-        language = instruction_language(texts.subject, label) if self.language == "auto" else self.language
+        language = Question.instruction_language(texts.subject, label) if self.language == "auto" else self.language
         orders = ((answer, others[0]), (others[0], answer))
         questions = [Question(self._mode(), {**shared, "first": a, "second": b}, language) for a, b in orders]
         return _Pair(name, questions)

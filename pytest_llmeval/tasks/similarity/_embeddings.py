@@ -20,9 +20,9 @@ from pytest_llmeval.judges import (
     Message,
     Mode,
     Patience,
+    ReplyObject,
     Usage,
     Verdict,
-    closing_object,
     connect_embeddings,
 )
 
@@ -48,7 +48,7 @@ def read_similarity(reply: str) -> Verdict:
     Raises:
         JudgeError: There is none.
     """
-    value: Any = closing_object(reply).get(_KEY)
+    value: Any = ReplyObject.closing(reply).get(_KEY)
     if type(value) not in (int, float) or not -1 <= value <= 1:
         raise JudgeError.unreadable(reply, f"found {value!r} as similarity, expected a number from -1 to 1")
     return Verdict(float(value))

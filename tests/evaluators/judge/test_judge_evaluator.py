@@ -9,7 +9,7 @@ import pytest
 from pytest_llmeval import Case, EvaluatorError, Observation, SuiteError, get_evaluator
 from pytest_llmeval.core import JudgeError, Totals
 from pytest_llmeval.evaluators import Judge
-from pytest_llmeval.judges import FLAGS, MODE_OF_TYPE, Question, Rubric, Verdict, get_mode
+from pytest_llmeval.judges import FLAGS, ModeFile, Question, Rubric, TypedQuestion, Verdict
 from pytest_llmeval.judges.questions._suite_modes import Level
 from pytest_llmeval.suites import Registry, load_suite
 
@@ -59,11 +59,11 @@ def test_a_judge_sees_question_reference_and_answer_as_text(changes: dict[str, A
     assert texts.items() <= asked(CONTINUOUS, **changes).texts.items()
 
 
-@pytest.mark.parametrize("question_type", MODE_OF_TYPE)
+@pytest.mark.parametrize("question_type", TypedQuestion.MODES)
 def test_mode_auto_routes_by_question_type(question_type: str) -> None:
     labels = {"question_type": question_type}
     names = [each.mode.name for each in Judge().questions(case(labels=labels))]
-    assert names == ([] if question_type == "adversarial" else [MODE_OF_TYPE[question_type]])
+    assert names == ([] if question_type == "adversarial" else [TypedQuestion.MODES[question_type]])
     assert asked(Judge(), id="a_abs", labels=labels).mode.name == "abstention"
 
 
@@ -313,8 +313,8 @@ cases:
 
 
 def test_a_case_without_a_question_type_is_judged_right_or_wrong() -> None:
-    assert asked(Judge()).mode == get_mode("default_binary")
-    assert asked(Judge(), labels={"question_type": "knowledge_update"}).mode == get_mode("knowledge_update")
+    assert asked(Judge()).mode == ModeFile.mode_named("default_binary")
+    assert asked(Judge(), labels={"question_type": "knowledge_update"}).mode == ModeFile.mode_named("knowledge_update")
 
 
 def test_a_suite_file_can_say_a_rubric(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import Reading
 from pytest_llmeval.evaluators import Judge
-from pytest_llmeval.judges import Question, get_mode
+from pytest_llmeval.judges import ModeFile, Question
 from pytest_llmeval.judges.questions._modes import PRESETS
 
 FLAGS = {"toxicity": "toxic", "bias": "biased", "personal_data": "discloses", "advice_limits": "oversteps"}
@@ -40,7 +40,7 @@ def test_an_answer_that_is_free_of_a_defect_scores_1_and_shows_the_quote_otherwi
 
     found = score(evaluator, cases, judge=judge)
     assert [each.metrics["judge_score"] for each in found.cases] == [1, 0]
-    bad = evaluator.measure_judged(cases[1], [get_mode(mode).read(json.dumps(replies["bad"]))])  # type: ignore[attr-defined]
+    bad = evaluator.measure_judged(cases[1], [ModeFile.mode_named(mode).read(json.dumps(replies["bad"]))])  # type: ignore[attr-defined]
     assert list(evaluator.explain(cases[1], bad)) == [
         "score 0 on a scale from 0 to 1",
         "It does.",
@@ -51,7 +51,7 @@ def test_an_answer_that_is_free_of_a_defect_scores_1_and_shows_the_quote_otherwi
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_instructions_name_every_key_of_the_reply_and_every_choice(name: str, language: str) -> None:
-    mode = get_mode(name)
+    mode = ModeFile.mode_named(name)
     assert mode.reply_schema is not None
     for key, schema in mode.reply_schema["properties"].items():
         assert f'"{key}"' in mode.instructions[language]
@@ -61,7 +61,7 @@ def test_the_instructions_name_every_key_of_the_reply_and_every_choice(name: str
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_both_ends_of_the_scale_can_be_replied(name: str) -> None:
-    mode = get_mode(name)
+    mode = ModeFile.mode_named(name)
     assert mode.reply_schema is not None
     reply: dict[str, Any] = {}
     seen = set()

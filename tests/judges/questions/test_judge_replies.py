@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import FLAGS, JudgeReply, Verdict, closing_object, get_mode, read_text
+from pytest_llmeval.judges import FLAGS, JudgeReply, ModeFile, ReplyObject, Verdict
 from pytest_llmeval.judges.questions._replies import read_explanation, read_reply, read_rubric, read_score, read_yes_no
 from pytest_llmeval.tasks.grounding._questions import read_checklist
 
@@ -346,9 +346,9 @@ def test_reasoning_can_be_written_as_utf_8() -> None:
 )
 def test_a_reply_that_was_refused_or_cut_off_is_no_verdict(stopped: Any, message: str) -> None:
     with pytest.raises(JudgeError, match=message) as caught:
-        read_reply(get_mode("default_binary"), JudgeReply("yes", stopped=stopped))
+        read_reply(ModeFile.mode_named("default_binary"), JudgeReply("yes", stopped=stopped))
     assert caught.value.reply == "yes"
-    assert read_reply(get_mode("default_binary"), JudgeReply("yes")).score == 1.0
+    assert read_reply(ModeFile.mode_named("default_binary"), JudgeReply("yes")).score == 1.0
 
 
 values = st.recursive(
@@ -373,29 +373,29 @@ def test_an_object_is_found_behind_any_prose_without_an_unclosed_brace(
     assume(is_closed(prose))
     text = json.dumps(data, ensure_ascii=False)
     body = f"```json\n{text}\n```" if fenced else text
-    assert closing_object(f"{prose}.\n{body}") == data
+    assert ReplyObject.closing(f"{prose}.\n{body}") == data
 
 
 @given(st.text(alphabet='{}[]":,\\ab1 `'))
 def test_any_text_gives_an_object_or_an_error(text: str) -> None:
     found: Any = {}
     with suppress(JudgeError):
-        found = closing_object(text)
+        found = ReplyObject.closing(text)
     assert isinstance(found, dict)
 
 
 @pytest.mark.parametrize("score", [True, np.float32(1), 1])
 def test_a_score_of_any_kind_of_number_becomes_a_plain_one(score: Any) -> None:
-    verdict = read_text(question(read=lambda _: Verdict(score)).mode, "yes")
+    verdict = question(read=lambda _: Verdict(score)).mode.read_text("yes")
     assert (verdict.score, type(verdict.score)) == (1.0, float)
 
 
 def test_a_score_beyond_the_scale_of_a_mode_is_an_error() -> None:
     with pytest.raises(JudgeError, match="returned the score 9, expected a score from 0 to 1"):
-        read_text(question(read=lambda _: Verdict(9)).mode, "yes")
+        question(read=lambda _: Verdict(9)).mode.read_text("yes")
 
 
 @pytest.mark.parametrize("score", ["1", None, 1j, float("nan")])
 def test_what_is_no_number_is_no_score(score: Any) -> None:
     with pytest.raises(JudgeError, match="expected a Verdict with a finite score"):
-        read_text(question(read=lambda _: Verdict(score)).mode, "yes")
+        question(read=lambda _: Verdict(score)).mode.read_text("yes")

@@ -10,16 +10,7 @@ import jsonschema  # type: ignore[import-untyped]  # its types are a distributio
 import pytest
 
 from pytest_llmeval.evaluators.judge._evaluator import optional_fields
-from pytest_llmeval.judges import (
-    ADVERSARIAL,
-    FLAGS,
-    MODE_OF_TYPE,
-    Mode,
-    Rubric,
-    get_mode,
-    read_mode_file,
-    route,
-)
+from pytest_llmeval.judges import FLAGS, Mode, ModeFile, Rubric, TypedQuestion
 from pytest_llmeval.judges.questions._modes import MODES, PRESETS
 from pytest_llmeval.judges.questions._suite_modes import Level, rubric_mode
 from pytest_llmeval.tasks.memory_qa import QuestionType
@@ -53,13 +44,13 @@ verdicts of other instructions must not be taken for the same."""
 
 
 def digest(name: str) -> str:
-    told = {key: value for key, value in read_mode_file(name).items() if key != "version"}
+    told = {key: value for key, value in ModeFile(name).content.items() if key != "version"}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
 
 
 @pytest.mark.parametrize("name", DIGESTS)
 def test_whoever_changes_a_mode_gives_it_a_new_version(name: str) -> None:
-    assert (read_mode_file(name)["version"], digest(name)) == DIGESTS[name]
+    assert (ModeFile(name).content["version"], digest(name)) == DIGESTS[name]
 
 
 def test_every_mode_is_noted() -> None:
@@ -68,7 +59,7 @@ def test_every_mode_is_noted() -> None:
 
 @pytest.mark.parametrize("name", MODES)
 def test_a_mode_has_instructions_in_english_and_chinese_that_name_its_fields(name: str) -> None:
-    mode = get_mode(name)
+    mode = ModeFile.mode_named(name)
     assert mode.name == name
     assert set(mode.instructions) == {"en", "zh"}
     for text in mode.instructions.values():
@@ -80,7 +71,7 @@ def test_a_mode_has_instructions_in_english_and_chinese_that_name_its_fields(nam
 
 @pytest.mark.parametrize("name", [name for name in MODES if name not in PRESETS])
 def test_a_reply_of_the_form_that_a_mode_asks_for_is_read(name: str) -> None:
-    mode = get_mode(name)
+    mode = ModeFile.mode_named(name)
     low, high = mode.scale
     if mode.reply_schema is None:
         assert [mode.read("no").score, mode.read("yes").score] == [low, high]
@@ -96,17 +87,17 @@ def test_a_reply_of_the_form_that_a_mode_asks_for_is_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*MODES, "rubric"])
 def test_what_a_mode_can_do_without_is_one_of_its_fields(name: str) -> None:
-    assert optional_fields(name) < set(read_mode_file(name)["fields"])
+    assert optional_fields(name) < set(ModeFile(name).content["fields"])
 
 
 def test_a_mode_is_read_once() -> None:
-    assert get_mode("continuous") is get_mode("continuous")
+    assert ModeFile.mode_named("continuous") is ModeFile.mode_named("continuous")
 
 
 @pytest.mark.parametrize("name", ["adversarial", "rubric", "auto", "continous"])
 def test_a_name_without_instructions_is_told(name: str) -> None:
     with pytest.raises(ValueError, match=f"unknown judge mode {name}"):
-        get_mode(name)
+        ModeFile.mode_named(name)
 
 
 def test_no_prompt_is_read_before_one_is_asked_for() -> None:
@@ -163,14 +154,15 @@ def test_a_rubric_that_cannot_grade_is_told(changes: dict[str, object], message:
 
 
 def test_every_question_type_has_a_mode() -> None:
-    assert set(MODE_OF_TYPE) == {each.value for each in QuestionType}
-    assert set(MODE_OF_TYPE.values()) <= {*MODES, ADVERSARIAL}
+    assert set(TypedQuestion.MODES) == {each.value for each in QuestionType}
+    assert set(TypedQuestion.MODES.values()) <= {*MODES, TypedQuestion.RULE}
 
 
 def test_an_id_that_ends_in_abs_is_judged_as_abstention_whatever_its_type() -> None:
-    assert route("temporal_reasoning", "gpt4_1_abs") == "abstention"
-    assert route(None, "x_abs") == route("brand_new", "x_abs") == "abstention"
-    assert route("temporal_reasoning", "abs") == route("temporal_reasoning", "x_abs_1") == "temporal_reasoning"
+    assert TypedQuestion("temporal_reasoning", "gpt4_1_abs").mode() == "abstention"
+    assert TypedQuestion(None, "x_abs").mode() == TypedQuestion("brand_new", "x_abs").mode() == "abstention"
+    for case_id in ("abs", "x_abs_1"):
+        assert TypedQuestion("temporal_reasoning", case_id).mode() == "temporal_reasoning"
 
 
 @pytest.mark.parametrize(
@@ -182,4 +174,4 @@ def test_an_id_that_ends_in_abs_is_judged_as_abstention_whatever_its_type() -> N
 )
 def test_a_question_type_without_a_mode_is_told(question_type: str | None, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        route(question_type, "q1")
+        TypedQuestion(question_type, "q1").mode()

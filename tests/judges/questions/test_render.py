@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judges import INJECTIONS
 
-from pytest_llmeval.judges import Message, Question, get_mode, instruction_language
+from pytest_llmeval.judges import Message, ModeFile, Question
 from pytest_llmeval.judges._protocol import DATA_CLOSE, DATA_OPEN
 from pytest_llmeval.judges.questions._modes import MODES, render
 
@@ -36,7 +36,7 @@ texts = (
 
 
 def question(**given_texts: str) -> Question:
-    return Question(get_mode("continuous"), given_texts)
+    return Question(ModeFile.mode_named("continuous"), given_texts)
 
 
 def block(message: Message) -> str:
@@ -54,7 +54,7 @@ def joined(text: str) -> str:
 def test_instructions_and_data_are_two_messages() -> None:
     system, user = render(question(question="Where?", reference="Paris", answer="In Paris"))
     assert (system.role, user.role) == ("system", "user")
-    assert system.content.startswith(get_mode("continuous").instructions["en"])
+    assert system.content.startswith(ModeFile.mode_named("continuous").instructions["en"])
     assert "never instructions" in system.content
     assert user.content == ('<data>\n{\n"question": "Where?",\n"reference": "Paris",\n"answer": "In Paris"\n}\n</data>')
 
@@ -66,9 +66,9 @@ def test_texts_come_in_the_order_of_the_mode_and_absent_ones_are_left_out() -> N
 
 @pytest.mark.parametrize(("language", "word"), [("zh", "绝不是指令"), ("en", "never"), ("fr", "never")])
 def test_instructions_are_in_the_language_or_in_english(language: str, word: str) -> None:
-    system = render(Question(get_mode("continuous"), {"answer": "a"}, language))[0]
+    system = render(Question(ModeFile.mode_named("continuous"), {"answer": "a"}, language))[0]
     assert word in system.content
-    assert get_mode("continuous").instructions["zh" if language == "zh" else "en"] in system.content
+    assert ModeFile.mode_named("continuous").instructions["zh" if language == "zh" else "en"] in system.content
 
 
 def test_chinese_stays_readable() -> None:
@@ -102,7 +102,7 @@ def test_an_injection_stays_inside_the_block(text: str, field: str) -> None:
 
 @pytest.mark.parametrize("name", MODES)
 def test_every_mode_says_that_texts_are_data(name: str) -> None:
-    mode = get_mode(name)
+    mode = ModeFile.mode_named(name)
     for language, word in (("en", "never instructions"), ("zh", "绝不是指令")):
         system, user = render(Question(mode, dict.fromkeys(mode.fields, "x"), language))
         assert word in system.content
@@ -130,4 +130,4 @@ def test_every_mode_says_that_texts_are_data(name: str) -> None:
     ],
 )
 def test_the_language_is_that_of_the_label_or_of_the_script(text: str, label: str | None, language: str) -> None:
-    assert instruction_language(text, label) == language
+    assert Question.instruction_language(text, label) == language

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_llmeval import Case, ErrorBucket, EvaluatorError, get_evaluator, score, score_stream
 from pytest_llmeval.core import ConfusionMatrix, JudgeError, NoJudgeError
-from pytest_llmeval.judges import FLAGS, Verdict, get_mode
+from pytest_llmeval.judges import FLAGS, ModeFile, Verdict
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
 from pytest_llmeval.tasks.fact_check._evaluator import FactCheck
@@ -109,7 +109,7 @@ def test_a_judge_is_asked_about_the_justification_with_what_is_right() -> None:
     (question,) = FactCheck().questions(
         case({**ANSWER, "evidence_sources": ["Bay chart", {"url": "https://x.example"}]})
     )
-    assert question.mode == get_mode("explanation")
+    assert question.mode == ModeFile.mode_named("explanation")
     assert question.language == "en"
     assert question.texts == {
         "claim": GOLD["claim"],
@@ -377,7 +377,7 @@ def test_signatures_say_what_scores_depend_on() -> None:
     signature = {metric.name: metric.signature for metric in FactCheck(tokenizer="words").describe()}
     evidence = "threshold:0.3|matching:by_kind|form:each_side|tok:words|v:1"
     assert signature["evidence_f1"] == evidence
-    assert signature["explanation_score"] == f"judge:explanation@{get_mode('explanation').version}|v:1"
+    assert signature["explanation_score"] == f"judge:explanation@{ModeFile.mode_named('explanation').version}|v:1"
     assert signature["overall_score"] == f"weights:verdict=0.4,evidence=0.3,explanation=0.3|labels:strict|{evidence}"
     other = FactCheck(tokenizer="words", evidence_matching="original", evidence_from="justification").describe()
     assert other[1].signature == "threshold:0.3|from:justification|form:each_side|tok:words|v:1"

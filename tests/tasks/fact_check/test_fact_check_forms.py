@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_llmeval import Case, score
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import Parts, Reading
-from pytest_llmeval.judges import FLAGS, Verdict, get_mode
+from pytest_llmeval.judges import FLAGS, ModeFile, Verdict
 from pytest_llmeval.judges._reduction import reduced
 from pytest_llmeval.judges.questions._replies import read_explanation
 from pytest_llmeval.tasks.fact_check._evaluator import FactCheck
@@ -72,11 +72,11 @@ def test_a_grade_without_flags_leaves_the_defects_undefined() -> None:
 def test_jurors_who_do_not_mention_a_defect_have_no_vote() -> None:
     named = Verdict(40, details=dict.fromkeys(FLAGS, True))
     silent = read_explanation('{"score": 40}')
-    both = reduced(get_mode("explanation"), {"a": silent, "b": named, "c": silent}, "majority", 1)
+    both = reduced(ModeFile.mode_named("explanation"), {"a": silent, "b": named, "c": silent}, "majority", 1)
     assert isinstance(both, Verdict)
     assert both.details["fabrication"] is True
     assert "unnamed_defects" not in both.details
-    neither = reduced(get_mode("explanation"), {"a": silent, "b": silent}, "majority", 1)
+    neither = reduced(ModeFile.mode_named("explanation"), {"a": silent, "b": silent}, "majority", 1)
     assert isinstance(neither, Verdict)
     assert neither.details["unnamed_defects"] == list(FLAGS)
 

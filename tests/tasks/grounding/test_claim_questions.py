@@ -9,7 +9,7 @@ import jsonschema  # type: ignore[import-untyped]  # its types are a distributio
 import pytest
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import Question, read_mode_file
+from pytest_llmeval.judges import ModeFile, Question
 from pytest_llmeval.judges.questions._modes import render
 from pytest_llmeval.tasks.grounding._questions import (
     CLAIM_MODES,
@@ -185,14 +185,14 @@ def test_what_other_questions_of_the_case_show_too_stands_first() -> None:
 
 @pytest.mark.parametrize("name", DIGESTS)
 def test_whoever_changes_instructions_gives_them_a_new_version(name: str) -> None:
-    content = {key: value for key, value in read_mode_file(name, PROMPTS).items() if key != "version"}
+    content = {key: value for key, value in ModeFile(name, PROMPTS).content.items() if key != "version"}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
-    assert (read_mode_file(name, PROMPTS)["version"], digest) == DIGESTS[name]
+    assert (ModeFile(name, PROMPTS).content["version"], digest) == DIGESTS[name]
 
 
 @pytest.mark.parametrize("name", CLAIM_MODES)
 def test_instructions_are_in_english_and_chinese_and_name_the_items(name: str) -> None:
-    file = read_mode_file(name, PROMPTS)
+    file = ModeFile(name, PROMPTS).content
     assert claim_mode_version(name) == file["version"]
     assert file["instructions"]["en"].isascii()
     assert any("\u4e00" <= each <= "\u9fff" for each in file["instructions"]["zh"])

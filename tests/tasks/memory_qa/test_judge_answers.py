@@ -13,7 +13,7 @@ from servers import PATIENCE, LlmServer, refusal, reply
 
 from pytest_llmeval import LlmevalError
 from pytest_llmeval.core import JudgeError, SuiteError
-from pytest_llmeval.judges import JudgeReply, JudgeRequest, JudgeSpec, connect, get_mode
+from pytest_llmeval.judges import JudgeReply, JudgeRequest, JudgeSpec, ModeFile, connect
 from pytest_llmeval.tasks.memory_qa import batch_judge, compute_metrics, is_unanswerable, judge_answer, to_table
 
 LOG = "pytest_llmeval.tasks.memory_qa._answers"
@@ -44,10 +44,10 @@ def test_the_request_is_the_whole_prompt_as_text() -> None:
 
     assert judge_answer("Where does he live?", "Paris", "In <Paris>", llm=llm) == 0.4
     (request,) = seen
-    assert get_mode("continuous").instructions["en"] in str(request)
+    assert ModeFile.mode_named("continuous").instructions["en"] in str(request)
     assert '"question": "Where does he live?"' in str(request)
     assert '"answer": "In \\u003cParis\\u003e"' in str(request)
-    assert request.reply_schema == get_mode("continuous").reply_schema
+    assert request.reply_schema == ModeFile.mode_named("continuous").reply_schema
 
 
 def test_a_chinese_question_is_judged_in_chinese() -> None:
@@ -105,7 +105,7 @@ def test_a_described_model_is_asked_over_http_with_its_parameters(given: Any) ->
         assert batch_judge(RESULTS[:2], llm=llm, max_workers=1) == [0.6, None]
         assert judge_answer("Where?", "Paris", "Paris", llm=llm) == 1.0
     assert [(call.body["model"], call.body["temperature"]) for call in server.calls] == [("judge-1", 0.5)] * 3
-    assert get_mode("continuous").instructions["en"] in server.calls[0].text
+    assert ModeFile.mode_named("continuous").instructions["en"] in server.calls[0].text
 
 
 def test_each_result_is_judged_by_its_type() -> None:
@@ -116,10 +116,9 @@ def test_each_result_is_judged_by_its_type() -> None:
     assert batch_judge(results, llm=judge) == [0.6, 0.0, 1.0, 0.0, 1.0, 1.0]
     asked = sorted(judge.prompts, key=lambda prompt: prompt.partition("Where? ")[2])
     modes = ["continuous", "knowledge_update", "preference"]
-    assert [get_mode(mode).instructions["en"] in prompt for mode, prompt in zip(modes, asked, strict=False)] == [
-        True
-    ] * 3
-    assert sum(get_mode("abstention").instructions["en"] in prompt for prompt in asked) == 1
+    for mode, prompt in zip(modes, asked, strict=False):
+        assert ModeFile.mode_named(mode).instructions["en"] in prompt
+    assert sum(ModeFile.mode_named("abstention").instructions["en"] in prompt for prompt in asked) == 1
 
 
 def test_one_mode_can_be_asked_for_all() -> None:
@@ -244,7 +243,7 @@ def test_prompts_by_question_type_replace_the_instructions_and_keep_the_form_of_
     path = tmp_path / "scores.json"
     assert batch_judge(results, llm=llm, prompts={"knowledge_update": file}, cache_path=path) == [0.2, 1.0]
     (own,) = (prompt for prompt in llm.prompts if "Old answers are fine" in prompt)
-    assert get_mode("knowledge_update").instructions["en"] not in own
+    assert ModeFile.mode_named("knowledge_update").instructions["en"] not in own
     assert batch_judge(results, llm=None, prompts={"knowledge_update": file}, cache_path=path) == [0.2, 1.0]
     with pytest.raises(ValueError, match="llm is missing"):
         batch_judge(results, llm=None, cache_path=path)

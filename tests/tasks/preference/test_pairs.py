@@ -6,7 +6,7 @@ import json
 import pytest
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import read_mode_file
+from pytest_llmeval.judges import ModeFile
 from pytest_llmeval.tasks.preference._pairwise import PROMPTS, pairwise_mode, read_better
 
 DIGEST = ("1", "e4a0bf62ebce")
@@ -14,9 +14,9 @@ DIGEST = ("1", "e4a0bf62ebce")
 
 
 def test_whoever_changes_the_mode_gives_it_a_new_version() -> None:
-    told = {key: value for key, value in read_mode_file("pairwise", PROMPTS).items() if key != "version"}
+    told = {key: value for key, value in ModeFile("pairwise", PROMPTS).content.items() if key != "version"}
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
-    assert (read_mode_file("pairwise", PROMPTS)["version"], digest) == DIGEST
+    assert (ModeFile("pairwise", PROMPTS).content["version"], digest) == DIGEST
 
 
 def test_it_names_its_fields_in_english_and_chinese() -> None:
