@@ -23,7 +23,7 @@ from tables import SEED, Row, mean, rows, share, table
 
 from pytest_llmeval.core import Metric
 from pytest_llmeval.evaluators import Margins
-from pytest_llmeval.numbers import Estimate, detectable_shift, wilson_interval
+from pytest_llmeval.numbers import Estimate, NormalTest, wilson_interval
 from pytest_llmeval.numbers._inference import adjusted_gates, held_tails, witnessed_tail
 from pytest_llmeval.numbers._intervals import Resampled, Tails, expanded, nominal, value_interval
 from pytest_llmeval.numbers._resample import resampled_totals
@@ -283,7 +283,7 @@ def detectable(simulations: int, seed: int) -> Iterator[Row]:
     for world, size in rows(kinds):
         deviations = simulate(world, size, 0.0, simulations, seed).deviations
         drops = [
-            detectable_shift(float(each), 1 - LEVEL, units=size, binary=world.answer is binary)
+            NormalTest(1 - LEVEL, size).detectable(float(each), binary=world.answer is binary)
             for each in np.quantile(deviations, np.linspace(0.05, 0.95, 19))
         ]
         drop = round(drops[9], 3)

@@ -13,7 +13,7 @@ from tables import Row, rows, share, table
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import CaseRecord
-from pytest_llmeval.numbers import CaseDigest, CaseStatistics, Chain, RunPairing, differences
+from pytest_llmeval.numbers import CaseDigest, CaseStatistics, Chain, Difference, RunPairing
 
 SIZE, DROP, FALL = 200, 0.1, 0.02
 RUNS, STEPS = 60, 12
@@ -113,7 +113,7 @@ def situations(simulations: int, seed: int) -> Iterator[Row]:
 def _bounds(pair: Pair, cluster_by: str | None) -> tuple[float, float]:
     pairing = RunPairing(*pair, {"text": _EVALUATOR})
     rows, names = pairing.everything(), ["exact_match"]
-    found = differences(pairing, rows, names, confidence=0.95, cluster_by=cluster_by)["exact_match"]
+    found = Difference.between(pairing, rows, names, confidence=0.95, cluster_by=cluster_by)["exact_match"]
     return found.low or 0.0, found.high or 0.0
 
 

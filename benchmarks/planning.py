@@ -11,7 +11,7 @@ from pytest_llmeval.core import CaseRecord
 from pytest_llmeval.evaluators.judge._human_labels import corrected_mean, excess_counts
 from pytest_llmeval.gates import DropGate, judge_together
 from pytest_llmeval.gates._drop import SafeGate
-from pytest_llmeval.numbers import CaseStatistics, RunPairing, Shift, WatchedRun, differences
+from pytest_llmeval.numbers import CaseStatistics, Difference, RunPairing, Shift, WatchedRun
 from pytest_llmeval.numbers._anytime import Watch
 from pytest_llmeval.numbers._resample import resampled_totals
 from pytest_llmeval.workbench._migration import measured_on
@@ -238,7 +238,7 @@ def _changed_judge(rng: np.random.Generator, size: int, drop: float) -> tuple[bo
 
     old = np.where(rng.random(size) < 0.05, ~before, before)
     judged, current = milder(before), milder(after)
-    (moved,) = differences(both := _pairing(judged, old), both.everything(), ["score"], confidence=0.95).values()
+    (moved,) = Difference.between(both := _pairing(judged, old), both.everything(), ["score"], confidence=0.95).values()
     assert moved.difference is not None
     assert moved.low is not None
     assert moved.high is not None
@@ -287,7 +287,7 @@ def bridged_outcomes(rng: np.random.Generator, compared: int, before: float, now
         np.where(right, 1.0, (rng.random(BRIDGED) < 0.5).astype(float)) for right in (old, difficulty < now)
     )
     both = _pairing(judged[:compared], old[:compared])
-    (moved,) = differences(both, both.everything(), ["score"], confidence=0.95).values()
+    (moved,) = Difference.between(both, both.everything(), ["score"], confidence=0.95).values()
     value, low, high = (0.0 if each is None else each for each in (moved.difference, moved.low, moved.high))
     shift = measured_on(Shift(value, low, high), old[:compared], judged[:compared])
     pairing = _pairing(current, old, {"score": shift})

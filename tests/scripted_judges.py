@@ -36,7 +36,6 @@ from pytest_llmeval.judges import (
     RunStore,
     Usage,
     Verdict,
-    judgements_of,
 )
 from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, RunRecord, RunScope, RunTerms, SuitePart, judges_of
 from pytest_llmeval.run._judging import judge
@@ -429,7 +428,7 @@ class Suites:
         judged = judge(collect(scope), scope)
         if update:
             keeper.settle(judged.suites, whole=True)
-            Judgements(judgements_of(self.path), [entry for each in done for entry in each.entries]).write()
+            Judgements(Judgements.path_of(self.path), [entry for each in done for entry in each.entries]).write()
         return judged
 
     def verdicts(self, run: JudgedRun) -> dict[str, tuple[str, str]]:

@@ -14,7 +14,7 @@ from pytest_llmeval.baselines._scores import Anchor, SuiteScores
 from pytest_llmeval.baselines._verdicts import alike
 from pytest_llmeval.core import PASS_RATE, Abstention, Statistic, SuiteError, counted, number, several
 from pytest_llmeval.gates import ChangeGate, DriftGate, GateEvidence
-from pytest_llmeval.numbers import CaseMatching, CaseStatistics, Chain, Estimate, RunPairing, differences
+from pytest_llmeval.numbers import CaseMatching, CaseStatistics, Chain, Difference, Estimate, RunPairing
 from pytest_llmeval.suites import LoadedSuite
 
 _CONFIDENCE = 0.95
@@ -207,9 +207,9 @@ def _is_run_better(pairing: RunPairing, run: SuiteRun, metric: str) -> bool:
     if metric not in pairing.table.owner or not pairing.paired:
         return False
     clusters = pairing.clusters_by(label)
-    difference = differences(pairing, pairing.everything(), [metric], confidence=_CONFIDENCE, cluster_by=clusters)[
-        metric
-    ]
+    difference = Difference.between(
+        pairing, pairing.everything(), [metric], confidence=_CONFIDENCE, cluster_by=clusters
+    )[metric]
     return bool(difference.drop and difference.drop < 0 and (difference.p_value or 0.0) <= 1 - _CONFIDENCE)
 
 

@@ -29,7 +29,7 @@ from pytest_llmeval.baselines._verdicts import (
 from pytest_llmeval.core import CaseRecord, SnapshotVerdict, SuiteError, counted, interval
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.gates import ChangeGate, GateEvidence
-from pytest_llmeval.numbers import CaseMatching, Difference, RunPairing, differences
+from pytest_llmeval.numbers import CaseMatching, Difference, RunPairing
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings
 
 SUITE_SNAPSHOT = "(suite)"
@@ -360,7 +360,9 @@ def weigh_rises(
             by_label.setdefault(pairing.clusters_by(suite.gate_clusters(name)), []).append(name)
     by_metric: dict[str, Difference] = {}
     for clusters, names in by_label.items():
-        by_metric |= differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters)
+        by_metric |= Difference.between(
+            pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters
+        )
     return [
         _weigh_rise(verdict, by_metric[verdict.metric]) if verdict.metric in by_metric else verdict
         for verdict in verdicts

@@ -382,10 +382,10 @@ def _rename_failures(file: _FailuresForm, contents: Mapping[str, str]) -> KnownF
 
     Content decides where ids are positions or gone: an edited case keeps its known failure by a name only.
     """
-    from pytest_llmeval.numbers import matched_by_content
+    from pytest_llmeval.numbers import CaseMatching
 
     movable = {case: content for case, content in file.content.items() if case.isdecimal() or case not in contents}
-    before_of = matched_by_content(contents, movable)
+    before_of = CaseMatching.match_contents(contents, movable)
     others = {case for case, content in movable.items() if contents.get(case, content) != content}
     stayed = {case: names for case, names in file.cases.items() if case not in {*before_of.values(), *others}}
     return stayed | {case: file.cases[before] for case, before in before_of.items() if before in file.cases}

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 from pytest_llmeval.baselines._comparable import Comparable
 from pytest_llmeval.baselines._scores import DIGITS, ApprovedScore, SuiteScores, bridge_of, shifts_between
 from pytest_llmeval.core import PASS_RATE, MetricIndex, SnapshotVerdict, counted, number
-from pytest_llmeval.judges import PROVIDERS, PanelSpec
-from pytest_llmeval.numbers import TOLERANCE, USAGE, CaseMatching, RunPairing, Shift
+from pytest_llmeval.judges import JudgeSpec, PanelSpec
+from pytest_llmeval.numbers import TOLERANCE, CaseMatching, RunPairing, Shift, UsageEvaluator
 from pytest_llmeval.suites import SnapshotSettings, Tolerance
 
 
@@ -75,7 +75,7 @@ def _scores(pairing: RunPairing, rows: Sequence[int], settings: SnapshotSettings
     return {
         name: ApprovedScore.from_value(metric)
         for name, metric in table.metrics(rows, confidence=None).items()
-        if settings.keeps(name) and table.owner[name] != USAGE
+        if settings.keeps(name) and table.owner[name] != UsageEvaluator.name
     }
 
 
@@ -355,7 +355,7 @@ def _way_to_migrate(old: str, new: str) -> str:
 
 def _can_be_asked(model: str) -> bool:
     """Whether a judge is a model that ``llmeval judge migrate`` can ask; fixtures judge in pytest only."""
-    return model.partition(":")[0] in PROVIDERS and not model.startswith("fixture:")
+    return model.partition(":")[0] in JudgeSpec.PROVIDERS and not model.startswith("fixture:")
 
 
 def _evaluator_changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:

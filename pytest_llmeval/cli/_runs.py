@@ -75,10 +75,10 @@ _CANNOT_TELL = 2
 
 def _with_pending(result: CommandResult, requests: "Mapping[str, Any]", root: Path) -> CommandResult:
     """List the judge requests that merged shards have deferred; a run that waits for them cannot tell."""
-    from pytest_llmeval.judges import DEFAULT_PLACE, Requests
+    from pytest_llmeval.judges import CachePlace, Requests
 
     try:
-        pending = Requests.list_data(DEFAULT_PLACE.within(root).coordination, f"merge {uuid.uuid4().hex}", requests)
+        pending = Requests.list_data(CachePlace().within(root).coordination, f"merge {uuid.uuid4().hex}", requests)
     except (OSError, ValueError) as error:
         raise LlmevalError(f"the requests of deferred verdicts cannot be written: {error}") from None
     text = pending.text(Path.cwd())

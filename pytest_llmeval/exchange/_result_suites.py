@@ -31,7 +31,7 @@ from pytest_llmeval.evaluators import RecordedScores
 from pytest_llmeval.exchange._readers import read_results
 from pytest_llmeval.exchange.results import ResultRow, results_schema
 from pytest_llmeval.gates import split_statistic
-from pytest_llmeval.numbers import repeat_summary
+from pytest_llmeval.numbers import Repeats
 from pytest_llmeval.reports import CaseReport, SuiteReport
 from pytest_llmeval.run import run_predicted
 from pytest_llmeval.suites import SUITE_METRICS, LoadedSuite, Registry, SuiteKey, load_suite
@@ -357,7 +357,7 @@ def _settled(record: CaseRecord, case: Case, least: int, *, skipped: bool) -> Ca
     numbers = [{name: value for name, value in run.items() if not isinstance(value, Mapping)} for run in runs]
     # What was scored passes, as there are no limits.
     passed = [None if RecordedScores.is_errored(run) else True for run in runs]
-    return structs.replace(record, repeats=repeat_summary(passed, numbers))
+    return structs.replace(record, repeats=Repeats.summary(passed, numbers))
 
 
 def with_texts(report: SuiteReport, rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) -> SuiteReport:

@@ -47,7 +47,7 @@ from pytest_llmeval.gates._gate import (
     split_comparison,
     split_statistic,
 )
-from pytest_llmeval.numbers import TARGET_FIGURES, TOLERANCE, UsageEvaluator, cases_for_bound
+from pytest_llmeval.numbers import TOLERANCE, UsageEvaluator, cases_for_bound
 
 _OWN = {metric.name: metric for metric in (Metric(PASS_RATE, averaged=True), *UsageEvaluator().describe())}
 """Metrics of every suite."""
@@ -382,7 +382,7 @@ class LimitGate(ScoreGate):
 
     def _unknown(self, among: Result | GroupResult) -> str:
         """The reason why a figure of the usage has no value."""
-        if self.metric in (*TARGET_FIGURES, "cost_per_success_usd"):
+        if self.metric in (*UsageEvaluator.TARGET_FIGURES, "cost_per_success_usd"):
             return _unknown(self.metric)
         verdicts, target = among.find("judge_calls"), among.find("target_latency_s")
         judged = verdicts is not None and verdicts.value is not None

@@ -5,20 +5,12 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges._asking import Asking, as_judge_errors, ask_from_python
+    from pytest_llmeval.judges._asking import Asking, as_judge_errors
     from pytest_llmeval.judges._coordination import Reservation
     from pytest_llmeval.judges._deferral import DeferredRequest, ReadReplies, Requests
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
-    from pytest_llmeval.judges._judges import OWN_JUDGE, JudgeAccess, SuiteJudges
-    from pytest_llmeval.judges._options import (
-        DEFAULT_PLACE,
-        STORES,
-        Budget,
-        CachePlace,
-        JudgeMode,
-        JudgeOptions,
-        StoreKind,
-    )
+    from pytest_llmeval.judges._judges import JudgeAccess, SuiteJudges
+    from pytest_llmeval.judges._options import Budget, CachePlace, JudgeMode, JudgeOptions, StoreKind
     from pytest_llmeval.judges._panel import (
         Judgeable,
         Judgement,
@@ -43,13 +35,13 @@ if TYPE_CHECKING:
         Verdict,
         uncounted_media,
     )
-    from pytest_llmeval.judges._recordings import NOT_RECORDED, Judgements, JudgeScoreFile, Written, judgements_of
+    from pytest_llmeval.judges._recordings import Judgements, JudgeScoreFile, Written
     from pytest_llmeval.judges._reduction import CascadeVerdict, PanelError, PanelVerdict, is_unsure
     from pytest_llmeval.judges._run_store import RunStore
     from pytest_llmeval.judges._service import CallLimit, JudgeService
-    from pytest_llmeval.judges._spec import PROVIDERS, CascadeRule, JudgeSpec, PanelSpec, Price, Reduce
+    from pytest_llmeval.judges._spec import CascadeRule, JudgeSpec, PanelSpec, Price, Reduce
     from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement
-    from pytest_llmeval.judges.clients import as_client, connect, connect_own, key_variable
+    from pytest_llmeval.judges.clients import JudgeConnection, as_client
     from pytest_llmeval.judges.clients._base import AsyncJudge, Patience
     from pytest_llmeval.judges.clients._embeddings import connect_embeddings
     from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
@@ -65,7 +57,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges.questions._suite_modes import PromptFile, Rubric, criteria_mode, steps_question
 
 _HOMES = {
-    "_asking": ("Asking", "as_judge_errors", "ask_from_python"),
+    "_asking": (
+        "Asking",
+        "as_judge_errors",
+    ),
     "_protocol": (
         "JudgeReply",
         "JudgeRequest",
@@ -83,8 +78,17 @@ _HOMES = {
     "_coordination": ("Reservation",),
     "_deferral": ("DeferredRequest", "ReadReplies", "Requests"),
     "_evaluators": ("JudgedEvaluator",),
-    "_judges": ("JudgeAccess", "OWN_JUDGE", "SuiteJudges"),
-    "_options": ("Budget", "CachePlace", "DEFAULT_PLACE", "JudgeMode", "JudgeOptions", "STORES", "StoreKind"),
+    "_judges": (
+        "JudgeAccess",
+        "SuiteJudges",
+    ),
+    "_options": (
+        "Budget",
+        "CachePlace",
+        "JudgeMode",
+        "JudgeOptions",
+        "StoreKind",
+    ),
     "_panel": (
         "JudgePanel",
         "Judgeable",
@@ -96,12 +100,25 @@ _HOMES = {
         "PanelQuestion",
     ),
     "_reduction": ("CascadeVerdict", "PanelError", "PanelVerdict", "is_unsure"),
-    "_recordings": ("Judgements", "NOT_RECORDED", "JudgeScoreFile", "Written", "judgements_of"),
+    "_recordings": (
+        "JudgeScoreFile",
+        "Judgements",
+        "Written",
+    ),
     "_run_store": ("RunStore",),
     "_service": ("CallLimit", "JudgeService"),
-    "_spec": ("CascadeRule", "JudgeSpec", "PROVIDERS", "PanelSpec", "Price", "Reduce"),
+    "_spec": (
+        "CascadeRule",
+        "JudgeSpec",
+        "PanelSpec",
+        "Price",
+        "Reduce",
+    ),
     "_stored_judgement": ("ReplyStore", "StoredJudgement"),
-    "clients": ("as_client", "connect", "connect_own", "key_variable"),
+    "clients": (
+        "JudgeConnection",
+        "as_client",
+    ),
     "clients._base": ("AsyncJudge", "Patience"),
     "clients._embeddings": ("connect_embeddings",),
     "questions._forms": ("ReplyField", "ReplyForm"),

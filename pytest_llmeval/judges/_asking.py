@@ -151,6 +151,36 @@ class Asking:
         while put := self.next():
             self.add(await together([judges.judge(question) for question in put]))
 
+    @staticmethod
+    def run_jobs(
+        panel: JudgePanel,
+        workers: int,
+        jobs: Callable[[JudgeService], Iterable[Awaitable[None]]],
+        store: "RunStore | None" = None,
+    ) -> None:
+        """Ask the judges for one call of the Python API, and close their clients at the end.
+
+        Args:
+            panel: The judges.
+            workers: Most calls at a time.
+            jobs: Returns what asks a service, each job about one case.
+            store: Of verdicts; ``None``: nothing is kept.
+
+        Raises:
+            BaseException: What one of the jobs raised, such as an interrupt, once the calls in flight have ended.
+            LlmevalError: Nothing can be asked, for example because an optional dependency is not installed.
+        """
+        if store is not None:
+            for juror in panel.jurors.values():
+                juror.price = juror.spec.known_price  # stored verdicts say what they cost
+        service = JudgeService(CallLimit(workers), store or UnkeptVerdicts(), strict=True)
+        with closing(Background()) as background:
+            clients: Any = [juror.client for juror in panel.jurors.values()]
+            background.closing += [client.aclose for client in clients]
+            if store is not None:
+                background.closing.append(store.heart.aclose)  # it beats in the loop that ends here
+            background.run(_run_jobs(iter(jobs(service)), service.limit, workers))
+
 
 def as_judge_errors(verdicts: Sequence[Verdict | LlmevalError]) -> list[Verdict | JudgeError]:
     """The judges' verdicts for an evaluator, with errors of other kinds as `JudgeError`."""
@@ -160,36 +190,6 @@ def as_judge_errors(verdicts: Sequence[Verdict | LlmevalError]) -> list[Verdict 
         else verdict
         for verdict in verdicts
     ]
-
-
-def ask_from_python(
-    panel: JudgePanel,
-    workers: int,
-    jobs: Callable[[JudgeService], Iterable[Awaitable[None]]],
-    store: "RunStore | None" = None,
-) -> None:
-    """Ask the judges for one call of the Python API, and close their clients at the end.
-
-    Args:
-        panel: The judges.
-        workers: Most calls at a time.
-        jobs: Returns what asks a service, each job about one case.
-        store: Of verdicts; ``None``: nothing is kept.
-
-    Raises:
-        BaseException: What one of the jobs raised, such as an interrupt, once the calls in flight have ended.
-        LlmevalError: Nothing can be asked, for example because an optional dependency is not installed.
-    """
-    if store is not None:
-        for juror in panel.jurors.values():
-            juror.price = juror.spec.known_price  # stored verdicts say what they cost
-    service = JudgeService(CallLimit(workers), store or UnkeptVerdicts(), strict=True)
-    with closing(Background()) as background:
-        clients: Any = [juror.client for juror in panel.jurors.values()]
-        background.closing += [client.aclose for client in clients]
-        if store is not None:
-            background.closing.append(store.heart.aclose)  # it beats in the loop that ends here
-        background.run(_run_jobs(iter(jobs(service)), service.limit, workers))
 
 
 async def _run_jobs(jobs: Iterator[Awaitable[None]], limit: CallLimit, workers: int) -> None:

@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 _USER = -1
 """The number of the simulated user among those whom a file asks; jurors are counted from 0."""
 
-OWN_JUDGE = "fixture:judge_client"
-"""The model in cache keys if a fixture judges and no model is named."""
-
-
 OwnJudge: TypeAlias = Callable[[], Any]
 """Makes the user's own judge when it is needed: that may take a key, stored verdicts take none.
 
@@ -135,9 +131,9 @@ class SuiteJudges:
     def _recordings(self, asking: Path, display_path: str) -> "Judgements":
         """The recorded verdicts of a file."""
         if asking not in self._recorded:
-            from pytest_llmeval.judges._recordings import Judgements, judgements_of
+            from pytest_llmeval.judges._recordings import Judgements
 
-            path = judgements_of(asking)
+            path = Judgements.path_of(asking)
             reads = self.options.mode in ("auto", "replay", "record")
             recordings = Judgements.read(path, f"{display_path}: {path.name}") if reads else Judgements(path)
             self._recorded.setdefault(asking, recordings)
@@ -206,7 +202,7 @@ class SuiteJudges:
         """A judge of a suite by its settings, with its recordings."""
         from pytest_llmeval.judges._panel import Juror
 
-        model = chosen.model or OWN_JUDGE
+        model = chosen.model or JudgeSpec.OWN
         price = chosen.known_price
         if priced and price is None and self.options.budget.usd is not None and self.store.asks:
             fault = (
@@ -256,7 +252,7 @@ class SuiteJudges:
     def _connect(self, juror: "Juror", chosen: JudgeSpec, judge: Any, place: tuple[Path, int]) -> None:
         """Connect a judge to its client: that of the user's object, or of the model."""
         __tracebackhide__ = True
-        from pytest_llmeval.judges.clients import as_client, connect
+        from pytest_llmeval.judges.clients import JudgeConnection, as_client
 
         held = self._clients.get(place)
         if held is not None and held[0] is judge:
@@ -267,7 +263,7 @@ class SuiteJudges:
                 juror.absent = f"found the judge {chosen.model!r} without a fixture judge_client: {expected}"
             return  # reported by each case that uses the judge
         if judge is None:
-            client = connect(chosen, on_rate_limit=self._slow_down, calls=self.calls)
+            client = JudgeConnection(chosen).open(on_rate_limit=self._slow_down, calls=self.calls)
         else:
             client = as_client(judge, timeout=chosen.timeout)
         juror.client = client  # first: another thread takes a client that is listed as connected
@@ -286,7 +282,6 @@ class SuiteJudges:
         place = asking, str(spec.model), f"{spec.base_url} {spec.api_key_env}"
         if place not in self._embeddings:
             from pytest_llmeval.judges._panel import JudgePanel, Juror
-            from pytest_llmeval.judges.clients import connect_own
 
             model, price, way = place[1], spec.known_price, place[2]
             recordings = next(iter(self._by_file[asking].jurors.values())).recordings
@@ -297,7 +292,9 @@ class SuiteJudges:
                     f"'price: {{input: USD, output: 0}}' (per million tokens) beside the model{price_hint()}"
                 )
             else:
-                client = connect_own(evaluator, spec, on_rate_limit=self._slow_down, calls=self.calls)
+                from pytest_llmeval.judges.clients import JudgeConnection
+
+                client = JudgeConnection(spec).open(own=evaluator, on_rate_limit=self._slow_down, calls=self.calls)
                 self.background.closing.append(client.aclose)
                 juror.client = client
             self._embeddings.setdefault(place, JudgePanel.of_one(juror))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CENTS = 2
 
 
-class StoreKind(NamedTuple):
+class StoreKind(Struct, frozen=True):
     """A kind of store for judge replies, such as a SQLite database or a directory.
 
     Attributes:
@@ -29,17 +29,19 @@ class StoreKind(NamedTuple):
             database. A store that is a file has it beside itself: ``../.llmeval/cache.sqlite3``.
     """
 
+    KNOWN: ClassVar[dict[str, "StoreKind"]] = {}
+    """The stores by the name that precedes a path in ``llmeval_cache``."""
+
     open: "str | Callable[[Path], ReplyStore]"
     coordination: str = ""
 
 
-STORES: Final[dict[str, StoreKind]] = {
+StoreKind.KNOWN |= {
     "sqlite": StoreKind("pytest_llmeval.judges.replies._sqlite:SqliteReplies"),
     "directory": StoreKind(
         "pytest_llmeval.judges.replies._directory:DirectoryReplies", f"{OutputFolder.WORKING}/cache.sqlite3"
     ),
 }
-"""The stores by the name that precedes a path in ``llmeval_cache``."""
 
 
 _PREFIX = re.compile("([a-z]{2,}):(.+)", re.DOTALL)
@@ -48,12 +50,14 @@ _PREFIX = re.compile("([a-z]{2,}):(.+)", re.DOTALL)
 class CachePlace(NamedTuple):
     """The place and kind of the store for judge replies, as the setting ``llmeval_cache`` names it.
 
+    The default is that of a configuration without the setting.
+
     Attributes:
         path: A file or directory.
-        store: A name in `STORES`.
+        store: A name in `StoreKind.KNOWN`.
     """
 
-    path: Path
+    path: Path = Path(OutputFolder.WORKING, "cache.sqlite3")
     store: str = "sqlite"
 
     @classmethod
@@ -65,8 +69,8 @@ class CachePlace(NamedTuple):
         """
         if (parts := _PREFIX.fullmatch(text)) is None:
             return cls(Path(text))
-        if parts[1] not in STORES:
-            raise ValueError(unknown_name("store", parts[1], STORES))
+        if parts[1] not in StoreKind.KNOWN:
+            raise ValueError(unknown_name("store", parts[1], StoreKind.KNOWN))
         return cls(Path(parts[2]), parts[1])
 
     def within(self, folder: Path) -> "CachePlace":
@@ -99,7 +103,7 @@ class CachePlace(NamedTuple):
     @property
     def coordination(self) -> Path:
         """The database of the processes of a run, which is never committed."""
-        return Path(os.path.normpath(self.path / STORES[self.store].coordination))  # ".." leaves a file, too
+        return Path(os.path.normpath(self.path / StoreKind.KNOWN[self.store].coordination))  # ".." leaves a file, too
 
     @property
     def is_coordinated(self) -> bool:
@@ -112,12 +116,8 @@ class CachePlace(NamedTuple):
         Raises:
             LlmevalError: It cannot be created or opened.
         """
-        opened: ReplyStore = resolve(STORES[self.store].open)(self.path)
+        opened: ReplyStore = resolve(StoreKind.KNOWN[self.store].open)(self.path)
         return opened
-
-
-DEFAULT_PLACE: Final = CachePlace(Path(OutputFolder.WORKING, "cache.sqlite3"))
-"""The place of a configuration without one."""
 
 
 class Budget(Struct, frozen=True):
@@ -185,7 +185,7 @@ class JudgeOptions(Struct, frozen=True):
     base_url: str | None = None
     concurrency: int = 16
     budget: Budget = field(default_factory=Budget)
-    cache: CachePlace = DEFAULT_PLACE
+    cache: CachePlace = CachePlace()
     run: str = ""
     worker: str = ""
     workers: int = 1

@@ -411,10 +411,10 @@ class PanelQuestion:
 def _sole_juror(llm: Any, *, writes: bool) -> Juror:
     """A juror for a model that Python code passes: a name, a `JudgeSpec`, or the user's own object."""
     from pytest_llmeval.judges._recordings import Judgements
-    from pytest_llmeval.judges.clients import as_client, connect
+    from pytest_llmeval.judges.clients import JudgeConnection, as_client
 
     spec = JudgeSpec(llm) if isinstance(llm, str) else llm
-    client = connect(spec) if isinstance(spec, JudgeSpec) else as_client(llm)
+    client = JudgeConnection(spec).open() if isinstance(spec, JudgeSpec) else as_client(llm)
     spec = spec if isinstance(spec, JudgeSpec) else getattr(llm, "spec", None)
     known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
     parameters, recordings = known.request_parameters(), Judgements(Path())

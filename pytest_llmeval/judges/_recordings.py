@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pytest_llmeval.core import LlmevalError, SuiteError, excerpt, grouped
 from pytest_llmeval.data import FaultLog, InputFile, JsonText, OutputFile, OwnFiles
@@ -21,15 +21,6 @@ _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u206
 """Characters that a review hides, that reverse text there, or that cannot be written as UTF-8."""
 
 
-NOT_RECORDED = "no recorded verdict"
-"""The words of the error of a question whose verdict is not recorded."""
-
-
-def judgements_of(asking: Path) -> Path:
-    """The file of recorded judgements of a suite or a Python test file."""
-    return OwnFiles(asking).path("judgements.jsonl")
-
-
 class Judgements:
     """The recorded judgements of one suite file or Python test file.
 
@@ -38,9 +29,17 @@ class Judgements:
         entries: Key to judgement.
     """
 
+    NOT_RECORDED: ClassVar = "no recorded verdict"
+    """The words of the error of a question whose verdict is not recorded."""
+
     def __init__(self, path: Path, entries: "Iterable[StoredJudgement]" = ()) -> None:
         self.path = path
         self.entries = {entry.key: entry for entry in entries}
+
+    @staticmethod
+    def path_of(asking: Path) -> Path:
+        """The file of recorded judgements of a suite or a Python test file."""
+        return OwnFiles(asking).path("judgements.jsonl")
 
     @classmethod
     def read(cls, path: Path, display_path: str | None = None) -> "Judgements":
@@ -239,7 +238,7 @@ class Written(NamedTuple):
         Yields:
             What was written to each file.
         """
-        anew = {judgements_of(asking): lacking for asking, lacking in renewed.items()}
+        anew = {Judgements.path_of(asking): lacking for asking, lacking in renewed.items()}
         for path, entries in sorted(used.items()):
             try:
                 # If cases share a verdict, the first by name is recorded, whichever was reported first.

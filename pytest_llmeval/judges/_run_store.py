@@ -15,7 +15,7 @@ from pytest_llmeval.core import BudgetError, JudgeCall, JudgeError, LlmevalError
 from pytest_llmeval.judges._options import Budget, CachePlace, JudgeMode
 from pytest_llmeval.judges._panel import JurorQuestion, JurorVerdict
 from pytest_llmeval.judges._protocol import JudgeReply, Message, UnaskedError, Usage, Verdict, sent_tokens
-from pytest_llmeval.judges._recordings import NOT_RECORDED
+from pytest_llmeval.judges._recordings import Judgements
 from pytest_llmeval.judges._service import CallLimit
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement, difference
@@ -466,7 +466,7 @@ def _unrecorded_reason(question: JurorQuestion) -> str:
     """The message for a judge question without a recorded verdict: its nearest recording, and the remedy."""
     why = question.juror.recordings.nearest(question.case, question.components())
     return (
-        f"case {question.case!r}: {NOT_RECORDED} of mode {question.question.mode.name!r} "
+        f"case {question.case!r}: {Judgements.NOT_RECORDED} of mode {question.question.mode.name!r} "
         f"({why}); run once with --llmeval-judge=record"
     )
 

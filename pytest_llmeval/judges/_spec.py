@@ -15,16 +15,6 @@ from pytest_llmeval.services import Secrets, ServiceAddress
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
-PROVIDERS: dict[str, str | Callable[..., Any]] = {
-    "anthropic": "pytest_llmeval.judges.clients._http:connect",
-    "azure": "pytest_llmeval.judges.clients._http:connect",
-    "fixture": "pytest_llmeval.judges.clients:refuse_fixture",
-    "gemini": "pytest_llmeval.judges.clients._http:connect",
-    "openai": "pytest_llmeval.judges.clients._http:connect",
-    "pydantic-ai": "pytest_llmeval.judges.clients._pydantic_ai:connect",
-}
-"""Providers that may precede the colon of a model, each with the function of spec and patience that connects it."""
-
 Reduce: TypeAlias = Literal["mean", "median", "majority", "unanimous"]
 """The ways to reduce the verdicts of several judges to one."""
 
@@ -150,6 +140,17 @@ class JudgeSpec:
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
+    OWN: ClassVar = "fixture:judge_client"
+    """The model in cache keys if a fixture judges and no model is named."""
+    PROVIDERS: ClassVar[dict[str, str | Callable[..., Any]]] = {
+        "anthropic": "pytest_llmeval.judges.clients._http:connect",
+        "azure": "pytest_llmeval.judges.clients._http:connect",
+        "fixture": "pytest_llmeval.judges.clients:refuse_fixture",
+        "gemini": "pytest_llmeval.judges.clients._http:connect",
+        "openai": "pytest_llmeval.judges.clients._http:connect",
+        "pydantic-ai": "pytest_llmeval.judges.clients._pydantic_ai:connect",
+    }
+    """Providers that may precede the colon of a model, each with the function of spec and patience that connects it."""
 
     model: str | None = None
     base_url: str | None = None
@@ -255,8 +256,8 @@ class JudgeSpec:
         if not colon:
             likely = next((provider for begin, provider in _USUAL.items() if model.startswith(begin)), "openai")
             return f"found {model!r}, expected PROVIDER:NAME (did you mean '{likely}:{model}'?)"
-        if provider not in PROVIDERS:
-            return unknown_name("provider", provider, PROVIDERS)
+        if provider not in JudgeSpec.PROVIDERS:
+            return unknown_name("provider", provider, JudgeSpec.PROVIDERS)
         if not name.strip() or name != name.strip() or not name.isprintable():
             return f"found {model!r}, expected a name after {provider + ':'!r}"
         return None

@@ -6,26 +6,11 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.numbers._anytime import WatchedRun
-    from pytest_llmeval.numbers._case_scores import (
-        TOLERANCE,
-        Abstained,
-        CaseDigest,
-        Threshold,
-        Unmet,
-        abstained_metrics,
-        unmet,
-    )
+    from pytest_llmeval.numbers._case_scores import TOLERANCE, Abstained, CaseDigest, Threshold, Unmet
     from pytest_llmeval.numbers._case_statistics import CaseStatistics, Chain
-    from pytest_llmeval.numbers._compare import (
-        Comparison,
-        Difference,
-        SystemTable,
-        compare,
-        differences,
-        metric_changes,
-    )
+    from pytest_llmeval.numbers._compare import Comparison, Difference, SystemTable, compare
     from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence, Untestable
-    from pytest_llmeval.numbers._estimation import Estimate, columns_of
+    from pytest_llmeval.numbers._estimation import Estimate
     from pytest_llmeval.numbers._inference import (
         FarChanges,
         Worsened,
@@ -35,49 +20,31 @@ if TYPE_CHECKING:
     from pytest_llmeval.numbers._intervals import (
         cases_for_bound,
         mid_p_interval,
-        normal_cdf,
         normal_quantile,
         present,
         student_quantile,
         wilson_interval,
     )
     from pytest_llmeval.numbers._mergeable import Statistics
-    from pytest_llmeval.numbers._pairing import (
-        CaseMatching,
-        PairedRows,
-        RunPairing,
-        Shift,
-        matched_by_content,
-    )
-    from pytest_llmeval.numbers._repeats import RELIABILITY, Reduced, Reliability, Repeats, repeat_summary
+    from pytest_llmeval.numbers._pairing import CaseMatching, PairedRows, RunPairing, Shift
+    from pytest_llmeval.numbers._repeats import Reduced, Reliability, Repeats
     from pytest_llmeval.numbers._resample import (
         IntArray,
         cluster_totals,
         draw_ahead,
     )
-    from pytest_llmeval.numbers._significance import POWER, ChangedShares, detectable_shift
+    from pytest_llmeval.numbers._significance import ChangedShares, NormalTest
     from pytest_llmeval.numbers._table import OUTCOME_EVALUATOR, Table, summarize, unit_numbers
-    from pytest_llmeval.numbers._usage import (
-        TARGET_FIGURES,
-        USAGE,
-        CascadeUse,
-        JudgeUsage,
-        Money,
-        UsageEvaluator,
-        UsageReport,
-        claim_calls,
-    )
+    from pytest_llmeval.numbers._usage import CascadeUse, JudgeUsage, Money, UsageEvaluator, UsageReport
 
 _HOMES = {
     "_anytime": ("WatchedRun",),
     "_case_scores": (
         "Abstained",
         "CaseDigest",
-        "Threshold",
         "TOLERANCE",
+        "Threshold",
         "Unmet",
-        "abstained_metrics",
-        "unmet",
     ),
     "_case_statistics": (
         "CaseStatistics",
@@ -88,18 +55,13 @@ _HOMES = {
         "Difference",
         "SystemTable",
         "compare",
-        "differences",
-        "metric_changes",
     ),
     "_drop_tests": (
         "DropQuestion",
         "Evidence",
         "Untestable",
     ),
-    "_estimation": (
-        "Estimate",
-        "columns_of",
-    ),
+    "_estimation": ("Estimate",),
     "_inference": (
         "adjust_families",
         "FarChanges",
@@ -109,7 +71,6 @@ _HOMES = {
     "_intervals": (
         "cases_for_bound",
         "mid_p_interval",
-        "normal_cdf",
         "normal_quantile",
         "present",
         "student_quantile",
@@ -121,14 +82,11 @@ _HOMES = {
         "PairedRows",
         "RunPairing",
         "Shift",
-        "matched_by_content",
     ),
     "_repeats": (
-        "RELIABILITY",
         "Reduced",
         "Reliability",
         "Repeats",
-        "repeat_summary",
     ),
     "_resample": (
         "IntArray",
@@ -136,9 +94,8 @@ _HOMES = {
         "draw_ahead",
     ),
     "_significance": (
-        "POWER",
         "ChangedShares",
-        "detectable_shift",
+        "NormalTest",
     ),
     "_table": (
         "OUTCOME_EVALUATOR",
@@ -150,11 +107,8 @@ _HOMES = {
         "CascadeUse",
         "JudgeUsage",
         "Money",
-        "TARGET_FIGURES",
-        "USAGE",
         "UsageEvaluator",
         "UsageReport",
-        "claim_calls",
     ),
 }
 """Module to the names that other packages use of it."""

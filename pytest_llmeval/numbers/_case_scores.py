@@ -274,20 +274,20 @@ class Abstained(NamedTuple):
     reason: str
     value: float | None
 
+    @classmethod
+    def by_metric(cls, index: MetricIndex, names: Iterable[str], reasons: Mapping[str, str]) -> "dict[str, Abstained]":
+        """The metrics to which a case's answer gives nothing to score.
 
-def abstained_metrics(index: MetricIndex, names: Iterable[str], reasons: Mapping[str, str]) -> dict[str, Abstained]:
-    """The metrics to which a case's answer gives nothing to score.
-
-    Args:
-        index: The metrics of the suite.
-        names: Names of those metrics.
-        reasons: Metric to the reason.
-    """
-    owned = {name: index.find(name) for name in names}
-    return {
-        name: Abstained(reasons.get(name, "nothing to score"), None if owner is None else owner.metric.worst)
-        for name, owner in owned.items()
-    }
+        Args:
+            index: The metrics of the suite.
+            names: Names of those metrics.
+            reasons: Metric to the reason.
+        """
+        owned = {name: index.find(name) for name in names}
+        return {
+            name: cls(reasons.get(name, "nothing to score"), None if owner is None else owner.metric.worst)
+            for name, owner in owned.items()
+        }
 
 
 class Threshold(Struct, frozen=True):
@@ -339,23 +339,26 @@ class Unmet(Struct, frozen=True):
             return "abstains"
         return number(self.value, self.limit.min, self.limit.max)
 
+    @classmethod
+    def of_case(
+        cls,
+        limits: Mapping[str, Threshold],
+        scores: Mapping[str, float | None],
+        abstained: Mapping[str, Abstained] = {},
+    ) -> "list[Unmet]":
+        """The thresholds of a case that its scores do not meet.
 
-def unmet(
-    limits: Mapping[str, Threshold], scores: Mapping[str, float | None], abstained: Mapping[str, Abstained] = {}
-) -> list[Unmet]:
-    """The thresholds of a case that its scores do not meet.
-
-    Args:
-        limits: Metric to limit.
-        scores: Metric to score. One that does not exist meets every limit, unless the answer abstains.
-        abstained: Metrics to which the answer, or some of its repeats, gives nothing to score.
-    """
-    misses = []
-    for metric, bounds in limits.items():
-        why, value = abstained.get(metric, ("", scores.get(metric)))
-        if not bounds.holds(value) if value is not None else why:
-            misses.append(Unmet(metric, value, bounds, why))
-    return misses
+        Args:
+            limits: Metric to limit.
+            scores: Metric to score. One that does not exist meets every limit, unless the answer abstains.
+            abstained: Metrics to which the answer, or some of its repeats, gives nothing to score.
+        """
+        misses = []
+        for metric, bounds in limits.items():
+            why, value = abstained.get(metric, ("", scores.get(metric)))
+            if not bounds.holds(value) if value is not None else why:
+                misses.append(cls(metric, value, bounds, why))
+        return misses
 
 
 _MOST_OF_A_BYTE = 127

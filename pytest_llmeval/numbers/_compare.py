@@ -98,6 +98,89 @@ class Difference:
             return None
         return (-self.high, -self.low) if self.higher_is_better else (self.low, self.high)
 
+    @staticmethod
+    def between(
+        pairing: RunPairing,
+        rows: PairedRows,
+        names: Sequence[str],
+        *,
+        confidence: float,
+        method: Method = "percentile",
+        statistic: Statistic = "value",
+        cluster_by: str | None = None,
+        tests: int = 1,
+    ) -> "dict[str, Difference]":
+        """Return the differences of metrics between two runs over some of the cases; see `compare`.
+
+        Args:
+            pairing: The runs.
+            rows: The cases.
+            names: The metrics.
+            confidence: Of the intervals.
+            method: Of the intervals.
+            statistic: Of the metrics.
+            cluster_by: The label whose cases are drawn together.
+            tests: By how much the level of a drop that is found is divided.
+        """
+        estimates = estimate(
+            pairing, rows, names, statistic=statistic, cluster_by=cluster_by, jackknife=method == "bca"
+        )
+        gate = AnyDrop(confidence)
+        return {
+            name: _metric_difference(data, pairing, name, method, cluster_by, gate, tests)
+            for name, data in estimates.items()
+        }
+
+    @staticmethod
+    def judge_family(
+        pairing: RunPairing,
+        rows: PairedRows,
+        names: Sequence[str],
+        decided: Mapping[str, ChangeVerdict] = {},
+        *,
+        confidence: float,
+        statistics: Mapping[str, Statistic] = {},
+        cluster_by: str | None = None,
+    ) -> dict[str, MetricChange]:
+        """Compare the metrics of a family and judge their changes: the only place that does.
+
+        Args:
+            pairing: The runs.
+            rows: The cases to compare.
+            names: The family, by whose size p-values are adjusted.
+            decided: Metric to the verdict of its gate on a drop.
+            confidence: Of the intervals and verdicts.
+            statistics: Metric to the statistic that its value is, if it is not ``value``.
+            cluster_by: The label whose cases are drawn together.
+        """
+        compared = Difference.between(
+            pairing, rows, names, confidence=confidence, cluster_by=cluster_by, tests=len(names)
+        )
+        adjusted = holm_of_tested([difference.p_value for difference in compared.values()])
+        changes = {}
+        for (name, difference), p_value in zip(compared.items(), adjusted, strict=True):
+            verdict = difference.verdict
+            if difference.difference is None:
+                verdict = "undecided"
+            elif not difference.difference or (
+                verdict != "undecided" and (p_value is None or p_value > 1 - confidence)
+            ):
+                verdict = "not_significant"
+            changes[name] = MetricChange(
+                decided.get(name, verdict),
+                difference.baseline,
+                difference.value,
+                difference.difference,
+                difference.low,
+                difference.high,
+                p_value,
+                difference.cases,
+                statistics.get(name, "value"),
+                difference.detectable,
+                difference.notes,
+            )
+        return changes
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -233,7 +316,7 @@ def compare(
     if cluster_by is not None and not pairing.has_label(cluster_by):
         raise ValueError(f"found cluster_by {cluster_by!r}, expected a label of the cases")
     rows = pairing.everything()
-    changes = differences(
+    changes = Difference.between(
         pairing,
         rows,
         list(pairing.table.owner),
@@ -299,37 +382,6 @@ def _with_signature_note(name: str, difference: Difference, result: Result, base
     return replace(difference, notes=(*difference.notes, note))
 
 
-def differences(
-    pairing: RunPairing,
-    rows: PairedRows,
-    names: Sequence[str],
-    *,
-    confidence: float,
-    method: Method = "percentile",
-    statistic: Statistic = "value",
-    cluster_by: str | None = None,
-    tests: int = 1,
-) -> dict[str, Difference]:
-    """Compare the metrics of two runs over some of the cases; see `compare`.
-
-    Args:
-        pairing: The runs.
-        rows: The cases.
-        names: The metrics.
-        confidence: Of the intervals.
-        method: Of the intervals.
-        statistic: Of the metrics.
-        cluster_by: The label whose cases are drawn together.
-        tests: By how much the level of a drop that is found is divided.
-    """
-    estimates = estimate(pairing, rows, names, statistic=statistic, cluster_by=cluster_by, jackknife=method == "bca")
-    gate = AnyDrop(confidence)
-    return {
-        name: _metric_difference(data, pairing, name, method, cluster_by, gate, tests)
-        for name, data in estimates.items()
-    }
-
-
 def _metric_difference(
     data: Estimate, pairing: RunPairing, name: str, method: Method, cluster_by: str | None, gate: AnyDrop, tests: int
 ) -> Difference:
@@ -357,52 +409,6 @@ def _metric_difference(
         detectable,
         tuple(doubts(data, pairing, cluster_by)),
     )
-
-
-def metric_changes(
-    pairing: RunPairing,
-    rows: PairedRows,
-    names: Sequence[str],
-    decided: Mapping[str, ChangeVerdict] = {},
-    *,
-    confidence: float,
-    statistics: Mapping[str, Statistic] = {},
-    cluster_by: str | None = None,
-) -> dict[str, MetricChange]:
-    """Compare the metrics of a family and judge their changes: the only place that does.
-
-    Args:
-        pairing: The runs.
-        rows: The cases to compare.
-        names: The family, by whose size p-values are adjusted.
-        decided: Metric to the verdict of its gate on a drop.
-        confidence: Of the intervals and verdicts.
-        statistics: Metric to the statistic that its value is, if it is not ``value``.
-        cluster_by: The label whose cases are drawn together.
-    """
-    compared = differences(pairing, rows, names, confidence=confidence, cluster_by=cluster_by, tests=len(names))
-    adjusted = holm_of_tested([difference.p_value for difference in compared.values()])
-    changes = {}
-    for (name, difference), p_value in zip(compared.items(), adjusted, strict=True):
-        verdict = difference.verdict
-        if difference.difference is None:
-            verdict = "undecided"
-        elif not difference.difference or (verdict != "undecided" and (p_value is None or p_value > 1 - confidence)):
-            verdict = "not_significant"
-        changes[name] = MetricChange(
-            decided.get(name, verdict),
-            difference.baseline,
-            difference.value,
-            difference.difference,
-            difference.low,
-            difference.high,
-            p_value,
-            difference.cases,
-            statistics.get(name, "value"),
-            difference.detectable,
-            difference.notes,
-        )
-    return changes
 
 
 _SAME = 1e-12
@@ -484,7 +490,7 @@ def _against(
     rows = pairing.everything()
     clusters = pairing.clusters_by(cluster_by)
     measured = [name for name in names if name in pairing.table.owner]
-    compared = differences(pairing, rows, measured, confidence=confidence, cluster_by=clusters)
+    compared = Difference.between(pairing, rows, measured, confidence=confidence, cluster_by=clusters)
     out = {}
     for name, difference in compared.items():
         scores = pairing.table.scores[name]

@@ -42,8 +42,7 @@ from pytest_llmeval.numbers._intervals import Resampled, Tails, normal_cdf, norm
 from pytest_llmeval.numbers._pairing import PairedRows, RunPairing
 from pytest_llmeval.numbers._resample import IntArray, resample_count, swapped_totals
 from pytest_llmeval.numbers._significance import (
-    POWER,
-    detectable_shift,
+    NormalTest,
     effective_units,
     few_changes_tail,
     mcnemar_interval,
@@ -334,7 +333,7 @@ class Evidence:
         data, smallest = self.estimate, self.drop_power(gate, metric, tests).smallest
         drop = "drop" if metric.higher_is_better else "rise"
         power = f"find a {drop} of {number(smallest)}" if smallest is not None else f"find no {drop} that is possible"
-        text = f"{units_of(data)} {power} in {100 * POWER:.0f} of 100 runs"
+        text = f"{units_of(data)} {power} in {100 * NormalTest.POWER:.0f} of 100 runs"
         text += f" as 1 of {tests} tests that are judged together" if tests > 1 else ""
         needed = units_to_rule_out(size, self, gate, metric)
         clusters = " clusters" if data.units < data.cases else ""
@@ -354,7 +353,7 @@ class Evidence:
         """The `max_drop` of which a run as good as the baseline proves itself safe in 80 of 100 runs, in words."""
         data, reach = self.estimate, span(metric)
         tail = (1 - gate.confidence) / gate.sides
-        shift = detectable_shift(self.deviation, 1 - 2 * tail, units=data.units)
+        shift = NormalTest(1 - 2 * tail, data.units).detectable(self.deviation)
         if data.changed is not None and reach and data.units and data.value is not None:
             from scipy.special import bdtri
 
@@ -649,7 +648,7 @@ def _exchange_counts(question: DropQuestion) -> tuple[float, FloatArray]:
     return float(drop(apart.sum(axis=0, keepdims=True) / 2)[0]), drop(swapped)
 
 
-_POWER_SAID = f"in fewer than {100 * POWER:.0f} of 100 runs"
+_POWER_SAID = f"in fewer than {100 * NormalTest.POWER:.0f} of 100 runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -729,7 +728,7 @@ def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> floa
     paired = data.changed is not None
     reach, binary = span(metric), data.binary and paired
     scale = reach if binary and reach else 1.0
-    shift = scale * detectable_shift(evidence.deviation / scale, 1 - 2 * tail, units=data.units, binary=binary)
+    shift = scale * NormalTest(1 - 2 * tail, data.units).detectable(evidence.deviation / scale, binary=binary)
     if reach and data.changed is not None and (data.binary or data.changed < needed):
         # How much the difference varies is not known from so few: the cases that have to fall are counted.
         shift = max(shift, reach * _falling_share(needed, data.units))
@@ -753,7 +752,7 @@ def _falling_share(needed: int, units: int) -> float:
     """The true share of falling units with which the test sees enough of them fall in 80 of 100 runs."""
     from scipy.special import bdtri
 
-    return float(bdtri(needed - 1, units, 1 - POWER)) if needed <= units else 1.0
+    return float(bdtri(needed - 1, units, 1 - NormalTest.POWER)) if needed <= units else 1.0
 
 
 _FAR = 2

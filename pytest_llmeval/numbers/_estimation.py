@@ -142,7 +142,7 @@ def columns_of(table: Table, statistic: Statistic, names: Sequence[str]) -> Colu
     import numpy as np
 
     if statistic == "value":
-        judged = {name: ~(table.absent[label] | table.undefined[name]) for name, label in table.owner.items()}
+        judged = {name: table.judged(name) for name in table.owner}
         return Columns(table.matrix, table.summarize, judged)
     scores = np.column_stack([table.scores[name] for name in names])
     exists = np.isfinite(scores)

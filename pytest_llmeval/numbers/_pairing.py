@@ -174,6 +174,39 @@ class CaseMatching(NamedTuple):
         """Whether every case of either run is compared."""
         return not (self.new or self.gone or self.edited)
 
+    @staticmethod
+    def match_contents(current: Mapping[str, str], baseline: Mapping[str, str]) -> dict[str, str]:
+        """The matching of cases whose ids disagree by their content, such as rows named by their position.
+
+        Cases with equal id and content stay together. Content that several cases of a run have identifies none of them,
+        so it matches only ids that are positions: the first of one run belongs to the first of the other, and so on,
+        as many as both have.
+
+        Args:
+            current: Id to content.
+            baseline: As above.
+
+        Returns:
+            Id in the current run to id in the baseline.
+        """
+        same = {case for case, content in current.items() if baseline.get(case) == content}
+        repeated = _repeated_contents(current.values()) | _repeated_contents(baseline.values())
+        here, there = (
+            sorted(
+                (case for case in run.keys() - same if case.isdecimal() or run[case] not in repeated),
+                key=_natural_order,
+            )
+            for run in (current, baseline)
+        )
+        waiting: dict[str, list[str]] = {}
+        for case in reversed(here):
+            waiting.setdefault(current[case], []).append(case)
+        out = {}
+        for case in there:
+            if cases := waiting.get(baseline[case]):
+                out[cases.pop()] = case
+        return out
+
     @property
     def content_note(self) -> str:
         """How many cases are matched by content, in words; empty if all have their ids."""
@@ -200,7 +233,7 @@ def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
         {case: run.digests[case].data for case in ids if case in run.digests}
         for run, ids in ((current, here), (baseline, there))
     ]
-    by_content = matched_by_content(*contents)
+    by_content = CaseMatching.match_contents(*contents)
     before_of = {case: case for case in here & there - set(by_content.values()) if case not in by_content}
     before_of |= by_content
     digests = {
@@ -225,38 +258,6 @@ def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
         by_content,
         sum(contents[0][case] in frequent for case in by_content),
     )
-
-
-def matched_by_content(current: Mapping[str, str], baseline: Mapping[str, str]) -> dict[str, str]:
-    """The matching of cases whose ids disagree by their content, such as rows named by their position.
-
-    Cases with equal id and content stay together. Content that several cases of a run have identifies none of them, so
-    it matches only ids that are positions: the first of one run belongs to the first of the other, and so on, as many
-    as both have.
-
-    Args:
-        current: Id to content.
-        baseline: As above.
-
-    Returns:
-        Id in the current run to id in the baseline.
-    """
-    same = {case for case, content in current.items() if baseline.get(case) == content}
-    repeated = _repeated_contents(current.values()) | _repeated_contents(baseline.values())
-    here, there = (
-        sorted(
-            (case for case in run.keys() - same if case.isdecimal() or run[case] not in repeated), key=_natural_order
-        )
-        for run in (current, baseline)
-    )
-    waiting: dict[str, list[str]] = {}
-    for case in reversed(here):
-        waiting.setdefault(current[case], []).append(case)
-    out = {}
-    for case in there:
-        if cases := waiting.get(baseline[case]):
-            out[cases.pop()] = case
-    return out
 
 
 def _natural_order(case: str) -> tuple[list[str | int], str]:

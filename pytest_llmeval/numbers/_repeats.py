@@ -42,9 +42,6 @@ score. A table adds the latter, and multiplies both by the weight of the case.""
 
 _WEIGHT_DIGITS = 12
 
-RELIABILITY = "repeats"
-"""The label of the metrics of a suite whose cases are repeated."""
-
 
 @dataclass(frozen=True)
 class Repeats:
@@ -75,6 +72,23 @@ class Repeats:
             raise FieldsError([("times", f"found {self.times}, expected at least 1")])
         if not 1 <= self.k <= self.times:
             raise FieldsError([("k", f"found {self.k}, expected 1 to {self.times}, the number of times")])
+
+    @staticmethod
+    def summary(passed: Sequence[bool | None], scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
+        """The figures of a case's repeats that reports show.
+
+        Args:
+            passed: Whether each passed; ``None`` if it could not be scored.
+            scores: Metric to score of each.
+        """
+        return {
+            "times": len(passed),
+            "passed": passed.count(True),
+            "pass_rate": passed.count(True) / len(passed),
+            "status": status_of(passed),
+            "flakiness": flakiness_of(passed),
+            "spread": spread_of(scores),
+        }
 
     def __str__(self) -> str:
         k = f"|k:{self.k}|success:{self.success:g}" if self.reduce.endswith("_k") else ""
@@ -396,7 +410,8 @@ class Reliability(RecordedCounts):
         times: How often each case runs.
     """
 
-    name = RELIABILITY
+    name = "repeats"
+    """The label of the metrics of a suite whose cases are repeated."""
     origin = "repeats are counted"
 
     times: int
@@ -434,23 +449,6 @@ _ESTIMATES: Mapping[str, Callable[[int, int, int], float]] = {"@": _pass_at_k, "
 def _metric_family(metric: str) -> str:
     """The name of a metric without its member in brackets: ``f1`` of ``f1[joy]``."""
     return metric.partition("[")[0]
-
-
-def repeat_summary(passed: Sequence[bool | None], scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
-    """The figures of a case's repeats that reports show.
-
-    Args:
-        passed: Whether each passed; ``None`` if it could not be scored.
-        scores: Metric to score of each.
-    """
-    return {
-        "times": len(passed),
-        "passed": passed.count(True),
-        "pass_rate": passed.count(True) / len(passed),
-        "status": status_of(passed),
-        "flakiness": flakiness_of(passed),
-        "spread": spread_of(scores),
-    }
 
 
 def spread_of(scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
+
+from msgspec import Struct
 
 from pytest_llmeval.core import FloatArray
 from pytest_llmeval.numbers._intervals import (
@@ -15,9 +17,6 @@ from pytest_llmeval.numbers._intervals import (
     student_quantile,
 )
 from pytest_llmeval.numbers._resample import IntArray, resample_count, swapped_totals
-
-POWER = 0.8
-"""The power that `detectable_shift` is about."""
 
 _EXACT_CASES = 50
 _LEAST_OF_SKEWNESS = 2
@@ -335,25 +334,41 @@ def wilcoxon_tails(drops: FloatArray, at: float) -> Tails:
     return Tails(above, below)
 
 
-def detectable_shift(deviation: float, confidence: float, units: float = math.inf, *, binary: bool = False) -> float:
-    """The smallest true difference that a two-sided test finds with `POWER`, by normal theory.
+class NormalTest(Struct, frozen=True):
+    """A two-sided test of a difference by normal theory, in standard deviations of the difference.
 
-    Args:
-        deviation: Standard deviation of the difference, where there is none in truth.
+    Attributes:
         confidence: Of the test.
         units: What was drawn independently; with few, the test asks for more.
-        binary: Whether it is a difference of shares: cases that make one then add to its scatter.
     """
-    level = (1 + confidence) / 2
-    critical = normal_quantile(level)
-    if math.isfinite(units):
-        freedom = max(units, 2) - 1
-        critical = student_quantile(freedom, level) * math.sqrt(1 + 1 / freedom)
-    factor = critical + normal_quantile(POWER)
-    if not binary:
-        return deviation * factor
-    scatter = factor**2 / units
-    return (scatter + math.sqrt(scatter**2 + 4 * (factor * deviation) ** 2)) / 2
+
+    POWER: ClassVar = 0.8
+    """The power with which a difference counts as detectable."""
+
+    confidence: float
+    units: float = math.inf
+
+    def detectable(self, deviation: float = 1.0, *, binary: bool = False) -> float:
+        """The smallest true difference that the test finds with `POWER`.
+
+        Args:
+            deviation: Standard deviation of the difference, where there is none in truth.
+            binary: Whether it is a difference of shares: cases that make one then add to its scatter.
+        """
+        level = (1 + self.confidence) / 2
+        critical = normal_quantile(level)
+        if math.isfinite(self.units):
+            freedom = max(self.units, 2) - 1
+            critical = student_quantile(freedom, level) * math.sqrt(1 + 1 / freedom)
+        factor = critical + normal_quantile(self.POWER)
+        if not binary:
+            return deviation * factor
+        scatter = factor**2 / self.units
+        return (scatter + math.sqrt(scatter**2 + 4 * (factor * deviation) ** 2)) / 2
+
+    def power(self, shift: float) -> float:
+        """The chance that the test finds a true difference of so many deviations."""
+        return normal_cdf(shift - self.detectable() + normal_quantile(self.POWER))
 
 
 _COUNTED = 100
@@ -398,13 +413,13 @@ class ChangedShares(NamedTuple):
         return float((often * power).sum())
 
     def detectable(self) -> float | None:
-        """The smallest drop that is found with `POWER`; ``None`` if none that is possible is."""
+        """The smallest drop that is found with `NormalTest.POWER`; ``None`` if none that is possible is."""
         low, high = 0.0, self.room
-        if self.power(high) < POWER:
+        if self.power(high) < NormalTest.POWER:
             return None
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            low, high = (low, middle) if self.power(middle) >= POWER else (middle, high)
+            low, high = (low, middle) if self.power(middle) >= NormalTest.POWER else (middle, high)
         return high
 
 

@@ -36,7 +36,7 @@ from pytest_llmeval.numbers._intervals import (
     value_interval,
 )
 from pytest_llmeval.numbers._repeats import FALLEN, SCORED, WithFalls, case_weights, measured_counts
-from pytest_llmeval.numbers._usage import USAGE, UsageEvaluator, successes_of
+from pytest_llmeval.numbers._usage import UsageEvaluator, successes_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,7 +96,7 @@ class Table:
 
         of_run: dict[str, Evaluator] = {OUTCOME: OUTCOME_EVALUATOR}
         if any(record.calls or record.target_seconds or record.target_usage for record in records):
-            of_run[USAGE] = UsageEvaluator()
+            of_run[UsageEvaluator.name] = UsageEvaluator()
         self.index = MetricIndex.from_evaluators(evaluators).extended(of_run)
         self.evaluators = dict(self.index.evaluators)
         self.names: dict[str, list[str]] = {}
@@ -251,6 +251,10 @@ class Table:
         """The counts of one evaluator, one row per case."""
         start = self._starts[label]
         return self._counts[:, start : start + len(self.names[label])].astype(float, copy=False)
+
+    def judged(self, name: str) -> "npt.NDArray[np.bool_]":
+        """Whether each case has a part in a metric."""
+        return ~(self.absent[self.owner[name]] | self.undefined[name])
 
     def metric(self, name: str) -> Metric:
         """The declaration of a metric in the table, of a member of a family that of the family."""
@@ -470,7 +474,7 @@ def unit_numbers(records: Sequence[CaseRecord], cluster_by: str | None) -> "npt.
 
 def _observation_of(record: CaseRecord, label: str) -> Observation | None:
     """The observation of a case by one evaluator; usage, and an outcome not stored, are derived from the record."""
-    if label == USAGE:
+    if label == UsageEvaluator.name:
         return UsageEvaluator.observation_of(
             record.calls, record.target_seconds, record.target_usage, successes_of(record)
         )
@@ -495,7 +499,7 @@ class _Seen(NamedTuple):
         """The observations of recorded cases."""
         import numpy as np
 
-        if label not in (OUTCOME, USAGE):
+        if label not in (OUTCOME, UsageEvaluator.name):
             return cls([record.observations.get(label) for record in records], None)
         alike = [_alike_by(record, label) for record in records]
         kinds = {kind: place for place, kind in enumerate(dict.fromkeys(alike))}
@@ -653,5 +657,5 @@ def _split(
     """The pass rate and usage, apart from the metrics of a table's evaluators."""
     own = {name: corrected(metric, sampled) for name, metric in metrics.items()} if sampled else dict(metrics)
     pass_rate = own.pop(PASS_RATE)
-    usage = {name: own.pop(name) for name in metrics if table.owner[name] == USAGE}
+    usage = {name: own.pop(name) for name in metrics if table.owner[name] == UsageEvaluator.name}
     return own, pass_rate, {name: value for name, value in usage.items() if value.scored}

@@ -20,14 +20,6 @@ from pytest_llmeval.core import (
     WrittenField,
 )
 
-USAGE = "\x00usage"
-"""The label of these counts; no evaluator of a suite can have it."""
-
-
-TARGET_FIGURES = ("target_latency_s", "target_tokens", "target_cost_usd")
-"""The figures of a case's own target, which thresholds can limit."""
-
-
 _FIGURES = {
     "judge_calls": "calls made in this run",
     "judge_tokens": "of calls made in this run",
@@ -46,8 +38,11 @@ _FIGURES = {
 class UsageEvaluator(RecordedCounts):
     """The evaluator of usage: sums of a suite's calls, and mean latencies, whose percentiles over cases make sense."""
 
-    name = USAGE
+    name = "\x00usage"
+    """The label of these counts; no evaluator of a suite can have it."""
     origin = "calls are recorded"
+    TARGET_FIGURES: ClassVar = ("target_latency_s", "target_tokens", "target_cost_usd")
+    """The figures of a case's own target, which thresholds can limit."""
 
     def describe(self) -> Sequence[Metric]:
         """The figures of usage as metrics; all of them are better when small."""
@@ -136,18 +131,6 @@ class UsageEvaluator(RecordedCounts):
 def successes_of(record: CaseRecord) -> int:
     """The number of passed answers to a case."""
     return int(record.outcome == "passed") if record.repeats is None else int(record.repeats["passed"])
-
-
-def claim_calls(records: Iterable[CaseRecord]) -> Iterator[CaseRecord]:
-    """Yield records in which a judge call that several questions share, of one case or of several, counts once."""
-    seen: set[str] = set()
-    for record in records:
-        claimed = []
-        for call in record.calls:
-            claimed.append(call._replace(fresh=call.fresh and call.id not in seen))
-            if call.fresh:
-                seen.add(call.id)
-        yield structs.replace(record, calls=claimed) if claimed else record
 
 
 class JudgeUsage(Struct, frozen=True):
@@ -243,6 +226,18 @@ class UsageReport(Struct, frozen=True):
     target_cost_usd: Annotated[AnyNumber | None, WrittenField.TOGETHER] = None
     jurors: Annotated[Mapping[str, JudgeUsage], WrittenField.IF_KNOWN] = field(default_factory=dict)
     cascades: Annotated[Mapping[str, CascadeUse], WrittenField.IF_KNOWN] = field(default_factory=dict)
+
+    @staticmethod
+    def claim_calls(records: Iterable[CaseRecord]) -> Iterator[CaseRecord]:
+        """Yield records in which a judge call that several questions share, of one case or of several, counts once."""
+        seen: set[str] = set()
+        for record in records:
+            claimed = []
+            for call in record.calls:
+                claimed.append(call._replace(fresh=call.fresh and call.id not in seen))
+                if call.fresh:
+                    seen.add(call.id)
+            yield structs.replace(record, calls=claimed) if claimed else record
 
     @classmethod
     def from_records(
@@ -379,7 +374,7 @@ class Money(Struct, frozen=True):
         """The money of a suite; ``None`` if nothing was asked.
 
         Args:
-            records: Of the cases, in which a call that several share is made once; see `claim_calls`.
+            records: Of the cases, in which a call that several share is made once; see `UsageReport.claim_calls`.
             cascades: What became of the questions to a cascade of judges.
             large_judge: Its name among the jurors.
         """

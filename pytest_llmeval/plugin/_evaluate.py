@@ -19,16 +19,7 @@ from pytest_llmeval.core import (
     Reading,
     printable,
 )
-from pytest_llmeval.judges import (
-    OWN_JUDGE,
-    Asking,
-    JudgeAccess,
-    JudgedEvaluator,
-    Judgement,
-    JudgeSpec,
-    UnaskedError,
-    Verdict,
-)
+from pytest_llmeval.judges import Asking, JudgeAccess, JudgedEvaluator, Judgement, JudgeSpec, UnaskedError, Verdict
 from pytest_llmeval.plugin._payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
 from pytest_llmeval.plugin._user_loops import USER_LOOPS
 from pytest_llmeval.run import CaseRunner, FromFixtures, LoadedCase, measure_returned
@@ -226,7 +217,7 @@ class AskJudge:
         """
         access = self._access()
         juror = next(iter(access.panel.jurors.values()))
-        if juror.model == OWN_JUDGE and access.judges.store.asks and self._own_client() is None:
+        if juror.model == JudgeSpec.OWN and access.judges.store.asks and self._own_client() is None:
             raise pytest.fail.Exception(juror.absent, pytrace=False)
 
     def _own_client(self) -> Any:

@@ -467,10 +467,10 @@ def take_judgements(report: pytest.TestReport, run: RunRecord) -> None:
     if isinstance(judged, str):
         run.judgements.take(judged)
     elif judged:
-        from pytest_llmeval.judges import judgements_of
+        from pytest_llmeval.judges import Judgements
 
         for asking, entry in judged:
-            run.judgements.add(judgements_of(asking), entry)
+            run.judgements.add(Judgements.path_of(asking), entry)
 
 
 def _result(item: pytest.Item) -> SuitePart | None:

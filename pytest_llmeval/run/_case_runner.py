@@ -244,7 +244,7 @@ class CaseRunner(Struct, dict=True):
         Raises:
             LlmevalError: The judge cannot be used, or the budget is spent.
         """
-        from pytest_llmeval.judges import judgements_of
+        from pytest_llmeval.judges import Judgements
         from pytest_llmeval.run._run_record import SuitePart
 
         loaded = [LoadedCase(suite, case, key) for case in suite.cases]
@@ -267,7 +267,7 @@ class CaseRunner(Struct, dict=True):
         run.add_part(SuitePart.from_executions(key, suite.total, executions, secrets=suite.secret_variables))
         if self.options.records:
             for stored in (stored for execution in executions for stored in execution.entries):
-                run.judgements.add(judgements_of(suite.path), stored)
+                run.judgements.add(Judgements.path_of(suite.path), stored)
 
     def run_recorded(self, loaded: LoadedCase) -> Execution:
         """Run one case of a suite without judges by the prediction that it carries, or that is recorded for it."""

@@ -39,17 +39,7 @@ from pytest_llmeval.core import (
     number,
     origin,
 )
-from pytest_llmeval.numbers import (
-    RELIABILITY,
-    TARGET_FIGURES,
-    TOLERANCE,
-    Abstained,
-    Reliability,
-    Unmet,
-    abstained_metrics,
-    repeat_summary,
-    unmet,
-)
+from pytest_llmeval.numbers import TOLERANCE, Abstained, Reliability, Repeats, Unmet, UsageEvaluator
 from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, why_figures_unknown, with_figures
 from pytest_llmeval.run._measuring import explained, measure_answered, measure_each, not_computed
 from pytest_llmeval.services import Secrets
@@ -316,18 +306,18 @@ def execute_repeats(
                 repeated = [part.record.observations[label] for part in parts]
                 observations[label] = suite.reported[label].reduce(repeated)
         if None not in passed:
-            observations[RELIABILITY] = suite.reported[RELIABILITY].reduce(
+            observations[Reliability.name] = suite.reported[Reliability.name].reduce(
                 [Reliability.observation_of(bool(is_met)) for is_met in passed]
             )
         silent = _abstained_repeats(suite, [part.record.observations for part in parts], observations)
         outcome, why, missed = _conclude(suite, answers, suite.reported, observations, errors, silent)
         if None in passed:
-            errors[RELIABILITY] = f"repeat {passed.index(None) + 1} of {len(parts)} could not be scored"
+            errors[Reliability.name] = f"repeat {passed.index(None) + 1} of {len(parts)} could not be scored"
         case = answers[0].case
         names = tuple(_unmet_names(suite, suite.reported, observations, missed)) if why else ()
         record = CaseRecord(case.id, case.labels, outcome, observations, errors, why, unmet=names)
         merged = Execution(case, record, missed)
-    repeats = repeat_summary(passed, scores)
+    repeats = Repeats.summary(passed, scores)
     parts_at = first_parting([answer.case for answer in answers], partial(_shown_step, suite))
     repeats |= {} if parts_at is None else {"parts_at": parts_at}
     lines, display_answers = repeated_answers([part.record for part in parts])
@@ -352,13 +342,19 @@ def _conclude(
     """The outcome of a case with its reason, and the limits that its scores do not meet."""
     silent = _find_abstained(suite, observations) if silent is None else silent
     limits = suite.limits(answers[0].case)
-    figures = target_scores(answers) if any(name in limits for name in TARGET_FIGURES) else {}
+    figures = target_scores(answers) if any(name in limits for name in UsageEvaluator.TARGET_FIGURES) else {}
     scores = _scores(suite, evaluators, observations) if limits else {}
-    missed = unmet(limits, {**scores, **figures}, silent)
+    missed = Unmet.of_case(limits, {**scores, **figures}, silent)
     below = _below_gates(suite, scores) if missed else {}
     gated = suite.judged_metrics if missed else ()
     worst = next(iter(below), "")
-    missed.sort(key=lambda unmet: (unmet.metric != worst, unmet.metric not in gated, unmet.metric in TARGET_FIGURES))
+    missed.sort(
+        key=lambda unmet: (
+            unmet.metric != worst,
+            unmet.metric not in gated,
+            unmet.metric in UsageEvaluator.TARGET_FIGURES,
+        )
+    )
     reasons = [f"{label}: {why}" for label, why in errors.items()]
     reasons += [f"{name}: {why}" for name, why in why_figures_unknown(figures).items() if name in limits]
     for label, observation in observations.items():
@@ -397,7 +393,7 @@ def _awaited_reason(suite: LoadedSuite, observations: Mapping[str, Observation])
 
 def _nothing_scored(observations: Mapping[str, Observation]) -> str:
     """The reason why no evaluator scored an executed case; empty if one did, or if its answer left nothing to score."""
-    measured = {label: observation for label, observation in observations.items() if label != RELIABILITY}
+    measured = {label: observation for label, observation in observations.items() if label != Reliability.name}
     if any(
         observation.counts or observation.abstained or not observation.undefined for observation in measured.values()
     ):
@@ -415,7 +411,7 @@ def _find_abstained(suite: LoadedSuite, observations: Mapping[str, Observation])
         for label, observation in observations.items()
         for name in observation.abstained
     }
-    return abstained_metrics(suite.metrics, reasons, reasons)
+    return Abstained.by_metric(suite.metrics, reasons, reasons)
 
 
 def _abstained_repeats(

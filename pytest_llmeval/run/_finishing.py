@@ -299,7 +299,7 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
         compared: The metrics that comparisons are about.
         cases: Whether to also return the approved cases.
     """
-    from pytest_llmeval.numbers import metric_changes
+    from pytest_llmeval.numbers import Difference
 
     measured = judged.measured
     try:
@@ -313,7 +313,7 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
     clusters = suite.cluster_by if suite.cluster_by and pairing.has_label(suite.cluster_by) else None
     confidence = _confidence(suite)
     decided, rows = gate_verdicts(judged.gates), pairing.everything()
-    changes = metric_changes(pairing, rows, names, decided, confidence=confidence, cluster_by=clusters)
+    changes = Difference.judge_family(pairing, rows, names, decided, confidence=confidence, cluster_by=clusters)
     before = list(_cases(approved.statistics, pairing, suite, _answers(measured))) if cases else []
     against = "approved scores" if judged.collected.baseline is None else "baseline"
     returned = []

@@ -397,9 +397,9 @@ class SuiteTargets(Struct):
 
     def _connect_model(self, model: "ModelSystem") -> "Target":
         """The target that a model of a system is."""
-        from pytest_llmeval.judges import connect
+        from pytest_llmeval.judges import JudgeConnection
 
-        client = connect(model.spec, on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
+        client = JudgeConnection(model.spec).open(on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
         self.background.closing.append(client.aclose)
         return ModelTarget(model, client).answer
 

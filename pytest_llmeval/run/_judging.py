@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     suggest,
 )
 from pytest_llmeval.gates import Gate, ScoreGate
-from pytest_llmeval.numbers import TARGET_FIGURES, UsageEvaluator, summarize
+from pytest_llmeval.numbers import UsageEvaluator, summarize
 from pytest_llmeval.run._stages import (
     Collected,
     CollectedSuite,
@@ -218,7 +218,7 @@ def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:
         missable = metric is not None and (
             metric.scored or metric.errored or (metric.abstained and judged.suite.abstained == "fell")
         )
-        if name not in TARGET_FIGURES and not missable:
+        if name not in UsageEvaluator.TARGET_FIGURES and not missable:
             near = suggest(name, (known for known, value in result.metrics.items() if value.scored))
             yield f"{judged.key.display_path}: no case has a value of {name}, so none can miss its threshold{near}"
 

@@ -135,12 +135,14 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
                 if fault:
                     yield f"{shard.path}: {suite.path} cannot be judged here: {fault}"
         for path in dict.fromkeys(path for path, _ in shard.run.judgements):
-            from pytest_llmeval.judges import judgements_of
+            from pytest_llmeval.judges import Judgements
 
             asking = path.parent.parent
             if not (
                 asking.is_dir()
-                and any(judgements_of(suite_file) == path for suite_file in asking.iterdir() if suite_file.is_file())
+                and any(
+                    Judgements.path_of(suite_file) == path for suite_file in asking.iterdir() if suite_file.is_file()
+                )
             ):
                 where = display_path(path, root)
                 yield f"{shard.path}: found judgements for {where}, expected those of a suite or test of the checkout"

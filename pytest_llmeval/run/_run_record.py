@@ -35,10 +35,10 @@ class UsedJudgements:
 
     def take(self, text: str) -> None:
         """Add what `pytest_llmeval.plugin._payload.encode_judgements` wrote."""
-        from pytest_llmeval.judges import StoredJudgement, judgements_of
+        from pytest_llmeval.judges import Judgements, StoredJudgement
 
         for asking, entry in json.loads(text):
-            self.add(judgements_of(Path(asking)), StoredJudgement.from_json(entry))
+            self.add(Judgements.path_of(Path(asking)), StoredJudgement.from_json(entry))
 
     def add(self, path: Path, entry: "StoredJudgement") -> None:
         """Add a judgement that is recorded in a file."""

@@ -277,9 +277,10 @@ def _whom(evaluator: "JudgedEvaluator", judge: "Judgeable | Panel | None") -> "J
     spec = evaluator.own_model
     if spec is None:
         return judge
-    from pytest_llmeval.judges import connect_own
 
-    return connect_own(evaluator, spec)
+    from pytest_llmeval.judges import JudgeConnection
+
+    return JudgeConnection(spec).open(own=evaluator)
 
 
 def _agreement_of(label: str, evaluator: "JudgedEvaluator", judge: "Judgeable | Panel") -> "PanelAgreement | None":
@@ -308,11 +309,11 @@ def _measure_asking(
     store: "RunStore | None",
 ) -> list[tuple[Observation | Exception, Observation | None]]:
     """The observations of an evaluator in `score` that asks judges, each with the jurors' agreement."""
-    from pytest_llmeval.judges import Asking, JudgePanel, ask_from_python
+    from pytest_llmeval.judges import Asking, JudgePanel
 
     panel = JudgePanel.from_python(judge, writes=evaluator.own_model is None)
     askings = [Asking.about(evaluator, case, reading, panel) for case in cases]
-    ask_from_python(panel, workers, lambda service: (asking.ask(service) for asking in askings), store)
+    Asking.run_jobs(panel, workers, lambda service: (asking.ask(service) for asking in askings), store)
     measured: list[tuple[Observation | Exception, Observation | None]] = []
     for case, asking in zip(cases, askings, strict=True):
         verdicts = [] if asking.error is not None else asking.verdicts

@@ -41,7 +41,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import OutputFolder, OwnFiles, display_path
 from pytest_llmeval.judges import JudgeMode
-from pytest_llmeval.numbers import claim_calls, summarize
+from pytest_llmeval.numbers import UsageReport, summarize
 from pytest_llmeval.reports import Line, ReportedTexts, RunReport
 from pytest_llmeval.run._execute import as_approved, is_skipped
 from pytest_llmeval.run._run_record import RunRecord
@@ -451,7 +451,9 @@ def collect(scope: RunScope) -> Collected:
     # Extensions decide which cases count, and so which of those that share a call to a judge owns it.
     return structs.replace(
         collected,
-        suites=[structs.replace(suite, records=list(claim_calls(suite.records))) for suite in collected.suites],
+        suites=[
+            structs.replace(suite, records=list(UsageReport.claim_calls(suite.records))) for suite in collected.suites
+        ],
     )
 
 
@@ -662,17 +664,19 @@ def _complete(judged: Judged) -> set[tuple[str, str]]:
 
 def _unrecorded_verdicts(judged: Judged, root: Path) -> Iterator[tuple[str, str]]:
     """Yield for each suite file how many cases lack recorded verdicts, and the command that records them."""
-    from pytest_llmeval.judges import NOT_RECORDED, judgements_of
+    from pytest_llmeval.judges import Judgements
 
     lacking: Counter[str] = Counter()
     for suite in judged.suites:
         for record in suite.records:
             errors = [record.errors, *(observation.errored for observation in record.observations.values())]
-            lacking[suite.key.path] += any(NOT_RECORDED in error for every in errors for error in every.values())
+            lacking[suite.key.path] += any(
+                Judgements.NOT_RECORDED in error for every in errors for error in every.values()
+            )
     for path, count in lacking.items():
         if count:
             display, file = (
-                shlex.quote(display_path(file_path, root)) for file_path in (Path(path), judgements_of(Path(path)))
+                shlex.quote(display_path(file_path, root)) for file_path in (Path(path), Judgements.path_of(Path(path)))
             )
             lack = f"{counted(count, 'case')} {'lacks' if count == 1 else 'lack'} recorded verdicts"
             yield "", f"replay: {lack}: pytest --llmeval {display} --llmeval-judge=record, then commit {file}"

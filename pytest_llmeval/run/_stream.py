@@ -124,7 +124,7 @@ def _stored_verdicts(
     if mode is None:
         yield None
         return
-    from pytest_llmeval.judges import DEFAULT_PLACE, CachePlace, JudgeOptions, JudgePanel, SuiteJudges
+    from pytest_llmeval.judges import CachePlace, JudgeOptions, JudgePanel, SuiteJudges
     from pytest_llmeval.services import Background
 
     if mode not in _MODES:
@@ -135,7 +135,7 @@ def _stored_verdicts(
             "verdicts are stored under its name"
         )
     try:
-        place = DEFAULT_PLACE if cache is None else CachePlace.parse(str(cache))
+        place = CachePlace() if cache is None else CachePlace.parse(str(cache))
     except ValueError as error:
         raise LlmevalError(f"score_stream: cache: {error}") from None
     run = f"stream {uuid.uuid4().hex}"

@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 from pytest_llmeval.core import MISSING, Case, ComparingEvaluator, JudgeError, LlmevalError
 from pytest_llmeval.judges import (
-    OWN_JUDGE,
     Asking,
     Judgement,
     Judgements,
@@ -21,7 +20,6 @@ from pytest_llmeval.judges import (
     PanelSpec,
     StoredJudgement,
     Verdict,
-    judgements_of,
 )
 from pytest_llmeval.suites import LoadedSuite
 
@@ -85,7 +83,7 @@ class SuiteQuestions:
             chosen = JudgeOptions(model=model).chosen(suite.judge)
         except ValueError as error:
             raise LlmevalError(str(error)) from None
-        recordings = Judgements.read(judgements_of(suite.path))
+        recordings = Judgements.read(Judgements.path_of(suite.path))
         jurors = [_juror(spec, recordings) for spec in chosen.jurors]
         questions = cls(suite, recordings, [juror.model for juror in jurors])
         panel = JudgePanel.from_spec(chosen, jurors) if isinstance(chosen, PanelSpec) else JudgePanel.of_one(jurors[0])
@@ -154,4 +152,4 @@ def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
 
 def _juror(spec: JudgeSpec, recordings: Judgements) -> Juror:
     """The juror of a suite's judge, with the suite's recorded judgements, for questions without a run."""
-    return Juror(spec.model or OWN_JUDGE, spec.request_parameters(), recordings)
+    return Juror(spec.model or JudgeSpec.OWN, spec.request_parameters(), recordings)

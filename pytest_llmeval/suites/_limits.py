@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pytest_llmeval.core import PASS_RATE, missing_key, unknown_name
 from pytest_llmeval.data import DeclaredType
 from pytest_llmeval.gates import Gate
-from pytest_llmeval.numbers import TARGET_FIGURES, Threshold
+from pytest_llmeval.numbers import Threshold, UsageEvaluator
 from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def read_limits(reading: SuiteReading, entries: Mapping[str, Any], path: tuple[s
     limits = {}
     for metric, entry in entries.items():
         place = (*path, metric)
-        if metric not in TARGET_FIGURES and (fault := reading.metric_fault(metric, after=TARGET_FIGURES)):
+        if metric not in UsageEvaluator.TARGET_FIGURES and (
+            fault := reading.metric_fault(metric, after=UsageEvaluator.TARGET_FIGURES)
+        ):
             reading.fault(place, fault, key=True)
         limit = _read_limit(reading, entry, place)
         if limit is None:
@@ -58,7 +60,7 @@ def _range_fault(reading: SuiteReading, metric: str, value: float) -> str | None
 
 def _lower_is_better(reading: SuiteReading, metric: str) -> bool:
     """Whether lower is better for a threshold's metric, so that a bare number cannot be its minimum."""
-    return metric in TARGET_FIGURES or reading.metrics.lower_is_better(metric)
+    return metric in UsageEvaluator.TARGET_FIGURES or reading.metrics.lower_is_better(metric)
 
 
 def _read_limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Threshold | None:

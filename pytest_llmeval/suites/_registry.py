@@ -426,11 +426,11 @@ class Registry:
         Raises:
             LlmevalError: The name is taken or cannot precede a path.
         """
-        from pytest_llmeval.judges import STORES, StoreKind
+        from pytest_llmeval.judges import StoreKind
 
         if not re.fullmatch("[a-z]{2,}", name):
             raise LlmevalError(f"found the store name {name!r}, expected two or more letters a to z")
-        _add(STORES, "store", name, StoreKind(store, coordination))
+        _add(StoreKind.KNOWN, "store", name, StoreKind(store, coordination))
 
     def register_provider(self, name: str, connect: "str | Callable[[JudgeSpec, Patience], AsyncJudge]") -> None:
         """Add a provider of judge models, which suites select as ``model: NAME:MODEL``.
@@ -443,9 +443,9 @@ class Registry:
         Raises:
             LlmevalError: The name is taken.
         """
-        from pytest_llmeval.judges import PROVIDERS
+        from pytest_llmeval.judges import JudgeSpec
 
-        _add(PROVIDERS, "judge provider", name, connect)
+        _add(JudgeSpec.PROVIDERS, "judge provider", name, connect)
 
     def register_results_formats(self, tables: "str | Mapping[str, Any]") -> None:
         """Add formats of other runners' results, which ``llmeval gate`` and the source ``results`` read.

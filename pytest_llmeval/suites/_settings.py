@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pytest_llmeval.core import PASS_RATE, Case, CaseLabels, CaseRecord, MetricIndex, Parts, excerpt, limit
 from pytest_llmeval.data import DeclaredType, FilePattern, describe
 from pytest_llmeval.judges import JudgeSpec
-from pytest_llmeval.numbers import RELIABILITY, Reliability, Repeats
+from pytest_llmeval.numbers import Reliability, Repeats
 from pytest_llmeval.reports import SampleReport
 from pytest_llmeval.suites._reading import SuiteReading
 
@@ -517,7 +517,7 @@ def read_repeats(reading: SuiteReading, entry: Any) -> Repeats:
     """Read ``repeats`` of a suite file; repeated cases have metrics of their own."""
     repeats = _repeats_of_entry(reading, entry)
     if repeats.times > 1:
-        reading.add_metrics(MetricIndex.from_evaluators({RELIABILITY: Reliability(repeats.times)}), ("repeats",))
+        reading.add_metrics(MetricIndex.from_evaluators({Reliability.name: Reliability(repeats.times)}), ("repeats",))
     return repeats
 
 

@@ -35,7 +35,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import DeclaredType, SharedRows
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import PanelSpec
-from pytest_llmeval.numbers import OUTCOME_EVALUATOR, RELIABILITY, Reduced, Reliability, Threshold
+from pytest_llmeval.numbers import OUTCOME_EVALUATOR, Reduced, Reliability, Threshold
 from pytest_llmeval.suites._keys import SuiteKeys
 from pytest_llmeval.suites._registry import Decided
 from pytest_llmeval.suites._settings import CaseOrder, SampleSettings, StopSettings, draw
@@ -371,7 +371,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
             label: Reduced(evaluator, self.repeats, counts_abstained=self.abstained == "fell")
             for label, evaluator in evaluators.items()
         }
-        return {**reduced, RELIABILITY: Reliability(self.repeats.times)}
+        return {**reduced, Reliability.name: Reliability(self.repeats.times)}
 
     @cached_property
     def metrics(self) -> MetricIndex:

@@ -31,7 +31,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.gates import DropGate, GateEvidence, ScoreGate, judge_together
-from pytest_llmeval.numbers import Abstained, abstained_metrics, metric_changes, summarize, unmet
+from pytest_llmeval.numbers import Abstained, Difference, Unmet, summarize
 from pytest_llmeval.reports import CaseReport, SuiteReport, published, read_report
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import open_noted, table_lines
@@ -170,7 +170,7 @@ def _groups(pair: PairedScores, names: Sequence[str], options: Namespace) -> Ite
     """Yield the comparison tables of the groups of a case label."""
     means, clusters = pair.means(names), pair.cluster_by
     for name, rows in pair.pairing.groups(options.by).items():
-        by_metric = metric_changes(
+        by_metric = Difference.judge_family(
             pair.pairing, rows, names, confidence=options.confidence, statistics=means, cluster_by=clusters
         )
         yield f"{options.by}: {name}"
@@ -290,7 +290,7 @@ class _Deciding:
                 self.undecided.append(f"threshold {metric}: {why}")
             else:
                 limits[metric] = limit
-        missed = [str(miss) for miss in unmet(limits, recorded.metrics, self._abstained(recorded))]
+        missed = [str(miss) for miss in Unmet.of_case(limits, recorded.metrics, self._abstained(recorded))]
         reasons = [*_other_reasons(recorded), *missed]
         if reasons:
             self.reasons[case.id] = "; ".join(reasons)
@@ -299,7 +299,7 @@ class _Deciding:
     def _abstained(self, case: CaseReport) -> Mapping[str, Abstained]:
         if self.suite.abstained == "allowed":
             return {}
-        return abstained_metrics(
+        return Abstained.by_metric(
             self.suite.metrics, case.details.get("abstained", ()), case.details.get("undefined", {})
         )
 

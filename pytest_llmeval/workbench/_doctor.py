@@ -33,16 +33,13 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import OwnFiles, display_path
 from pytest_llmeval.judges import (
-    DEFAULT_PLACE,
     CachePlace,
+    JudgeConnection,
     JudgedEvaluator,
     Judgements,
     JudgeRequest,
     JudgeSpec,
     Message,
-    connect,
-    connect_own,
-    key_variable,
 )
 from pytest_llmeval.plugin import planned_cases
 from pytest_llmeval.services import ServiceAddress
@@ -290,7 +287,7 @@ def _model(model: _Model, *, ask: bool) -> Iterator[Finding]:
     if model.spec.provider == "fixture":
         yield _fixture(model)
         return
-    variable, stored = key_variable(model.spec), model.is_asked is False
+    variable, stored = JudgeConnection(model.spec).key_variable, model.is_asked is False
     has_key = variable is None or bool(os.environ.get(variable, "").strip())
     if not has_key:
         text = f"{model.name}: {variable} is not set"
@@ -331,7 +328,7 @@ def _answer(model: _Model) -> Finding:
     messages = (Message("user", _QUESTION),)
 
     async def call() -> None:
-        client = connect(spec) if model.evaluator is None else connect_own(model.evaluator, spec)
+        client = JudgeConnection(spec).open(own=model.evaluator)
         try:
             await client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))
         finally:
@@ -390,7 +387,7 @@ def _error(out: str, err: str) -> str:
 
 def stored_findings(suites: Sequence[Path]) -> Iterator[Finding]:
     """Yield whether the cache and the recordings of suites can be read."""
-    yield _cache(DEFAULT_PLACE.path)
+    yield _cache(CachePlace().path)
     for suite in suites:
         recordings = OwnFiles(suite).path("judgements.jsonl")
         if recordings.exists():
@@ -448,7 +445,7 @@ def ci_findings(suites: Sequence[LoadedSuite]) -> Iterator[Finding]:
             yield from (_replayed(file, suite) for suite in judged)
             continue
         judges = (spec for suite in judged for spec in suite.judge.jurors if spec.provider not in (None, "fixture"))
-        for variable in filter(None, dict.fromkeys(map(key_variable, judges))):
+        for variable in filter(None, dict.fromkeys(JudgeConnection(spec).key_variable for spec in judges)):
             if variable in text:
                 yield Finding("ok", f"{file} names {variable}, the key of a judge")
             elif "gitlab" not in file.name:  # where each job gets all variables of the project

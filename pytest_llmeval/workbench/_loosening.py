@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines import digests_of, evaluator_prints
 from pytest_llmeval.core import MISSING, Case, LlmevalError, as_line, counted, listed
 from pytest_llmeval.gates import Gate, GateKey, LimitGate
-from pytest_llmeval.numbers import Threshold, matched_by_content
+from pytest_llmeval.numbers import CaseMatching, Threshold
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._suite_dump import JUDGE_KEYS, CheckDump, GateDump, SuiteDump
 from pytest_llmeval.workbench.mutation._mutants import Mutant, mutation_of, score_mutants, score_unjudged
@@ -316,7 +316,7 @@ def case_pairs(base: Mapping[str, str], head: Mapping[str, str]) -> dict[str, st
     """
     same = {name: name for name in base if name in head}
     old, new = ({name: side[name] for name in side if name not in same} for side in (base, head))
-    return same | {before: now for now, before in matched_by_content(new, old).items()}
+    return same | {before: now for now, before in CaseMatching.match_contents(new, old).items()}
 
 
 def _cases(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:

@@ -34,7 +34,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import VerdictStatistics, agreement_alpha
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, PanelSpec
-from pytest_llmeval.numbers import USAGE, CaseStatistics, RunPairing, Shift, differences, summarize
+from pytest_llmeval.numbers import CaseStatistics, Difference, RunPairing, Shift, UsageEvaluator, summarize
 from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, judges_of
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.targets import Recordings
@@ -142,7 +142,7 @@ class Migration:
         """Yield the verdicts on gates by both judges, where they differ; gates on what asking took are left out."""
         for gate in self.suite.score_gates:
             owned = self.suite.metrics.find(gate.metric)
-            if gate.metric != PASS_RATE and (owned is None or owned.label == USAGE):
+            if gate.metric != PASS_RATE and (owned is None or owned.label == UsageEvaluator.name):
                 continue
             old, new = (gate.judge(side.result, "", "") for side in (self.old, self.new))
             if old.outcome != new.outcome:
@@ -288,7 +288,7 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dic
     shifts: dict[str, Shift] = {}
     rows = pairing.everything()
     for statistic in _STATISTICS:
-        moved = differences(
+        moved = Difference.between(
             pairing,
             pairing.everything(),
             names,

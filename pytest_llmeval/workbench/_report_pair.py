@@ -10,7 +10,7 @@ from msgspec import structs
 
 from pytest_llmeval.core import PASS_RATE, CaseRecord, Observation, Statistic, counted
 from pytest_llmeval.evaluators import RecordedScores
-from pytest_llmeval.numbers import CaseStatistics, RunPairing, matched_by_content, metric_changes
+from pytest_llmeval.numbers import CaseMatching, CaseStatistics, Difference, RunPairing
 from pytest_llmeval.reports import CaseReport, Changes, SuiteReport
 
 
@@ -200,7 +200,7 @@ def report_changes(
         return Changes(label, {}, confidence, notes)
     names = pair.compared(metrics)
     rows, clusters = pair.pairing.everything(), pair.cluster_by
-    changes = metric_changes(
+    changes = Difference.judge_family(
         pair.pairing, rows, names, confidence=confidence, statistics=pair.means(names), cluster_by=clusters
     )
     return Changes(label, changes, confidence, notes)
@@ -222,7 +222,7 @@ def with_ids_of(here: SuiteReport, there: SuiteReport) -> tuple[SuiteReport, int
     Returns:
         The suite, and how many of its cases have another id now.
     """
-    moved = matched_by_content(_contents(here), _contents(there))
+    moved = CaseMatching.match_contents(_contents(here), _contents(there))
     names = {before: now for now, before in moved.items()}
     names |= {case.id: f"{case.id} (before)" for case in there.cases if case.id in moved and case.id not in names}
     cases = [structs.replace(case, id=names.get(case.id, case.id)) for case in there.cases]

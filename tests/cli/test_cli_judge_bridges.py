@@ -8,7 +8,7 @@ from scripted_judges import BAD, GATE, GOOD, HALF, NEW, OLD, Suites, graded, mil
 from servers import Call, Sent, reply
 
 from pytest_llmeval.baselines import ScoreFile, fingerprint
-from pytest_llmeval.judges import Judgements, JudgeOptions, StoredJudgement, judgements_of
+from pytest_llmeval.judges import Judgements, JudgeOptions, StoredJudgement
 from pytest_llmeval.judges.replies._sqlite import SqliteReplies
 from pytest_llmeval.suites import SuiteKey
 
@@ -119,7 +119,7 @@ def test_a_bridge_begins_at_approved_scores_and_at_those_of_the_old_judge(suites
     path.write_text(approved, encoding="utf-8")
     suites.write([GOOD] * 3, model="openai:other")
     suites.run()
-    Judgements(judgements_of(suites.path), _entries()).write()
+    Judgements(Judgements.path_of(suites.path), _entries()).write()
     code, told = suites.migrate("--from", "openai:other", "--approve")
     assert code == 1
     assert "found scores of 'judge' approved with model openai:old, expected model openai:other" in told
@@ -186,7 +186,7 @@ def test_a_bridge_is_measured_on_the_answers_that_were_approved(suites: Suites) 
     others = [BAD] * 12 + HALF[12:]
     suites.write(others)
     suites.run()
-    Judgements(judgements_of(suites.path), _entries()).write()
+    Judgements(Judgements.path_of(suites.path), _entries()).write()
     code, told = suites.migrate("--approve")
     assert code == 0, told
     assert "12 cases have another answer than the approved one: not compared" in told
@@ -200,7 +200,7 @@ def test_other_answers_of_which_the_old_judge_says_the_same_are_left_out_too(sui
     suites.run(update=True)
     suites.write([f"{GOOD} as well"] * 12 + HALF[12:])
     suites.run()
-    Judgements(judgements_of(suites.path), _entries()).write()
+    Judgements(Judgements.path_of(suites.path), _entries()).write()
     code, told = suites.migrate("--approve")
     assert code == 0, told
     assert "12 cases have another answer than the approved one: not compared" in told
@@ -213,7 +213,7 @@ def test_a_bridge_from_other_answers_alone_is_none(suites: Suites) -> None:
     suites.run(update=True)
     suites.write([BAD] * 4)
     suites.run()
-    Judgements(judgements_of(suites.path), _entries()).write()
+    Judgements(Judgements.path_of(suites.path), _entries()).write()
     code, told = suites.migrate("--approve")
     assert code == 1
     assert "found too few cases with the approved answer" in told

@@ -27,7 +27,7 @@ from pytest_llmeval import (
 )
 from pytest_llmeval.core import FloatArray, GateResult
 from pytest_llmeval.gates import judge_together
-from pytest_llmeval.numbers import CaseStatistics, Reduced, Repeats, RunPairing, SystemTable, differences, summarize
+from pytest_llmeval.numbers import CaseStatistics, Difference, Reduced, Repeats, RunPairing, SystemTable, summarize
 from pytest_llmeval.reports import CaseReport, SuiteReport
 from pytest_llmeval.workbench._report_pair import paired_scores
 
@@ -127,7 +127,9 @@ def test_reports_are_compared_as_runs_are(abstained: Any, value: float, before: 
         )
 
     pairs = paired_scores(report(HALF_SILENT), report(BEFORE))
-    (change,) = differences(pairs.pairing, pairs.pairing.everything(), ["faithfulness"], confidence=0.95).values()
+    (change,) = Difference.between(
+        pairs.pairing, pairs.pairing.everything(), ["faithfulness"], confidence=0.95
+    ).values()
     assert (change.value, change.baseline) == (value, before)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_llmeval.numbers import Abstained, Threshold, Unmet, unmet
+from pytest_llmeval.numbers import Abstained, Threshold, Unmet
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_a_limit_reads_as_a_comparison(limit: Threshold, text: str) -> None:
 
 def test_scores_outside_their_limits_are_listed_in_the_order_of_the_limits() -> None:
     limits = {"rougeL": Threshold(0.5), "f1": Threshold(0.5), "exact_match": Threshold(0.5)}
-    missed = unmet(limits, {"f1": 0.25, "rougeL": 0.1, "exact_match": 1.0})
+    missed = Unmet.of_case(limits, {"f1": 0.25, "rougeL": 0.1, "exact_match": 1.0})
     assert missed == [Unmet("rougeL", 0.1, Threshold(0.5)), Unmet("f1", 0.25, Threshold(0.5))]
     assert [str(each) for each in missed] == ["rougeL 0.1000, limit >= 0.5", "f1 0.2500, limit >= 0.5"]
     assert str(Unmet("f1", 0.99999999, Threshold(1))) == "f1 0.99999999, limit >= 1"
 
 
 def test_a_score_that_does_not_exist_is_not_held_against_the_case() -> None:
-    assert unmet({"f1": Threshold(0.5), "meteor": Threshold(0.5)}, {"f1": None}) == []
+    assert Unmet.of_case({"f1": Threshold(0.5), "meteor": Threshold(0.5)}, {"f1": None}) == []
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,6 @@ def test_a_score_that_does_not_exist_is_not_held_against_the_case() -> None:
     ],
 )
 def test_a_score_from_which_an_answer_abstains_is_the_worst(limit: Threshold, abstained: Abstained, text: str) -> None:
-    assert [str(each) for each in unmet({"f1": limit}, {"f1": None}, {"f1": abstained})] == ([text] if text else [])
+    assert [str(each) for each in Unmet.of_case({"f1": limit}, {"f1": None}, {"f1": abstained})] == (
+        [text] if text else []
+    )

@@ -6,7 +6,7 @@ from builders import gate, noisy, pairing, run
 
 from pytest_llmeval.core import GateResult, Result
 from pytest_llmeval.gates import ChangeGate, judge_together
-from pytest_llmeval.numbers import Difference, RunPairing, Shift, differences
+from pytest_llmeval.numbers import Difference, RunPairing, Shift
 
 MILDER = Shift(0.2, 0.18, 0.22)
 
@@ -22,7 +22,7 @@ def judged(regression: ChangeGate, pairs: RunPairing) -> GateResult:
 
 
 def difference(pairs: RunPairing) -> Difference:
-    return differences(pairs, pairs.everything(), ["score"], confidence=0.95)["score"]
+    return Difference.between(pairs, pairs.everything(), ["score"], confidence=0.95)["score"]
 
 
 def test_a_drop_that_a_milder_judge_hides_is_found() -> None:

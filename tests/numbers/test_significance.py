@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from pytest_llmeval.numbers import ChangedShares, compare, detectable_shift
+from pytest_llmeval.numbers import ChangedShares, NormalTest, compare
 from pytest_llmeval.numbers._intervals import Resampled
 from pytest_llmeval.numbers._significance import (
     acceleration,
@@ -204,7 +204,7 @@ def test_the_p_value_of_bca_inverts_its_interval(share: float, z0: float, a: flo
 
 
 def test_the_detectable_shift_is_found_with_its_power() -> None:
-    shift = detectable_shift(0.02, 0.95)
+    shift = NormalTest(0.95).detectable(0.02)
     assert stats.norm.sf(stats.norm.ppf(0.975) - shift / 0.02) == pytest.approx(0.8)
 
 

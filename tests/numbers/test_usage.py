@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case, EvaluatorError
 from pytest_llmeval.core import CaseRecord, JudgeCall, TargetUsage, Totals
-from pytest_llmeval.numbers import UsageEvaluator, UsageReport, claim_calls
+from pytest_llmeval.numbers import UsageEvaluator, UsageReport
 
 FRESH = JudgeCall("a", True, 10, 5, 0.25, 2.0)
 NO_TARGET_USAGE = {"target_tokens": None, "target_cost_usd": None, "cost_per_success_usd": None}
@@ -76,7 +76,7 @@ def test_nobody_can_measure_a_case_for_what_it_cost() -> None:
 def test_a_call_that_questions_share_is_the_first_ones() -> None:
     again, other = FRESH._replace(fresh=False), FRESH._replace(id="d")
     records = [record(STORED, again), record(FRESH, FRESH), record(FRESH, other, other), record(again)]
-    records = list(claim_calls(records))
+    records = list(UsageReport.claim_calls(records))
     fresh = [[call.fresh for call in each.calls] for each in records]
     assert fresh == [[False, False], [True, False], [False, True, False], [False]]
 

@@ -1,6 +1,6 @@
 """Clients that call the models of judges: connected by a spec, or made of an object of the user."""
 
-__all__ = ("AsyncJudge", "as_client", "connect", "connect_own", "key_variable")
+__all__ = ("AsyncJudge", "JudgeConnection", "as_client")
 
 import asyncio
 import inspect
@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pytest_llmeval.core import JudgeError, LlmevalError, excerpt, format_error, resolve
 from pytest_llmeval.judges._evaluators import JudgedEvaluator
 from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Stopped, Usage
-from pytest_llmeval.judges._spec import PROVIDERS, JudgeSpec
+from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import AsyncJudge, OnRateLimit, Patience, is_count
 from pytest_llmeval.judges.questions._replies import are_probabilities
 from pytest_llmeval.services import Redactor, RunCalls, Sleep, awaited_for_user, in_thread
@@ -126,31 +126,58 @@ def _faults(reply: JudgeReply) -> Iterator[str]:
             yield f"{name} {excerpt(repr(value), 60)}, expected a whole number from 0, or None"
 
 
-def connect(
-    spec: JudgeSpec,
-    *,
-    on_rate_limit: OnRateLimit | None = None,
-    sleep: Sleep = asyncio.sleep,
-    calls: RunCalls | None = None,
-) -> AsyncJudge:
-    """Return the client of a judge; nothing is opened, looked up or sent before its first call.
+@dataclass(frozen=True)
+class JudgeConnection:
+    """The connection to the model of a judge.
 
-    Args:
+    Attributes:
         spec: Which model, and where.
-        on_rate_limit: Called for each answer "too many requests" that another attempt may follow, with the seconds
-            that the server asks to wait, or ``None``; in the event loop, so it must not block.
-        sleep: Waits between attempts.
-        calls: Of the run; ``None`` for those of this client alone.
-
-    Raises:
-        JudgeError: The spec names no model, or one that a fixture provides.
     """
-    __tracebackhide__ = True
-    patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
-    if spec.provider is None:
-        raise JudgeError("judge has no model: set one, such as 'judge: {model: openai:NAME}'")
-    client: AsyncJudge = resolve(PROVIDERS[spec.provider])(spec, patience)
-    return client
+
+    spec: JudgeSpec
+
+    @property
+    def key_variable(self) -> str | None:
+        """The environment variable that must hold the API key.
+
+        ``None`` for a server of one's own without `api_key_env`, for a fixture, and where a library looks for the key.
+        """
+        from pytest_llmeval.judges.clients._http import DIALECTS
+
+        spec, dialect = self.spec, DIALECTS.get(self.spec.provider or "")
+        if spec.api_key_env is not None or dialect is None or (spec.base_url is not None and not dialect.needs_key):
+            return spec.api_key_env
+        return dialect.key_variable
+
+    def open(
+        self,
+        *,
+        own: JudgedEvaluator | None = None,
+        on_rate_limit: OnRateLimit | None = None,
+        sleep: Sleep = asyncio.sleep,
+        calls: RunCalls | None = None,
+    ) -> AsyncJudge:
+        """Return the client of the judge; nothing is opened, looked up or sent before its first call.
+
+        Args:
+            own: The evaluator that asks this model in place of the judge, and makes the client itself.
+            on_rate_limit: Called for each answer "too many requests" that another attempt may follow, with the seconds
+                that the server asks to wait, or ``None``; in the event loop, so it must not block.
+            sleep: Waits between attempts.
+            calls: Of the run; ``None`` for those of this client alone.
+
+        Raises:
+            JudgeError: The spec names no model, or one that a fixture provides.
+        """
+        __tracebackhide__ = True
+        spec = self.spec
+        patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
+        if own is not None:
+            return own.own_client(spec, patience)
+        if spec.provider is None:
+            raise JudgeError("judge has no model: set one, such as 'judge: {model: openai:NAME}'")
+        client: AsyncJudge = resolve(JudgeSpec.PROVIDERS[spec.provider])(spec, patience)
+        return client
 
 
 def refuse_fixture(spec: JudgeSpec, _patience: Patience) -> AsyncJudge:
@@ -162,36 +189,3 @@ def refuse_fixture(spec: JudgeSpec, _patience: Patience) -> AsyncJudge:
     raise JudgeError(
         f"found the judge {spec.model!r} without a fixture judge_client: define the fixture in conftest.py"
     )
-
-
-def connect_own(
-    evaluator: JudgedEvaluator,
-    spec: JudgeSpec,
-    *,
-    on_rate_limit: OnRateLimit | None = None,
-    calls: RunCalls | None = None,
-) -> AsyncJudge:
-    """Return the client of the model that an evaluator asks in place of the judge; see `connect`.
-
-    Args:
-        evaluator: Asks a model of its own.
-        spec: That model.
-        on_rate_limit: As for `connect`.
-        calls: As for `connect`.
-    """
-    patience = Patience(spec.provider or "", spec.retries, on_rate_limit, calls=calls or RunCalls())
-    return evaluator.own_client(spec, patience)
-
-
-def key_variable(spec: JudgeSpec) -> str | None:
-    """Return the environment variable that must hold the API key of a judge.
-
-    Returns:
-        ``None`` for a server of one's own without `api_key_env`, for a fixture, and where a library looks for the key.
-    """
-    from pytest_llmeval.judges.clients._http import DIALECTS
-
-    dialect = DIALECTS.get(spec.provider or "")
-    if spec.api_key_env is not None or dialect is None or (spec.base_url is not None and not dialect.needs_key):
-        return spec.api_key_env
-    return dialect.key_variable

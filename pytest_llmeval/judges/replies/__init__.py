@@ -1,1 +1,1 @@
-"""Stores of replies, the verdicts obtained so far; `pytest_llmeval.judges._options.STORES` lists them."""
+"""Stores of replies, the verdicts obtained so far; `pytest_llmeval.judges._options.StoreKind.KNOWN` lists them."""

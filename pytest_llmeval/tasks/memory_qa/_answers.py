@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from pytest_llmeval.core import Fault, LlmevalError, Parts, SuiteError, unknown_name
 from pytest_llmeval.judges import (
+    Asking,
     Judgeable,
     JudgePanel,
     JudgeService,
@@ -21,7 +22,6 @@ from pytest_llmeval.judges import (
     Question,
     TypedQuestion,
     Verdict,
-    ask_from_python,
     is_unanswerable,
 )
 
@@ -129,7 +129,7 @@ def _ask(
     async def ask(service: JudgeService, task: "_AnswerTask", then: Callable[[Verdict | LlmevalError], None]) -> None:
         then((await service.judge(panel.bind(task.to_question(), ""))).verdict)
 
-    ask_from_python(panel, workers, lambda service: (ask(service, task, then) for task, then in tasks))
+    Asking.run_jobs(panel, workers, lambda service: (ask(service, task, then) for task, then in tasks))
 
 
 def batch_judge(

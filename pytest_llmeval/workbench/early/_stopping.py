@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines import ApprovedCases, Keeper
 from pytest_llmeval.core import CaseLabels, CaseRecord, GateResult, LlmevalError, Metric, SuiteError
 from pytest_llmeval.gates import ChangeGate, Gate
-from pytest_llmeval.numbers import Table, claim_calls
+from pytest_llmeval.numbers import Table, UsageReport
 from pytest_llmeval.reports import StopReport
 from pytest_llmeval.run import (
     Collected,
@@ -116,7 +116,7 @@ def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, Ea
     others = [record for record in collected.records if record.id not in counting]
     ran_ahead = [other for other in others if other.outcome != "not_run"]
     waiting = len(others) - len(ran_ahead)
-    claimed = list(claim_calls(deciding))
+    claimed = list(UsageReport.claim_calls(deciding))
     calls = [call for record in claimed for call in record.calls if call.fresh]
     answers = [
         usage

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.cli import CommandResult, open_suite, say
 from pytest_llmeval.core import LlmevalError, SuiteError
-from pytest_llmeval.judges import key_variable
+from pytest_llmeval.judges import JudgeConnection
 from pytest_llmeval.suites import SuiteFile
 from pytest_llmeval.workbench._project import SOURCE, Project, TargetPlace, find_target
 from pytest_llmeval.workbench.init._rag import RagSuite, add_rag_arguments, rag_suite
@@ -179,7 +179,7 @@ def _with_judge(workflow: str, rag: RagSuite, host: str) -> str:
     """A CI workflow whose run replays recorded verdicts, or calls the judge with key, cache and budget."""
     if rag.replays:
         return workflow.replace("--llmeval-texts=all", "--llmeval-texts=all --llmeval-judge=replay", 1)
-    variable = None if rag.judge is None else key_variable(rag.judge)
+    variable = None if rag.judge is None else JudgeConnection(rag.judge).key_variable
     parts = _template(f"{host}-judge.yml").replace("OPENAI_API_KEY", variable or "").split("---\n")
     for marker, part in zip(_JUDGE_PARTS[host], parts, strict=True):
         workflow = workflow.replace(marker, part + marker, 1)
@@ -199,7 +199,7 @@ _MOST_CALLS = 12
 def _judge_in_ci(rag: RagSuite, host: str) -> str:
     """The line of ``llmeval init`` on what the CI workflow needs to call the judge."""
     assert rag.judge is not None
-    model, variable = rag.judge.model, key_variable(rag.judge)
+    model, variable = rag.judge.model, JudgeConnection(rag.judge).key_variable
     if rag.replays:
         record = f"pytest --llmeval {_SUITES} --llmeval-judge=record"
         return f"judge    the workflow replays verdicts of {model}: {record}, then commit {_SUITES}/__llmeval__"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pytest_llmeval.cli import say
 from pytest_llmeval.core import FieldsError, LlmevalError, Parts, as_line, counted, limit
 from pytest_llmeval.evaluators import AnswerText
-from pytest_llmeval.judges import JudgeSpec, key_variable
+from pytest_llmeval.judges import JudgeConnection, JudgeSpec
 from pytest_llmeval.workbench._project import Project, TargetPlace
 from pytest_llmeval.workbench.init._questions import (
     AnswerShape,
@@ -198,7 +198,7 @@ def rag_suite(options: Namespace, folder: Path, suites: str, target: TargetPlace
         say([f"         {judge.model} is not used: it would judge claims, and {why}"])
     text = "".join(f"{line}\n" for line in _lines(findings))
     model = judge if findings.claims and judge is not None and judge.provider != "fixture" else None
-    replays = model is not None and (key_variable(model) is None or options.judge_in_ci == "replay")
+    replays = model is not None and (JudgeConnection(model).key_variable is None or options.judge_in_ci == "replay")
     return RagSuite(path, text, len(file.rows), "max_drop" in text, replays, model)
 
 

@@ -12,14 +12,11 @@ from pytest_llmeval.baselines import ApprovedCases
 from pytest_llmeval.core import PASS_RATE, CaseLabels, Fault, FloatArray, Metric, SuiteError, counted
 from pytest_llmeval.gates import ChangeGate, split_statistic
 from pytest_llmeval.numbers import (
-    POWER,
     CaseStatistics,
     ChangedShares,
+    NormalTest,
     Table,
     WatchedRun,
-    columns_of,
-    detectable_shift,
-    normal_cdf,
     normal_quantile,
     present,
 )
@@ -146,7 +143,7 @@ class Plan:
         if self.runs:
             shifts = watch_shifts(self._confidence, self.runs)
             return float(shifts.searchsorted((drop - self.allowed) / deviation, "right")) / len(shifts)
-        return normal_cdf((drop - self.allowed) / deviation - self._needed(cases) + normal_quantile(POWER))
+        return NormalTest(self._confidence, self._units(cases)).power((drop - self.allowed) / deviation)
 
     def cases(self, drop: float, repeats: int = 1) -> int | None:
         """The number of cases that finds a true drop in 80 of 100 runs; ``None`` if it is tolerated, or impossible."""
@@ -177,8 +174,8 @@ class Plan:
         import numpy as np
 
         if self.runs:
-            return float(np.quantile(watch_shifts(self._confidence, self.runs), POWER))
-        return detectable_shift(1.0, self._confidence, self._units(cases))
+            return float(np.quantile(watch_shifts(self._confidence, self.runs), NormalTest.POWER))
+        return NormalTest(self._confidence, self._units(cases)).detectable()
 
     def _deviation(self, cases: int, repeats: int) -> float:
         return math.sqrt(self.spread.of_case(repeats) / (self.share * cases))
@@ -518,7 +515,7 @@ def _approved_scores(statistics: CaseStatistics, table: Table, metric: str, *, p
     """The scores of an approved run's cases on one metric by case id, or what they add to a pooled one."""
     import numpy as np
 
-    rows = np.flatnonzero(columns_of(table, "value", [metric]).judged[metric])
+    rows = np.flatnonzero(table.judged(metric))
     scores = pseudo_values(table, metric, rows) if pooled and len(rows) >= _LEAST else table.scores[metric][rows]
     named = zip(rows, scores, strict=True)
     return {statistics.records[row].id: float(score) for row, score in named if math.isfinite(score)}

@@ -7,7 +7,7 @@ import pytest
 from scripted_judges import ASKED, LOCAL_KEY, Ask, Recorder
 from servers import LlmServer
 
-from pytest_llmeval.judges import JudgeReply, JudgeRequest, JudgeSpec, connect
+from pytest_llmeval.judges import JudgeConnection, JudgeReply, JudgeRequest, JudgeSpec
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def ask(between: Recorder) -> Ask:
     ) -> JudgeReply:
         async def run() -> JudgeReply:
             made = JudgeSpec(f"{provider}:tiny", **{"base_url": server.base_url} | spec)
-            client = connect(made, on_rate_limit=between.limits.append, sleep=between.sleep)
+            client = JudgeConnection(made).open(on_rate_limit=between.limits.append, sleep=between.sleep)
             try:
                 return await client.complete(request)
             finally:

@@ -23,7 +23,7 @@ from servers import (
 )
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import JudgeReply, JudgeSpec, Message, Usage, connect
+from pytest_llmeval.judges import JudgeConnection, JudgeReply, JudgeSpec, Message, Usage
 
 PASSING = [
     *(status(code) for code in (408, 409, 425, 429, 500, 502, 503, 504, 529)),
@@ -135,7 +135,7 @@ def test_a_timeout_is_told(ask: Ask) -> None:
 def test_a_server_that_is_not_there_is_told(between: Recorder) -> None:
     with LlmServer() as server:
         gone = server.base_url
-    client = connect(JudgeSpec("openai:tiny", base_url=gone, retries=1), sleep=between.sleep)
+    client = JudgeConnection(JudgeSpec("openai:tiny", base_url=gone, retries=1)).open(sleep=between.sleep)
     with pytest.raises(
         JudgeError,
         match=rf"^openai: {gone}/chat/completions failed: no connection .Connection refused.; .*2 attempts",
@@ -166,7 +166,7 @@ def test_a_cancelled_call_ends_at_once_and_leaves_the_client_usable() -> None:
     until = threading.Event()
 
     async def run() -> JudgeReply:
-        client = connect(JudgeSpec("openai:tiny", base_url=server.base_url))
+        client = JudgeConnection(JudgeSpec("openai:tiny", base_url=server.base_url)).open()
         task = asyncio.create_task(client.complete(ASKED))
         await asyncio.to_thread(server.wait_for_calls, 1)
         task.cancel()
@@ -191,7 +191,7 @@ def test_calls_run_at_the_same_time_over_one_client() -> None:
         return reply(call.prompt)(call)
 
     async def run() -> list[JudgeReply]:
-        client = connect(JudgeSpec("openai:tiny", base_url=server.base_url))
+        client = JudgeConnection(JudgeSpec("openai:tiny", base_url=server.base_url)).open()
         requests = [replace(ASKED, messages=(Message("user", str(number)),)) for number in range(20)]
         replies = await asyncio.gather(*(client.complete(each) for each in requests))
         await client.aclose()
@@ -204,14 +204,14 @@ def test_calls_run_at_the_same_time_over_one_client() -> None:
 
 def test_a_client_can_be_used_in_one_event_loop_after_another() -> None:
     with LlmServer(reply("yes")) as server:
-        client = connect(JudgeSpec("openai:tiny", base_url=server.base_url))
+        client = JudgeConnection(JudgeSpec("openai:tiny", base_url=server.base_url)).open()
         for _ in range(3):
             assert once(client).text == "yes"
 
 
 def test_a_closed_client_may_be_closed_again_and_used_again() -> None:
     with LlmServer(reply("yes")) as server:
-        client = connect(JudgeSpec("openai:tiny", base_url=server.base_url))
+        client = JudgeConnection(JudgeSpec("openai:tiny", base_url=server.base_url)).open()
         asyncio.run(client.aclose())
         assert once(client).text == "yes"
         assert once(client).text == "yes"

@@ -10,7 +10,7 @@ from scripted_judges import ASKED, FORMED, LOCAL_KEY, PROVIDERS, Ask, Recorder, 
 from servers import Answer, Call, LlmServer, Sent, beside, cut_off, data, filtered, held, raw, refusal, reply, status
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import JudgeReply, JudgeRequest, JudgeSpec, Message, Usage, connect
+from pytest_llmeval.judges import JudgeConnection, JudgeReply, JudgeRequest, JudgeSpec, Message, Usage
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -41,7 +41,7 @@ def test_the_key_may_stand_in_another_variable(ask: Ask, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(("provider", "variable"), [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")])
 def test_a_missing_key_is_told_at_the_first_call(provider: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(variable)
-    client = connect(JudgeSpec(f"{provider}:tiny"))
+    client = JudgeConnection(JudgeSpec(f"{provider}:tiny")).open()
     with pytest.raises(JudgeError, match=f"^{provider}: the environment variable {variable} is missing: set"):
         once(client)
 
@@ -115,7 +115,7 @@ def test_a_server_that_cannot_enforce_a_form_is_asked_once_more_without_and_reme
     between: Recorder, provider: str, code: int, message: str
 ) -> None:
     async def run() -> list[JudgeReply]:
-        client = connect(JudgeSpec(f"{provider}:tiny", base_url=server.base_url), sleep=between.sleep)
+        client = JudgeConnection(JudgeSpec(f"{provider}:tiny", base_url=server.base_url)).open(sleep=between.sleep)
         replies = [await client.complete(FORMED) for _ in range(3)]
         await client.aclose()
         return replies
@@ -188,19 +188,19 @@ def test_no_exception_that_is_shown_has_frames_with_the_key(ask: Ask) -> None:
 
 def test_a_spec_without_model_cannot_be_connected() -> None:
     with pytest.raises(JudgeError, match=r"^judge has no model: set one, such as"):
-        connect(JudgeSpec())
+        JudgeConnection(JudgeSpec()).open()
 
 
 def test_a_fixtures_judge_cannot_be_connected() -> None:
     with pytest.raises(JudgeError, match=r"'fixture:mine' without a fixture judge_client"):
-        connect(JudgeSpec("fixture:mine"))
+        JudgeConnection(JudgeSpec("fixture:mine")).open()
 
 
 def test_the_server_of_these_tests_counts_calls_in_flight() -> None:
     until = threading.Event()
 
     async def run() -> None:
-        client = connect(JudgeSpec("openai:tiny", base_url=server.base_url))
+        client = JudgeConnection(JudgeSpec("openai:tiny", base_url=server.base_url)).open()
         calls = [asyncio.create_task(client.complete(ASKED)) for _ in range(3)]
         await asyncio.to_thread(server.wait_for_calls, 3)
         until.set()

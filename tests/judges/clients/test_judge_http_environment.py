@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from servers import LlmServer, reply
 
-from pytest_llmeval.judges import JudgeRequest, JudgeSpec, Message, connect
+from pytest_llmeval.judges import JudgeConnection, JudgeRequest, JudgeSpec, Message
 
 ASKED = JudgeRequest((Message("user", "Is it right?"),), "tiny")
 
@@ -20,7 +20,7 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ask(base_url: str) -> str:
     async def once() -> str:
-        client = connect(JudgeSpec("openai:tiny", base_url=base_url, retries=0))
+        client = JudgeConnection(JudgeSpec("openai:tiny", base_url=base_url, retries=0)).open()
         try:
             return (await client.complete(ASKED)).text
         finally:

@@ -13,7 +13,7 @@ from servers import LlmServer, data, reply, status
 from pytest_llmeval import JudgeRequest, Media
 from pytest_llmeval.core import JudgeError, form_of
 from pytest_llmeval.data import json_text
-from pytest_llmeval.judges import JudgeSpec, Message, Mode, Question, ShownMedium, connect
+from pytest_llmeval.judges import JudgeConnection, JudgeSpec, Message, Mode, Question, ShownMedium
 from pytest_llmeval.judges._protocol import sent_tokens, uncounted_media
 from pytest_llmeval.judges._stored_judgement import components, judgement_key
 from pytest_llmeval.judges.clients import as_client
@@ -178,7 +178,12 @@ def test_pydantic_ai_sends_images_sounds_and_documents(monkeypatch: pytest.Monke
     whole = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     with LlmServer(data(whole)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        assert once(connect(JudgeSpec("pydantic-ai:openai-chat:m", structured="off")), asking(*contents)).text == "yes"
+        assert (
+            once(
+                JudgeConnection(JudgeSpec("pydantic-ai:openai-chat:m", structured="off")).open(), asking(*contents)
+            ).text
+            == "yes"
+        )
         parts = parts_of(server)
     image, sound, document = (part for part in parts if part["type"] != "text")
     assert [part["text"] for part in parts if part["type"] == "text"][1:] == ["answer 1:", "answer 2:", "answer 3:"]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scripted_judges import FORMED, LOCAL_KEY, SCHEMA, Recorder, once
 
 from pytest_llmeval.core import JudgeError, MissingExtraError
-from pytest_llmeval.judges import JudgeSpec, Patience, connect
+from pytest_llmeval.judges import JudgeConnection, JudgeSpec, Patience
 from pytest_llmeval.judges.clients._pydantic_ai import PydanticAiJudge
 
 
@@ -24,7 +24,7 @@ def pydantic_ai_judge(between: Recorder, model: Any, **spec: Any) -> PydanticAiJ
 
 
 def test_pydantic_ai_models_are_asked(between: Recorder) -> None:
-    answer = once(connect(JudgeSpec("pydantic-ai:test"), sleep=between.sleep))
+    answer = once(JudgeConnection(JudgeSpec("pydantic-ai:test")).open(sleep=between.sleep))
     assert answer.text == "success (no tool calls)"
     assert answer.stopped == "stop"
     assert answer.usage.input_tokens
@@ -150,7 +150,7 @@ def test_pydantic_ai_is_given_up_after_the_timeout(between: Recorder) -> None:
 @pytest.mark.parametrize("name", ["nonsense", "nonsense:model"])
 def test_an_unknown_pydantic_ai_model_is_told(name: str) -> None:
     with pytest.raises(JudgeError, match=rf"^pydantic-ai: .*{name}.*; check the judge's model$"):
-        once(connect(JudgeSpec(f"pydantic-ai:{name}")))
+        once(JudgeConnection(JudgeSpec(f"pydantic-ai:{name}")).open())
 
 
 def test_a_provider_whose_package_is_missing_is_told_with_what_pydantic_ai_says_to_install(
@@ -159,11 +159,11 @@ def test_a_provider_whose_package_is_missing_is_told_with_what_pydantic_ai_says_
     monkeypatch.setitem(sys.modules, "groq", None)
     told = r"^the judge pydantic-ai:groq:m needs the extra 'pydantic-ai': .*pip install \"pydantic-ai-slim\[groq\]\""
     with pytest.raises(MissingExtraError, match=told):
-        once(connect(JudgeSpec("pydantic-ai:groq:m")))
+        once(JudgeConnection(JudgeSpec("pydantic-ai:groq:m")).open())
 
 
 def test_without_pydantic_ai_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pydantic_ai", "pydantic_ai.exceptions", "pydantic_ai.models"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'pytest-llmeval-suite\[pydantic-ai\]'"):
-        once(connect(JudgeSpec("pydantic-ai:test")))
+        once(JudgeConnection(JudgeSpec("pydantic-ai:test")).open())

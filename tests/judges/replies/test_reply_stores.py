@@ -17,7 +17,7 @@ from running import Clock
 from servers import PATIENCE
 
 from pytest_llmeval import LlmevalError
-from pytest_llmeval.judges import STORES, CachePlace, ReplyStore
+from pytest_llmeval.judges import CachePlace, ReplyStore, StoreKind
 from pytest_llmeval.judges._coordination import Coordination
 from pytest_llmeval.judges._run_store import WorkingCache
 from pytest_llmeval.judges.replies._directory import DirectoryReplies
@@ -40,7 +40,7 @@ class Opened:
                 os.utime(file, (self.clock.now, self.clock.now))
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(params=sorted(StoreKind.KNOWN))
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Opened]:
     place = CachePlace.parse(f"{request.param}:{tmp_path / 'verdicts'}")
     with closing(place.open()) as replies:
@@ -54,7 +54,9 @@ def directory(tmp_path: Path) -> DirectoryReplies:
 
 
 def test_processes_meet_beside_a_store_that_is_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(STORES, "lines", STORES["directory"]._replace(coordination="../.llmeval/cache.sqlite3"))
+    monkeypatch.setitem(
+        StoreKind.KNOWN, "lines", replace(StoreKind.KNOWN["directory"], coordination="../.llmeval/cache.sqlite3")
+    )
     file = tmp_path / "verdicts.jsonl"
     file.touch()
     working = WorkingCache(CachePlace(file, "lines"), "run", "owner")

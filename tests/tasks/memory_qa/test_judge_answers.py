@@ -13,7 +13,7 @@ from servers import PATIENCE, LlmServer, refusal, reply
 
 from pytest_llmeval import LlmevalError
 from pytest_llmeval.core import JudgeError, SuiteError
-from pytest_llmeval.judges import JudgeReply, JudgeRequest, JudgeSpec, ModeFile, connect
+from pytest_llmeval.judges import JudgeConnection, JudgeReply, JudgeRequest, JudgeSpec, ModeFile
 from pytest_llmeval.tasks.memory_qa import batch_judge, compute_metrics, is_unanswerable, judge_answer, to_table
 
 LOG = "pytest_llmeval.tasks.memory_qa._answers"
@@ -98,7 +98,7 @@ def test_a_judge_without_verdict_is_an_error(reply: Any, message: str) -> None:
         judge_answer("Where?", "Paris", "x", llm=llm)
 
 
-@pytest.mark.parametrize("given", [lambda spec: spec, connect])
+@pytest.mark.parametrize("given", [lambda spec: spec, lambda spec: JudgeConnection(spec).open()])
 def test_a_described_model_is_asked_over_http_with_its_parameters(given: Any) -> None:
     with LlmServer(reply('{"score": 0.6}'), refusal("I cannot grade this."), reply('{"score": 1}')) as server:
         llm = given(JudgeSpec("openai:judge-1", base_url=server.base_url, temperature=0.5))
