@@ -12,7 +12,7 @@ from pytest_llmeval.baselines._files import ScoreFile
 from pytest_llmeval.baselines._runs import SuiteRun
 from pytest_llmeval.baselines._scores import Anchor, SuiteScores
 from pytest_llmeval.baselines._verdicts import alike
-from pytest_llmeval.core import PASS_RATE, Abstention, Statistic, SuiteError, counted, number, several
+from pytest_llmeval.core import Abstention, Metric, Statistic, SuiteError, counted, number, several
 from pytest_llmeval.gates import ChangeGate, DriftGate, GateEvidence
 from pytest_llmeval.numbers import CaseMatching, CaseStatistics, Chain, Difference, Estimate, RunPairing
 from pytest_llmeval.suites import LoadedSuite
@@ -181,7 +181,7 @@ def _discarded_anchors(anchors: Mapping[str, Anchor], why: str) -> list[str]:
 
 def _labels(suite: LoadedSuite, metric: str) -> set[str] | None:
     """The label of the evaluator that an anchored metric depends on; ``None`` if it depends on all."""
-    owned = None if metric == PASS_RATE else suite.metrics.find(metric)
+    owned = None if metric == Metric.PASS_RATE else suite.metrics.find(metric)
     return None if owned is None else {owned.label}
 
 

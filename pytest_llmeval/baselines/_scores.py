@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_llmeval.baselines._comparable import Comparable, fingerprint
-from pytest_llmeval.core import PASS_RATE, Fault, MetricValue, Result, SuiteError
+from pytest_llmeval.core import Fault, Metric, MetricValue, Result, SuiteError
 from pytest_llmeval.data import DeclaredType, Document, InputFile, describe
 from pytest_llmeval.numbers import Chain, Shift
 from pytest_llmeval.suites import SnapshotSettings
@@ -242,7 +242,7 @@ class TestScores:
 
 def metrics_of(result: Result, settings: SnapshotSettings) -> dict[str, ApprovedScore]:
     """The metrics that a suite's score file keeps, pass rate included."""
-    every = {**result.metrics, PASS_RATE: result.pass_rate}
+    every = {**result.metrics, Metric.PASS_RATE: result.pass_rate}
     return {name: ApprovedScore.from_value(metric) for name, metric in every.items() if settings.keeps(name)}
 
 
@@ -252,7 +252,7 @@ def groups_of(result: Result, settings: SnapshotSettings) -> dict[str, dict[str,
         label: {
             name: {
                 metric: ApprovedScore.from_value(value, of_group=True)
-                for metric, value in {**group.metrics, PASS_RATE: group.pass_rate}.items()
+                for metric, value in {**group.metrics, Metric.PASS_RATE: group.pass_rate}.items()
                 if settings.keeps(metric)
             }
             for name, group in groups.items()

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from pytest_llmeval.baselines._comparable import Comparable
 from pytest_llmeval.baselines._scores import DIGITS, ApprovedScore, SuiteScores, bridge_of, shifts_between
-from pytest_llmeval.core import PASS_RATE, MetricIndex, SnapshotVerdict, counted, number
+from pytest_llmeval.core import Metric, MetricIndex, SnapshotVerdict, counted, number
 from pytest_llmeval.judges import JudgeSpec, PanelSpec
 from pytest_llmeval.numbers import TOLERANCE, CaseMatching, RunPairing, Shift, UsageEvaluator
 from pytest_llmeval.suites import SnapshotSettings, Tolerance
@@ -55,7 +55,9 @@ def unchanged_part(
     if not matching.known or not matching.unchanged:
         return None
     here, there = pairing.everything()
-    gone = {name: score for name, score in old.metrics.items() if name != PASS_RATE and metrics.find(name) is None}
+    gone = {
+        name: score for name, score in old.metrics.items() if name != Metric.PASS_RATE and metrics.find(name) is None
+    }
     signatures = {name: score.signature for name, score in old.metrics.items()}
     before = {
         name: replace(score, signature=signatures[name])
@@ -312,7 +314,7 @@ def changed_measure(
         bridge = bridge_of(approved.bridges, label, old.judges.get(label, {}), new.judges.get(label, {}))
         if bridge is None or metric not in bridge.shifts:
             changes += _changed_judge(label, old, new, display_path)
-    if metric == PASS_RATE and old.thresholds != new.thresholds:
+    if metric == Metric.PASS_RATE and old.thresholds != new.thresholds:
         changes.insert(0, "the thresholds changed")
     if old.repeats != new.repeats:
         changes.insert(0, f"cases run {new.repeats or 'once'}, {old.repeats or 'once'} when approved")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_llmeval.core import Fault, LogWriter, SuiteError, code_of, printable
+from pytest_llmeval.core import Fault, LogWriter, SuiteError, printable
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.services import with_sources
 
@@ -111,7 +111,7 @@ def as_json(arguments: list[str], run: Callable[[list[str]], int]) -> int:
 def _fault_data(fault: Fault) -> dict[str, Any]:
     """A fault of a user's file as an object in the output of ``llmeval --json``."""
     place = {"file": fault.file, "line": fault.line, "column": fault.column, "field": fault.path}
-    return {"code": code_of(fault.message), **place, "message": fault.message}
+    return {"code": Fault.code_of(fault.message), **place, "message": fault.message}
 
 
 def say(lines: Iterable[object], *, error: bool = False, sources: bool = False) -> None:

@@ -13,7 +13,6 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.core._case import (
-        INSTRUCTIONS,
         MISSING,
         Case,
         CaseLabels,
@@ -60,18 +59,13 @@ if TYPE_CHECKING:
         OptionError,
         PredictionError,
         SuiteError,
-        code_of,
         cut_to_users_frames,
         fault_of,
         format_error,
-        in_its_turn,
-        in_turn,
         origin,
-        price_hint,
         shown_path,
     )
     from pytest_llmeval.core._evaluator import (
-        APPROVED,
         Basis,
         ComparingEvaluator,
         ErrorBucket,
@@ -84,12 +78,9 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.core._media import Media
     from pytest_llmeval.core._media_forms import MediaForm, MediaLimits, MediaRun, MediaText
-    from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of
+    from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals
     from pytest_llmeval.core._rereading import WrittenObject
     from pytest_llmeval.core._results import (
-        BAD,
-        PASS_RATE,
-        UNFAILED,
         AnswerOrigin,
         AnswerShown,
         CaseOutcome,
@@ -132,16 +123,12 @@ if TYPE_CHECKING:
         SystemDifference,
     )
     from pytest_llmeval.core._views import (
-        WANTED_TURN,
         AnswerChange,
         Mutator,
         Neighbours,
         Reading,
         Turn,
-        chosen_turns,
         is_of_users,
-        is_turn,
-        turns_of,
     )
     from pytest_llmeval.core.wording import (
         MOST_LISTED,
@@ -224,7 +211,6 @@ _HOMES = {
         "CaseLabels",
         "Expected_co",
         "HeldObject",
-        "INSTRUCTIONS",
         "Input_co",
         "Itself",
         "MISSING",
@@ -267,18 +253,13 @@ _HOMES = {
         "OptionError",
         "PredictionError",
         "SuiteError",
-        "code_of",
         "cut_to_users_frames",
         "fault_of",
         "format_error",
-        "in_its_turn",
-        "in_turn",
         "origin",
-        "price_hint",
         "shown_path",
     ),
     "_evaluator": (
-        "APPROVED",
         "Basis",
         "ComparingEvaluator",
         "ErrorBucket",
@@ -301,13 +282,11 @@ _HOMES = {
         "Observation",
         "Sums",
         "Totals",
-        "abstained_of",
     ),
     "_rereading": ("WrittenObject",),
     "_results": (
         "AnswerOrigin",
         "AnswerShown",
-        "BAD",
         "CaseOutcome",
         "CaseRecord",
         "CaseResult",
@@ -318,11 +297,9 @@ _HOMES = {
         "JudgingShown",
         "MetricIndex",
         "MetricValue",
-        "PASS_RATE",
         "Result",
         "Selection",
         "TargetUsage",
-        "UNFAILED",
     ),
     "_tables": (
         "CaseTable",
@@ -355,11 +332,7 @@ _HOMES = {
         "Neighbours",
         "Reading",
         "Turn",
-        "WANTED_TURN",
-        "chosen_turns",
         "is_of_users",
-        "is_turn",
-        "turns_of",
     ),
     "wording": (
         "AlignedTable",

@@ -73,9 +73,6 @@ TRACE: Final = "trace"
 TURNS: Final = "turns"
 """The key of what a case expects of each turn of a conversation."""
 
-INSTRUCTIONS: Final = "instructions"
-"""The key under which a case lists the instructions that its answer must follow."""
-
 _SHOWN_KEYS = 10
 
 
@@ -103,6 +100,9 @@ class Parts:
     """  # noqa: E501 (the message of an exception stands on one line)
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    INSTRUCTIONS: ClassVar = "instructions"
+    """The key under which a case lists the instructions that its answer must follow."""
 
     OUTCOME: ClassVar = "outcome"
     """The part that says what an agent changed: the state of its world."""
@@ -232,7 +232,7 @@ class Parts:
         return f"the prediction is {'null' if prediction is None else kinds.get(type(prediction), 'no object')}"
 
 
-_NO_ANSWER: Final = frozenset((*Parts.NAMES, TURNS, INSTRUCTIONS))
+_NO_ANSWER: Final = frozenset((*Parts.NAMES, TURNS, Parts.INSTRUCTIONS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,16 @@ class Fault(Struct, frozen=True, order=True):
             place += f":{self.line}:{max(1, self.column)}"
         return f"{place}  {self.path}: {self.message}" if self.path else f"{place}  {self.message}"
 
+    @staticmethod
+    def code_of(message: str) -> str:
+        """The code of a fault in a user's file, from its message.
+
+        >>> Fault.code_of("unknown key gatse, did you mean gates?"), Fault.code_of("found 3, expected a list")
+        ('LE101', 'LE100')
+        """
+        text = _QUOTED.sub("''", message)  # what a user wrote decides nothing
+        return next(code for code, pattern in FAULT_CODES.items() if re.search(pattern, text))
+
 
 def format_error(error: BaseException) -> str:
     """The type and the message of any error for people, even if the message cannot be computed."""
@@ -60,25 +70,6 @@ def format_error(error: BaseException) -> str:
 
 
 _TURN = " of the conversation"
-
-
-def in_turn(error: Exception, turn: int) -> Exception:
-    """An error, such as a target's, with the turn of the conversation in which it happened.
-
-    That of a target stays what it is, and gets a note.
-    """
-    if isinstance(error, PredictionError):
-        return PredictionError(f"turn {turn}: {error}")
-    if not isinstance(error, LlmevalError):
-        error.add_note(f"turn {turn}{_TURN}")
-    return error
-
-
-def in_its_turn(error: BaseException, reason: str) -> str:
-    """The reason in an error, such as a target's, with the turn of the conversation, if it was in one."""
-    notes = (note for note in getattr(error, "__notes__", ()) if isinstance(note, str) and note.endswith(_TURN))
-    turn = next(notes, "").removesuffix(_TURN)
-    return f"{turn}: {reason}" if turn else reason
 
 
 class FieldsError(ValueError):
@@ -142,6 +133,25 @@ class OptionError(LlmevalError):
 
 class PredictionError(LlmevalError):
     """There is no prediction for a case: the target failed, or nothing was recorded."""
+
+    @staticmethod
+    def in_turn(error: Exception, turn: int) -> Exception:
+        """An error, such as a target's, with the turn of the conversation in which it happened.
+
+        That of a target stays what it is, and gets a note.
+        """
+        if isinstance(error, PredictionError):
+            return PredictionError(f"turn {turn}: {error}")
+        if not isinstance(error, LlmevalError):
+            error.add_note(f"turn {turn}{_TURN}")
+        return error
+
+    @staticmethod
+    def in_its_turn(error: BaseException, reason: str) -> str:
+        """The reason in an error, such as a target's, with the turn of the conversation, if it was in one."""
+        notes = (note for note in getattr(error, "__notes__", ()) if isinstance(note, str) and note.endswith(_TURN))
+        turn = next(notes, "").removesuffix(_TURN)
+        return f"{turn}: {reason}" if turn else reason
 
 
 class EvaluatorError(LlmevalError):
@@ -226,12 +236,12 @@ class MissingExtraError(LlmevalError, ImportError):
         except ImportError as error:
             raise cls(needed_by, extra, error) from error
 
-
-def price_hint() -> str:
-    """The hint on how to get published prices, for a message about an unknown one; empty where they are there."""
-    if find_spec("genai_prices") is not None:
-        return ""
-    return f"; published prices need the extra 'prices': {_install('prices')}"
+    @staticmethod
+    def price_hint() -> str:
+        """The hint on how to get published prices, for a message about an unknown one; empty where they are there."""
+        if find_spec("genai_prices") is not None:
+            return ""
+        return f"; published prices need the extra 'prices': {_install('prices')}"
 
 
 def _install(extra: str) -> str:
@@ -335,16 +345,6 @@ FAULT_CODES: Final[Mapping[str, str]] = {
 
 Codes keep their meaning in later versions; ``workbench/templates/faults.yaml`` says it to people.
 """
-
-
-def code_of(message: str) -> str:
-    """The code of a fault in a user's file, from its message.
-
-    >>> code_of("unknown key gatse, did you mean gates?"), code_of("found 3, expected a list")
-    ('LE101', 'LE100')
-    """
-    text = _QUOTED.sub("''", message)  # what a user wrote decides nothing
-    return next(code for code, pattern in FAULT_CODES.items() if re.search(pattern, text))
 
 
 def fault_of(error: BaseException, own: type[BaseException] = LlmevalError) -> str:

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.core._verdicts import Strengths
 
 
-APPROVED: Final = "approved"
-"""Among the opponents of a `ComparingEvaluator`: the answers that were approved with the scores of the suite."""
-
-
 class Metric(Struct, frozen=True):
     """A number that an evaluator reports.
 
@@ -39,6 +35,9 @@ class Metric(Struct, frozen=True):
         averaged: Whether the value over several cases is the mean of their own scores. Gates on such a value can be
             decided before all cases have run.
     """
+
+    PASS_RATE: ClassVar[str] = "pass_rate"  # noqa: S105 (a metric, no password)
+    """The name of the metric that every suite has: cases that passed among those that ran."""
 
     name: str
     higher_is_better: bool = True
@@ -326,6 +325,9 @@ class Evaluator(ABC):
 @dataclass(frozen=True)
 class ComparingEvaluator(Evaluator):
     """An evaluator that compares the prediction of a case with those of other systems, which `Case.others` has."""
+
+    APPROVED: ClassVar[str] = "approved"
+    """Among the opponents: the answers that were approved with the scores of the suite."""
 
     @property
     @abstractmethod

@@ -84,6 +84,11 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
         """Read what `to_json` wrote; the round trip is identity."""
         return msgspec.convert(data, cls)
 
+    @staticmethod
+    def abstained_of(undefined: Iterable[str], observations: Sequence["Observation"]) -> tuple[str, ...]:
+        """The metrics, undefined in all of several observations, for which one of these abstains."""
+        return tuple(name for name in undefined if any(name in observation.abstained for observation in observations))
+
 
 _FINITE = json.JSONEncoder(allow_nan=False)
 
@@ -208,13 +213,8 @@ def mean_of_repeats(observations: Sequence[Observation]) -> Observation:
     }
     counts = {name: total / len(observations) for name, total in Totals.add_up(observations).items()}
     errored = _reasons_by_metric(observations, "errored")
-    abstained = abstained_of(undefined, observations)
+    abstained = Observation.abstained_of(undefined, observations)
     return Observation(counts, observations[0].details, undefined, _first_malformed(observations), errored, abstained)
-
-
-def abstained_of(undefined: Iterable[str], observations: Sequence[Observation]) -> tuple[str, ...]:
-    """The metrics, undefined in all of several observations, for which one of these abstains."""
-    return tuple(name for name in undefined if any(name in observation.abstained for observation in observations))
 
 
 def _reasons_by_metric(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, overload
 
 import msgspec
 from msgspec import Struct
@@ -29,19 +29,10 @@ CaseOutcome: TypeAlias = Literal[
 whose evaluators had nothing to score, or no judge. One that failed as expected (``xfailed``), or as was approved
 (``known_failure``), counts in every score as any other; only its own verdict is excused."""
 
-UNFAILED: tuple[CaseOutcome, ...] = ("passed", "not_scored")
-"""Outcomes of cases in which nothing is wrong."""
-
-BAD: tuple[CaseOutcome, ...] = ("failed", "errored")
-"""Outcomes of cases that make a run fail."""
-
 AnswerOrigin: TypeAlias = Literal["run", "recorded", "given"]
 """The origin of a prediction: the target in this run, or in an earlier one; or it came with the case."""
 
 IntervalMethod: TypeAlias = Literal["wilson", "closed_form", "bootstrap", "delta"]
-
-PASS_RATE = "pass_rate"  # noqa: S105 (a metric, no password)
-"""The metric that every suite has: cases that passed among those that ran."""
 
 
 class TargetUsage(NamedTuple):
@@ -172,6 +163,12 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         weight: How many cases it represents, in means of all cases of a sample.
         selection: How it came about in a run of affected cases; ``None`` in other runs.
     """
+
+    BAD: ClassVar[tuple[CaseOutcome, ...]] = ("failed", "errored")
+    """Outcomes of cases that make a run fail."""
+
+    UNFAILED: ClassVar[tuple[CaseOutcome, ...]] = ("passed", "not_scored")
+    """Outcomes of cases in which nothing is wrong."""
 
     id: str
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -316,7 +313,7 @@ class GroupResult:
 
     def find(self, metric: str) -> MetricValue | None:
         """Return a metric of the group, its pass rate or a figure of its usage."""
-        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
+        return self.pass_rate if metric == Metric.PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
 
 
 class Clusters(Struct, frozen=True):
@@ -370,7 +367,7 @@ class Result:
 
     def find(self, metric: str) -> MetricValue | None:
         """Return a metric of the suite, its pass rate or a figure of its usage."""
-        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
+        return self.pass_rate if metric == Metric.PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
 
     @overload
     def frame(self, library: 'Literal["pandas"] | None' = None) -> "pandas.DataFrame": ...
@@ -449,7 +446,7 @@ class Result:
     def __repr__(self) -> str:
         scores = (f"{name}={number(value.value)}" for name, value in [*self.metrics.items()][:_MOST_IN_REPR])
         more = ["..."] if len(self.metrics) > _MOST_IN_REPR else []
-        parts = [counted(len(self.cases), "case"), f"{PASS_RATE}={number(self.pass_rate.value)}", *scores, *more]
+        parts = [counted(len(self.cases), "case"), f"{Metric.PASS_RATE}={number(self.pass_rate.value)}", *scores, *more]
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def __str__(self) -> str:
@@ -474,11 +471,16 @@ class Result:
 
     def _shown_records(self) -> list[CaseRecord]:
         """Return the cases that did not pass, and those that did not run behind them."""
-        return [record for outcomes in (BAD, ("not_run",)) for record in self.records if record.outcome in outcomes]
+        return [
+            record
+            for outcomes in (CaseRecord.BAD, ("not_run",))
+            for record in self.records
+            if record.outcome in outcomes
+        ]
 
     def _repr_html_(self) -> str:
         """Return metrics, and the first cases that did not pass, as tables for notebooks; every text is escaped."""
-        listed = {**dict([*self.metrics.items()][:_MOST_METRICS]), PASS_RATE: self.pass_rate}
+        listed = {**dict([*self.metrics.items()][:_MOST_METRICS]), Metric.PASS_RATE: self.pass_rate}
         table = AlignedTable(MetricValue.list_cells(listed, "interval")).html()
         more = len(self.metrics) - _MOST_METRICS
         note = f"<p>and {counted(more, 'more metric')} in <code>metrics</code></p>" if more > 0 else ""

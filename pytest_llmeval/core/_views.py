@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias, TypeGuard, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeGuard, TypeVar
 
 from msgspec import Struct, structs
 
@@ -26,67 +26,10 @@ from pytest_llmeval.core.wording import counted
 Turn: TypeAlias = Literal["last", "each"] | int
 """The turns that are read; a number counts from 1."""
 
-WANTED_TURN: Final = "last, each, or the number of a turn, counted from 1"
-
-
-def is_turn(value: Any) -> TypeGuard[Turn]:
-    """Whether a value of a suite file says which turns of a conversation an evaluator reads."""
-    return value in ("last", "each") or (type(value) is int and value > 0)
-
-
 _OF_MESSAGE = ("contexts", "tool_calls")
 
 
-def turns_of(case: Case, parts: Parts) -> list[Case]:
-    """A case for each turn of a conversation: a message of the user, and what follows up to the next one.
-
-    Its input is the message of the user, its prediction has the parts of the answer: the assistant's last message.
-
-    Args:
-        case: Its prediction is the whole.
-        parts: Where the messages are in it.
-
-    Raises:
-        PredictionError: The prediction is no conversation.
-    """
-    messages = parts.read("messages", case.prediction)
-    if not isinstance(messages, Sequence) or not all(isinstance(message, Mapping) for message in messages):
-        raise PredictionError("the messages are no list of objects, so they have no turns")
-    starts = [place for place, message in enumerate(messages) if message.get("role") == "user"]
-    ends = [*starts[1:], len(messages)]
-    expected = expected_turns(case.expected)
-    figures = case.origin.figures if case.origin is not None else {}
-    turns = []
-    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        prediction = _conversation_answer(messages[start:end])
-        turns.append(
-            replace(
-                case,
-                input=messages[start].get("content"),
-                expected=case.expected if expected is None else expected[number] if number < len(expected) else None,
-                prediction=prediction,
-                origin=PredictionParts(Parts(), prediction, figures),
-                conversation=True,
-            )
-        )
-    return turns
-
-
 _T = TypeVar("_T")
-
-
-def chosen_turns(turns: Sequence[_T], turn: Turn) -> Sequence[_T]:
-    """The turns of a conversation that an evaluator reads.
-
-    Raises:
-        PredictionError: There is no such turn.
-    """
-    if turn == "each" and turns:
-        return turns
-    place = len(turns) if turn == "last" else turn
-    if not isinstance(place, int) or not 0 < place <= len(turns):
-        raise PredictionError(f"the conversation has {counted(len(turns), 'turn')}, expected turn {turn}")
-    return [turns[place - 1]]
 
 
 def expected_turns(expected: Any) -> Sequence[Any] | None:
@@ -127,11 +70,71 @@ class Reading(Struct, frozen=True, dict=True):
         converted: Makes objects of the parts of a case, as evaluators of users get them; ``None`` leaves JSON data.
     """
 
+    TURNS: ClassVar[str] = "last, each, or the number of a turn, counted from 1"
+    """The turns that a suite may name, for messages."""
+
     reads: Reads = Reads()
     on: str | None = None
     parts: Parts = Parts()
     turn: Turn | None = None
     converted: Callable[[Case], Case] | None = None
+
+    @staticmethod
+    def is_turn(value: Any) -> TypeGuard[Turn]:
+        """Whether a value of a suite file says which turns of a conversation an evaluator reads."""
+        return value in ("last", "each") or (type(value) is int and value > 0)
+
+    @staticmethod
+    def turns_of(case: Case, parts: Parts) -> list[Case]:
+        """A case for each turn of a conversation: a message of the user, and what follows up to the next one.
+
+        Its input is the message of the user, its prediction has the parts of the answer: the assistant's last message.
+
+        Args:
+            case: Its prediction is the whole.
+            parts: Where the messages are in it.
+
+        Raises:
+            PredictionError: The prediction is no conversation.
+        """
+        messages = parts.read("messages", case.prediction)
+        if not isinstance(messages, Sequence) or not all(isinstance(message, Mapping) for message in messages):
+            raise PredictionError("the messages are no list of objects, so they have no turns")
+        starts = [place for place, message in enumerate(messages) if message.get("role") == "user"]
+        ends = [*starts[1:], len(messages)]
+        expected = expected_turns(case.expected)
+        figures = case.origin.figures if case.origin is not None else {}
+        turns = []
+        for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            of_turn = case.expected
+            if expected is not None:
+                of_turn = expected[number] if number < len(expected) else None
+            prediction = _conversation_answer(messages[start:end])
+            turns.append(
+                replace(
+                    case,
+                    input=messages[start].get("content"),
+                    expected=of_turn,
+                    prediction=prediction,
+                    origin=PredictionParts(Parts(), prediction, figures),
+                    conversation=True,
+                )
+            )
+        return turns
+
+    @staticmethod
+    def chosen_turns(turns: Sequence[_T], turn: Turn) -> Sequence[_T]:
+        """The turns of a conversation that an evaluator reads.
+
+        Raises:
+            PredictionError: There is no such turn.
+        """
+        if turn == "each" and turns:
+            return turns
+        place = len(turns) if turn == "last" else turn
+        if not isinstance(place, int) or not 0 < place <= len(turns):
+            raise PredictionError(f"the conversation has {counted(len(turns), 'turn')}, expected turn {turn}")
+        return [turns[place - 1]]
 
     @classmethod
     def for_evaluator(
@@ -162,8 +165,8 @@ class Reading(Struct, frozen=True, dict=True):
         if self.turn is None:
             views = [self.view(case)]
         else:
-            turns = turns_of(case, Parts() if case.conversation else self.parts)
-            views = [self._of_turns.view(turn) for turn in chosen_turns(turns, self.turn)]
+            turns = self.turns_of(case, Parts() if case.conversation else self.parts)
+            views = [self._of_turns.view(turn) for turn in self.chosen_turns(turns, self.turn)]
         views = [view.with_equal_forms() if self.converted is None else self.converted(view) for view in views]
         if not case.others:
             return views

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.cli import CommandResult, say
-from pytest_llmeval.core import PASS_RATE, LlmevalError, MissingExtraError, SuiteError, format_error
+from pytest_llmeval.core import LlmevalError, Metric, MissingExtraError, SuiteError, format_error
 from pytest_llmeval.reports import RunReport, SuiteReport
 from pytest_llmeval.services import Redactor
 
@@ -87,7 +87,7 @@ def _log(client: Any, experiment: str, report: "RunReport", suite: "SuiteReport"
 
 def _logged_values(suite: SuiteReport) -> Iterator[tuple[str, float]]:
     """Yield the metrics, interval limits and case counts to log to MLflow; metrics without a value are left out."""
-    for name, metric in {**suite.metrics, PASS_RATE: suite.pass_rate}.items():
+    for name, metric in {**suite.metrics, Metric.PASS_RATE: suite.pass_rate}.items():
         for suffix, value in (("", metric.value), (".low", metric.low), (".high", metric.high)):
             if value is not None:
                 yield f"{name}{suffix}", float(value)

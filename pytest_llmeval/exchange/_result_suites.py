@@ -16,10 +16,10 @@ from msgspec import UNSET, structs
 from pytest_llmeval.baselines import ApprovedCases, ScoreFile
 from pytest_llmeval.core import (
     MISSING,
-    PASS_RATE,
     Case,
     CaseRecord,
     Fault,
+    Metric,
     Parts,
     SuiteError,
     grouped,
@@ -80,7 +80,7 @@ def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
     reserved = {
         metric
         for metric in names_of(rows, "metric")
-        if metric in (PASS_RATE, *SUITE_METRICS) or split_statistic(metric)[0] != "value"
+        if metric in (Metric.PASS_RATE, *SUITE_METRICS) or split_statistic(metric)[0] != "value"
     }
     if not reserved:
         return rows

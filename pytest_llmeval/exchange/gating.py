@@ -13,10 +13,10 @@ from msgspec import Struct, structs, to_builtins
 
 from pytest_llmeval.baselines import SnapshotMode
 from pytest_llmeval.core import (
-    PASS_RATE,
     CaseRecord,
     GateResult,
     LlmevalError,
+    Metric,
     SnapshotVerdict,
     counted,
     limit,
@@ -67,7 +67,7 @@ _LISTED: Final = 3
 _OUTCOME: Final = "passed"
 """The metric of runners of tests, which says of each test whether it passed."""
 _ALIKE: Final = re.compile(r"cases with the same (?:(?!cases with)[^;])+? change alike, [^;]+")
-_PASS_RATE: Final = re.compile(rf"\b{PASS_RATE}\b")
+_PASS_RATE: Final = re.compile(rf"\b{Metric.PASS_RATE}\b")
 _NUMBERS: Final = re.compile(r"; [^;]* -> ")
 
 
@@ -505,7 +505,9 @@ def _on_outcomes(gate: Any, metrics: Sequence[str]) -> Any:
         return gate
     if _OUTCOME not in metrics:
         known = f"expected a gate on a metric such as {metrics[0]}, or thresholds" if metrics else "expected a metric"
-        raise LlmevalError(f"found a gate on {PASS_RATE}, and the results do not say which cases passed: {known}")
+        raise LlmevalError(
+            f"found a gate on {Metric.PASS_RATE}, and the results do not say which cases passed: {known}"
+        )
     named = _PASS_RATE.sub(_OUTCOME, text)
     return named if isinstance(gate, str) else {**gate, "metric": named}
 
@@ -531,7 +533,7 @@ def _with_texts_of(finished: Reported, parts: Sequence[_ResultsPart], options: G
         verdicts = [verdict for verdict in suite.snapshot if judged or verdict.kind in _UNUSABLE]
         judged_suite = structs.replace(suite, snapshot=verdicts)
         suites.append(with_texts(judged_suite if limited else judged_suite.as_scored(), part.rows, part.olds))
-    systems = [system if limited else system.without(PASS_RATE) for system in finished.report.systems]
+    systems = [system if limited else system.without(Metric.PASS_RATE) for system in finished.report.systems]
     report = structs.replace(finished.report, suites=suites, systems=systems)
     unlimited = {judged.suite.cannot_fail for judged in finished.judged.suites}  # which nobody expects of results
     notes = [note for note in finished.notes if not any(line in note for line in unlimited)]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, get_args
 from msgspec import Struct
 
 from pytest_llmeval.core import (
-    APPROVED,
     ChangeWord,
     ComparingEvaluator,
     GateOutcome,
@@ -325,7 +324,7 @@ class ChangeGate(Gate):
             yield "metric", f"found {self.metric!r} with a baseline, {known}"
         declared = metrics.find(self.metric)
         evaluator = None if declared is None else declared.evaluator
-        if not self.against and isinstance(evaluator, ComparingEvaluator) and APPROVED in evaluator.opponents:
+        if not self.against and isinstance(evaluator, ComparingEvaluator) and evaluator.APPROVED in evaluator.opponents:
             known = "expected a limit such as a min: it compares with the approved answers itself"
             yield "metric", f"found {self.metric!r} with a baseline, {known}"
 

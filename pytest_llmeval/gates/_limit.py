@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from pytest_llmeval.core import (
     MOST_LISTED,
-    PASS_RATE,
     FloatArray,
     GateOutcome,
     GateResult,
@@ -17,12 +16,12 @@ from pytest_llmeval.core import (
     Metric,
     MetricIndex,
     MetricValue,
+    MissingExtraError,
     Result,
     closest,
     counted,
     limit,
     number,
-    price_hint,
     several,
     suggest,
 )
@@ -49,7 +48,7 @@ from pytest_llmeval.gates._gate import (
 )
 from pytest_llmeval.numbers import TOLERANCE, UsageEvaluator, cases_for_bound
 
-_OWN = {metric.name: metric for metric in (Metric(PASS_RATE, averaged=True), *UsageEvaluator().describe())}
+_OWN = {metric.name: metric for metric in (Metric(Metric.PASS_RATE, averaged=True), *UsageEvaluator().describe())}
 """Metrics of every suite."""
 
 _PERCENT = 100
@@ -143,7 +142,7 @@ def is_plain_limit(text: str) -> bool:
 
 def metric_names(metrics: MetricIndex) -> list[str]:
     """The metric names that gates of a suite can use, without those of usage."""
-    return [PASS_RATE, *(metric.name for declared in metrics.declared.values() for metric in declared)]
+    return [Metric.PASS_RATE, *(metric.name for declared in metrics.declared.values() for metric in declared)]
 
 
 def declared_metric(name: str, metrics: MetricIndex) -> Metric | None:
@@ -559,4 +558,4 @@ def _percentile(scores: FloatArray | None, statistic: str) -> float | None:
 def _unknown(figure: str) -> str:
     """The reason why a usage figure of a gate, such as its cost, is unknown, with a hint on prices for costs."""
     priced = figure in ("judge_cost_usd", "total_cost_usd", "target_cost_usd")
-    return f"{_UNKNOWN[figure]}{price_hint()}" if priced else _UNKNOWN[figure]
+    return f"{_UNKNOWN[figure]}{MissingExtraError.price_hint()}" if priced else _UNKNOWN[figure]

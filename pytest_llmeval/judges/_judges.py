@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import to_builtins
 
-from pytest_llmeval.core import Fault, LlmevalError, SuiteError, price_hint
+from pytest_llmeval.core import Fault, LlmevalError, MissingExtraError, SuiteError
 from pytest_llmeval.judges._options import JudgeOptions
 from pytest_llmeval.judges._processes import process_name
 from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec
@@ -207,7 +207,8 @@ class SuiteJudges:
         if priced and price is None and self.options.budget.usd is not None and self.store.asks:
             fault = (
                 f"found the judge {model!r} without a known price, but --llmeval-budget limits USD: "
-                f"expected 'price: {{input: USD, output: USD}}' (per million tokens) under {place!r}{price_hint()}"
+                f"expected 'price: {{input: USD, output: USD}}' (per million tokens) under {place!r}"
+                f"{MissingExtraError.price_hint()}"
             )
             raise SuiteError([Fault(display_path, 0, 0, place, fault)])
         return Juror(model, chosen.request_parameters(), recordings, price=price, way=chosen.way, spec=chosen)
@@ -289,7 +290,8 @@ class SuiteJudges:
             if price is None and self.options.budget.usd is not None:
                 juror.absent = (
                     f"found the model {model!r} without a known price, but --llmeval-budget limits USD: expected "
-                    f"'price: {{input: USD, output: 0}}' (per million tokens) beside the model{price_hint()}"
+                    f"'price: {{input: USD, output: 0}}' (per million tokens) beside the model"
+                    f"{MissingExtraError.price_hint()}"
                 )
             else:
                 from pytest_llmeval.judges.clients import JudgeConnection

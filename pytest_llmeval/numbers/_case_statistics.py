@@ -21,7 +21,6 @@ from pytest_llmeval.core import (
     Observation,
     SuiteError,
     Totals,
-    abstained_of,
     decode,
 )
 from pytest_llmeval.numbers._case_scores import CaseDigest
@@ -291,7 +290,7 @@ def _mean_observation(observations: Sequence[Observation], abstained: Abstention
     if abstained == "fell":
         silent = Counter(name for observation in clean for name in observation.abstained if name not in undefined)
         counts |= {FALLEN + name: counts.get(FALLEN + name, 0) + runs / len(clean) for name, runs in silent.items()}
-    return Observation(counts, undefined=undefined, abstained=abstained_of(undefined, clean))
+    return Observation(counts, undefined=undefined, abstained=Observation.abstained_of(undefined, clean))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from pytest_llmeval.core import (
-    PASS_RATE,
     Abstention,
     AlignedTable,
     ChangeVerdict,
+    Metric,
     MetricChange,
     MetricIndex,
     Result,
@@ -456,7 +456,7 @@ class SystemTable(NamedTuple):
             abstained: As of `compare`, about cases of which the reference has a score.
         """
         baseline = CaseStatistics.exact(results[reference].records)
-        names = [*dict.fromkeys(name for result in results.values() for name in result.metrics), PASS_RATE]
+        names = [*dict.fromkeys(name for result in results.values() for name in result.metrics), Metric.PASS_RATE]
         against: dict[str, dict[str, SystemDifference]] = {}
         for system, result in results.items():
             if system != reference:

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from pytest_llmeval.core import (
-    PASS_RATE,
     CaseRecord,
     Evaluator,
     FloatArray,
@@ -410,7 +409,7 @@ class Statistics:
         out: dict[str, tuple[MetricValue, IntervalMethod | None]] = {}
         for name, column in formula(np.array([[sums.totals.get(count, 0.0) for count in names]])).items():
             owned = index.find(name)
-            metric = Metric(PASS_RATE) if owned is None else owned.metric
+            metric = Metric(Metric.PASS_RATE) if owned is None else owned.metric
             counted = CountedMetric(
                 metric=metric,
                 signature=metric.signature,

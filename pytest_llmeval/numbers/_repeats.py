@@ -19,7 +19,6 @@ from pytest_llmeval.core import (
     RecordedCounts,
     Sums,
     WrappedEvaluator,
-    abstained_of,
 )
 from pytest_llmeval.numbers._case_scores import TOLERANCE
 
@@ -230,7 +229,7 @@ class Reduced(WrappedEvaluator):
             else:
                 undefined.setdefault(name, f"fewer than {self.repeats.k} repeats have a score")
         return structs.replace(
-            mean, counts=counts, undefined=undefined, abstained=abstained_of(undefined, observations)
+            mean, counts=counts, undefined=undefined, abstained=Observation.abstained_of(undefined, observations)
         )
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:

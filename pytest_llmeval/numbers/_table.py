@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core import (
-    PASS_RATE,
     Basis,
     CaseLabels,
     CaseRecord,
@@ -64,10 +63,10 @@ class _PassRate(RecordedCounts):
     origin = "outcomes are recorded"
 
     def describe(self) -> Sequence[Metric]:
-        return (Metric(PASS_RATE, averaged=True),)
+        return (Metric(Metric.PASS_RATE, averaged=True),)
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        return {PASS_RATE: sums["passed"] / sums["ran"]}
+        return {Metric.PASS_RATE: sums["passed"] / sums["ran"]}
 
     @staticmethod
     def observation_of(record: CaseRecord) -> Observation:
@@ -656,6 +655,6 @@ def _split(
 ) -> tuple[dict[str, MetricValue], MetricValue, dict[str, MetricValue]]:
     """The pass rate and usage, apart from the metrics of a table's evaluators."""
     own = {name: corrected(metric, sampled) for name, metric in metrics.items()} if sampled else dict(metrics)
-    pass_rate = own.pop(PASS_RATE)
+    pass_rate = own.pop(Metric.PASS_RATE)
     usage = {name: own.pop(name) for name in metrics if table.owner[name] == UsageEvaluator.name}
     return own, pass_rate, {name: value for name, value in usage.items() if value.scored}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
-from pytest_llmeval.core import BAD, counted
+from pytest_llmeval.core import CaseRecord, counted
 from pytest_llmeval.reports import RunReport
 
 MOST: Final = 10
@@ -51,7 +51,7 @@ def _failures(report: RunReport) -> Iterator[_Failure]:
         for score in suite.broken_scores:
             yield _Failure(suite.path, 0, f"{suite.suite}: snapshot {score.metric}: {score.reason}")
     fallen = {(suite.suite, name) for suite in report.suites for gate in suite.gates for name in gate.fallen}
-    failing = [(suite, case) for suite in report.suites for case in suite.cases if case.outcome in BAD]
+    failing = [(suite, case) for suite in report.suites for case in suite.cases if case.outcome in CaseRecord.BAD]
     for suite, case in sorted(failing, key=lambda failure: (failure[0].suite, failure[1].id) not in fallen):
         message = f"{suite.suite}: {case.id}: {case.reason or case.outcome}"
         yield _Failure(case.file or suite.path, case.line, message)

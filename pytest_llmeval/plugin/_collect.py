@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from msgspec import Struct, structs
 
-from pytest_llmeval.core import BAD, BudgetError, Case, LlmevalError, SuiteError, origin, printable
+from pytest_llmeval.core import BudgetError, Case, CaseRecord, LlmevalError, SuiteError, origin, printable
 from pytest_llmeval.data import IN_MODULE
 from pytest_llmeval.plugin._options import shard_of_run
 from pytest_llmeval.plugin._payload import (
@@ -126,7 +126,7 @@ class CaseItem(pytest.Function):
                 all_answers=runner.all_answers,
             )
             keep_judgements(self, suite.path, [entry for execution in executions for entry in execution.entries])
-        failed = [execution for execution in executions if execution.record.outcome in BAD]
+        failed = [execution for execution in executions if execution.record.outcome in CaseRecord.BAD]
         if failed:
             lines = [f"{len(failed)} of {len(executions)} cases failed"]
             for execution in failed[:_EXPLAINED]:

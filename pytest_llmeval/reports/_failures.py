@@ -10,7 +10,6 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import (
-    BAD,
     MISSING,
     Case,
     CaseLabels,
@@ -432,7 +431,7 @@ def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterato
             for mode in CaseLabels(case.labels).modes:
                 cases.setdefault(mode, []).append(case)
     for mode, members in cases.items():
-        failing = [case for case in members if case.outcome in BAD]
+        failing = [case for case in members if case.outcome in CaseRecord.BAD]
         known = {earlier[case.id] for case in members if case.id in earlier}
         if known == {"passed"} and any(case.id in earlier for case in failing):
             yield f"{mode}: back in {len(failing)} of {len(members)}"
@@ -469,5 +468,5 @@ def shared_reason(case: CaseRecord | CaseReport, failing: int) -> str:
         case: The case.
         failing: The number of failing cases of the run.
     """
-    alike = case.outcome == "errored" or (case.outcome in BAD and failing > FEW_FAILURES)
+    alike = case.outcome == "errored" or (case.outcome in CaseRecord.BAD and failing > FEW_FAILURES)
     return (case.reason or "") if alike else ""

@@ -13,15 +13,15 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs, to_builtins
 
 from pytest_llmeval.core import (
-    BAD,
-    PASS_RATE,
     Abstention,
     AnswerShown,
     AnyNumber,
     CaseOutcome,
+    CaseRecord,
     ChangeVerdict,
     Clusters,
     GateResult,
+    Metric,
     MetricChange,
     MetricValue,
     SnapshotVerdict,
@@ -56,7 +56,7 @@ OUTCOMES = (
 EXCUSED = ("xfailed", "known_failure")
 """Outcomes of cases that failed, as was expected or approved: no failure of the run, and no pass either."""
 
-FAILING = (*BAD, *EXCUSED)
+FAILING = (*CaseRecord.BAD, *EXCUSED)
 RunVerdict: TypeAlias = Literal["failed", "incomplete", "undecided", "passed"]
 """The verdict on a suite or a run, the worst first: ``incomplete`` if a case did not run, a gate was not evaluated,
 or no case has a score."""
@@ -290,7 +290,7 @@ class GroupReport(Struct, frozen=True):
 
     def find(self, metric: str) -> MetricValue | None:
         """A metric of the group, its pass rate or a figure of its usage."""
-        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
+        return self.pass_rate if metric == Metric.PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
 
 
 class BucketReport(Struct, frozen=True):
@@ -611,7 +611,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     def find(self, metric: str) -> MetricValue | None:
         """A metric of the reported suite, its pass rate or a figure of its usage."""
-        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
+        return self.pass_rate if metric == Metric.PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
 
     def as_scored(self) -> "SuiteReport":
         """The report of a suite without limits: its cases are scored, as nothing says that they passed."""
@@ -898,4 +898,4 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def failing_count(self) -> int:
         """The number of failing cases."""
-        return sum(case.outcome in BAD for suite in self.suites for case in suite.cases)
+        return sum(case.outcome in CaseRecord.BAD for suite in self.suites for case in suite.cases)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, counted, excerpt
+from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted, excerpt
 from pytest_llmeval.reports._failures import cause_of
 from pytest_llmeval.reports._form import MOST, CaseReport, RunReport, RunVerdict, SuiteReport, gated_metrics
 from pytest_llmeval.reports._overview import fallen_cases, totals
@@ -140,7 +140,7 @@ def _undecided(run: RunReport) -> str:
     outcomes = Counter(gate.outcome for suite in run.suites for gate in suite.gates)
     if not outcomes["undecided"]:
         return next(iter(run.conclusion.why), "") if run.conclusion is not None else ""
-    failed = any(suite.counts.get(outcome) for suite in run.suites for outcome in BAD)
+    failed = any(suite.counts.get(outcome) for suite in run.suites for outcome in CaseRecord.BAD)
     of_all = f"{outcomes['undecided']} of {counted(outcomes.total(), 'gate')} could not decide"
     return of_all if failed else f"nothing failed, but {of_all}"
 
@@ -227,8 +227,10 @@ def _of_a_case(reason: str) -> str:
 
 def _find_failing_cases(suite: SuiteReport, before: Mapping[str, CaseReport]) -> list[CaseReport]:
     """Cases of a suite that newly fail, or else all that fail, for the headline of a failed run."""
-    failing = [case for case in suite.cases if case.outcome in BAD]
-    return [case for case in failing if before.get(case.id, CaseReport.not_run()).outcome not in BAD] or failing
+    failing = [case for case in suite.cases if case.outcome in CaseRecord.BAD]
+    return [
+        case for case in failing if before.get(case.id, CaseReport.not_run()).outcome not in CaseRecord.BAD
+    ] or failing
 
 
 def _worst_first(

@@ -7,7 +7,17 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, as_line, counted, excerpt, number, printable, seconds
+from pytest_llmeval.core import (
+    CaseRecord,
+    GateResult,
+    SnapshotVerdict,
+    as_line,
+    counted,
+    excerpt,
+    number,
+    printable,
+    seconds,
+)
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.reports._failures import repeats_line
 from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, Survival, count_text
@@ -245,7 +255,7 @@ def _suite(suite: SuiteReport) -> list[str]:
 
 def _failing_table(suite: SuiteReport) -> list[str]:
     """The table of a suite's failing cases in the Markdown report."""
-    bad = [case for case in suite.cases if case.outcome in BAD]
+    bad = [case for case in suite.cases if case.outcome in CaseRecord.BAD]
     if not bad:
         return []
     rows = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad]

@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import NamedTuple, get_args
 
 from pytest_llmeval.core import (
-    PASS_RATE,
     ChangeVerdict,
     GateResult,
+    Metric,
     MetricValue,
     SnapshotVerdict,
     counted,
@@ -113,7 +113,7 @@ def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
     """Yield the overview rows of one suite: one for each of its systems or variants."""
     # Whether cases passed is in their column.
     judged = sorted(
-        dict.fromkeys(name for variant in variants for name in variant.gated), key=lambda name: name == PASS_RATE
+        dict.fromkeys(name for variant in variants for name in variant.gated), key=lambda name: name == Metric.PASS_RATE
     )
     for place, suite in enumerate(variants):
         name = printable(f"  [{suite.variant}]" if place else suite.suite)

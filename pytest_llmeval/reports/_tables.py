@@ -11,8 +11,8 @@ from typing import Annotated, NamedTuple, TypeAlias
 from msgspec import Struct, field, structs
 
 from pytest_llmeval.core import (
-    PASS_RATE,
     AnyNumber,
+    Metric,
     Strengths,
     SystemDifference,
     WrittenField,
@@ -218,7 +218,7 @@ class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def metrics(self) -> list[str]:
         """All metrics, those of `compare_by` first, and ``pass_rate`` last unless it is one of these."""
         names = dict.fromkeys(name for system in self.systems for name in system.metrics)
-        rate = [PASS_RATE] if names.pop(PASS_RATE, PASS_RATE) is None else []
+        rate = [Metric.PASS_RATE] if names.pop(Metric.PASS_RATE, Metric.PASS_RATE) is None else []
         return list(dict.fromkeys([*self.compare_by, *names, *rate]))
 
     def without(self, metric: str) -> "SystemsReport":
@@ -370,7 +370,7 @@ class Timeline:
         gates = next((" ".join(point.gates) for point in reversed(self.points) if point.gates), "")
 
         def last(name: str) -> tuple[bool, bool]:
-            return name == PASS_RATE, re.search(rf"(?<!\w){re.escape(name)}(?!\w)", gates) is None
+            return name == Metric.PASS_RATE, re.search(rf"(?<!\w){re.escape(name)}(?!\w)", gates) is None
 
         return sorted(names, key=last)
 

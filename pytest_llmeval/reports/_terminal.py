@@ -10,7 +10,17 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, code_of, counted, excerpt, number, printable, width_of
+from pytest_llmeval.core import (
+    CaseRecord,
+    Fault,
+    GateResult,
+    SnapshotVerdict,
+    counted,
+    excerpt,
+    number,
+    printable,
+    width_of,
+)
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, Survival
 from pytest_llmeval.reports._overview import (
@@ -176,7 +186,7 @@ def next_command(report: RunReport, rerun: Sequence[str], *, verbosity: int, has
             # Nothing was approved yet: the verdict names the command that approves.
             if verdict.outcome == "failed" and (approval := _CREATE.search(verdict.reason)):
                 return approval[1]
-    bad = sum(case.outcome in BAD for suite in report.suites for case in suite.cases)
+    bad = sum(case.outcome in CaseRecord.BAD for suite in report.suites for case in suite.cases)
     fell = any(gate.fallen for suite in report.suites for gate in suite.gates)
     failed = _Failed(bad, fell, verbosity, has_page)
     options = next((options for applies, options in _NEXT if applies(failed)), "")
@@ -326,7 +336,7 @@ def _worst(suite: SuiteReport, width: int, *, printed: bool) -> Iterator[Line]:
     for case in suite.worst.cases:
         yield Line(printable(f"{number(case.score)}  {case.id}"))
         reported = suite.case(case.id)
-        findings = () if printed and reported.outcome in BAD else reported.findings
+        findings = () if printed and reported.outcome in CaseRecord.BAD else reported.findings
         for line in findings[:MOST_LINES]:
             text = f"  {printable(line)}"
             yield Line(text if width_of(text) <= width else excerpt(text, width - _CUT, count=True))
@@ -463,7 +473,7 @@ def _broken(report: RunReport) -> Iterator[str]:
     """Yield what did not pass in the report for coding agents: faults, gates, approved scores, then cases."""
     for path, faults in report.faults.items():
         for fault in faults:
-            yield f"fault {code_of(fault)}: {fault if fault.startswith(path) else f'{path}: {fault}'}"
+            yield f"fault {Fault.code_of(fault)}: {fault if fault.startswith(path) else f'{path}: {fault}'}"
     for suite in report.suites:
         for gate in suite.gates:
             if gate.outcome != "passed":
@@ -478,7 +488,7 @@ def _broken(report: RunReport) -> Iterator[str]:
 
 def _bad(suite: SuiteReport) -> list[CaseReport]:
     """The failing cases of a suite, for the report for coding agents."""
-    return [case for case in suite.cases if case.outcome in BAD]
+    return [case for case in suite.cases if case.outcome in CaseRecord.BAD]
 
 
 def _place(suite: SuiteReport, case: CaseReport) -> str:

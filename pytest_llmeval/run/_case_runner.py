@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field, structs
 
 from pytest_llmeval.core import (
-    APPROVED,
     MISSING,
     BudgetError,
     Case,
+    ComparingEvaluator,
     Itself,
     LlmevalError,
     NoAnswer,
@@ -517,7 +517,7 @@ class OpponentJobs(Struct, frozen=True):
 
     def _job(self, job: Job, name: str) -> Job | NoAnswer | Itself:
         """The job of one opponent, or why it has no answer."""
-        if name == APPROVED:
+        if name == ComparingEvaluator.APPROVED:
             return self._approved_job(job)
         if name == job.key.variant:
             return Itself.ITSELF

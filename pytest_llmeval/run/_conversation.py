@@ -20,7 +20,6 @@ from pytest_llmeval.core import (
     PredictionError,
     TargetUsage,
     as_line,
-    in_turn,
     input_digest,
     quotation,
 )
@@ -286,7 +285,7 @@ class Conversations:
             while (messages := await self._to_reply(dialogue, user, spoken)) is not None:
                 dialogue.add(await self._turn(job, messages, ask))
         except Exception as error:  # noqa: BLE001 (it is raised again, with its turn)
-            raise in_turn(error, dialogue.turn) from error.__cause__
+            raise PredictionError.in_turn(error, dialogue.turn) from error.__cause__
         wants = {} if user is None else {"user": {name: want for name, want in user.wants.items() if want}}
         return {job.case.id: job.case.answered(json_like(dialogue.transcript() | wants))}
 

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from pytest_llmeval.core import (
-    BAD,
     MISSING,
-    UNFAILED,
     AnswerShown,
     BudgetError,
     Case,
@@ -34,7 +32,6 @@ from pytest_llmeval.core import (
     counted,
     form_of,
     format_error,
-    in_its_turn,
     is_of_users,
     number,
     origin,
@@ -96,7 +93,7 @@ class Execution(Struct, frozen=True):
 
     def as_expected(self) -> "Execution":
         """The execution whose failure is ``xfailed`` if the case has the tag ``xfail``, where no mark does so."""
-        if not is_xfail(self.case) or self.record.outcome not in BAD:
+        if not is_xfail(self.case) or self.record.outcome not in CaseRecord.BAD:
             return self
         return self.with_record(outcome="xfailed")
 
@@ -286,7 +283,9 @@ def execute_repeats(
         return parts[0]
     from pytest_llmeval.run._partings import first_parting
 
-    passed = [None if part.record.outcome == "errored" else part.record.outcome in UNFAILED for part in parts]
+    passed = [
+        None if part.record.outcome == "errored" else part.record.outcome in CaseRecord.UNFAILED for part in parts
+    ]
     scores = [_scores(suite, suite.evaluators, part.record.observations) for part in parts]
     broken = next((number for number, part in enumerate(parts, 1) if part.error is not None), None)
     if broken is not None:
@@ -556,7 +555,7 @@ def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) ->
     if isinstance(error, BudgetError | CutShortError):
         return Execution(case, CaseRecord(case.id, case.labels, "not_run", reason=str(error)), error=error)
     reason = str(error) if isinstance(error, PredictionError) else format_error(error)
-    reason = in_its_turn(error, reason)
+    reason = PredictionError.in_its_turn(error, reason)
     if isinstance(error, Exception) and not isinstance(error, PredictionError):  # no skip, and no end of the run
         reason += origin(error)
     reason = Secrets.of_variables(secrets).presentable(reason)
@@ -629,8 +628,8 @@ def repeated_answers(records: Sequence[CaseRecord]) -> tuple[Mapping[str, Sequen
     """
     seen: dict[str, AnswerShown] = {}
     lines: dict[str, Mapping[str, Sequence[str]]] = {}
-    for record in sorted(records, key=lambda record: record.outcome not in BAD):
-        passed = record.outcome not in BAD
+    for record in sorted(records, key=lambda record: record.outcome not in CaseRecord.BAD):
+        passed = record.outcome not in CaseRecord.BAD
         for value, *_ in record.answers:
             key = _answer_key(value)
             known = seen.get(key, AnswerShown(value, 0, 0))

@@ -16,8 +16,6 @@ from msgspec import structs
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import Keeper, SharedTexts, SnapshotMode, Stamp, fingerprint
 from pytest_llmeval.core import (
-    BAD,
-    PASS_RATE,
     AnswerShown,
     Case,
     CaseLabels,
@@ -25,6 +23,7 @@ from pytest_llmeval.core import (
     ComparingEvaluator,
     GateResult,
     MediaRun,
+    Metric,
     Result,
     Strengths,
     SuiteError,
@@ -287,7 +286,7 @@ def compared_metrics(suite: LoadedSuite, result: Result) -> list[str]:
         named = option if isinstance(option, list | tuple) else ()
         chosen = {suite.metrics.full_name(label, name) for name in named} & set(declared)
         names |= chosen or (set() if names & set(declared) else set(declared[:1]))
-    rate = [PASS_RATE] if suite.checked or limits or PASS_RATE in names else []
+    rate = [Metric.PASS_RATE] if suite.checked or limits or Metric.PASS_RATE in names else []
     return [name for name in result.metrics if name in names] + rate
 
 
@@ -357,7 +356,7 @@ def _cases(
     rows = range(len(table.records) - len(records), len(table.records))
     if pairing.fallen or rows.start < 0 or not all(map(is_, records, table.records[rows.start :])):
         table, rows = Table(suite.metrics, records), range(len(records))
-    scores = {name: table.scores[name].tolist() for name in table.scores if name != PASS_RATE}  # unpacked once
+    scores = {name: table.scores[name].tolist() for name in table.scores if name != Metric.PASS_RATE}  # unpacked once
     silent = CaseReport.answer_fields(())
     for row, record in zip(rows, records, strict=True):
         metrics = {name: None if math.isnan(column[row]) else column[row] for name, column in scores.items()}
@@ -478,7 +477,7 @@ def _find_unsettled(judged: Judged) -> Iterator[str]:
 def _failures(judged: Judged) -> Iterator[str]:
     """Yield the failures of a run that was asked to end, since its exit code does not show them."""
     records = [record for suite in judged.suites for record in suite.records]
-    if failed := sum(record.outcome in BAD for record in records):
+    if failed := sum(record.outcome in CaseRecord.BAD for record in records):
         yield f"{counted(failed, 'case')} failed before the run ended early"
     if failed := sum(verdict.outcome == "failed" for _, verdict in judged.verdicts):
         yield f"{counted(failed, 'verdict')} on gates and snapshots failed in a run that ended early"

@@ -20,6 +20,7 @@ from pytest_llmeval.core import (
     LlmevalError,
     MediaLimits,
     MediaRun,
+    MissingExtraError,
     NoAnswer,
     Parts,
     PredictionError,
@@ -27,7 +28,6 @@ from pytest_llmeval.core import (
     TargetUsage,
     form_of,
     is_finite_number,
-    price_hint,
 )
 from pytest_llmeval.numbers import UsageEvaluator
 from pytest_llmeval.services import Background, Secrets
@@ -327,7 +327,10 @@ def target_scores(answers: "Sequence[CaseAnswer]") -> dict[str, float | None]:
 def why_figures_unknown(figures: Mapping[str, float | None]) -> dict[str, str]:
     """The reason why a run does not know tokens and cost of a target; a latency needs none."""
     unknown = [name for name in _UNKNOWN if name in figures and figures[name] is None]
-    return {name: f"{_UNKNOWN[name]}{price_hint() if name == 'target_cost_usd' else ''}" for name in unknown}
+    return {
+        name: f"{_UNKNOWN[name]}{MissingExtraError.price_hint() if name == 'target_cost_usd' else ''}"
+        for name in unknown
+    }
 
 
 _NO_TARGET: Final = (

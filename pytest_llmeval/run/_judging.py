@@ -15,7 +15,7 @@ from msgspec import structs
 
 from pytest_llmeval.baselines import SnapshotJudgement
 from pytest_llmeval.core import (
-    BAD,
+    CaseRecord,
     GateResult,
     LlmevalError,
     Metric,
@@ -168,7 +168,7 @@ def can_fail(suite: JudgedSuite, scope: RunScope) -> bool:
     """Whether some score of a run would fail a suite: a Python test has assertions, and what failed could."""
     if suite.key.test or suite.suite.can_fail or scope.keeper.settings(suite.suite):
         return True
-    return any(case.outcome in BAD for case in suite.result.cases)
+    return any(case.outcome in CaseRecord.BAD for case in suite.result.cases)
 
 
 def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:

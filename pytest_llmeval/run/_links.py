@@ -16,9 +16,9 @@ from pytest_llmeval.core import (
     MISSING,
     Case,
     LlmevalError,
+    MissingExtraError,
     PredictionError,
     input_digest,
-    price_hint,
     written_object,
 )
 from pytest_llmeval.judges import CallLimit
@@ -337,7 +337,8 @@ class Budgeted:
         if price is None and self.store.budget.usd is not None:
             raise PredictionError(
                 f"found the model {model.spec.model!r} without a known price, but --llmeval-budget limits USD: "
-                f"expected 'price: {{input: USD, output: USD}}' (per million tokens) beside 'model'{price_hint()}"
+                f"expected 'price: {{input: USD, output: USD}}' (per million tokens) beside 'model'"
+                f"{MissingExtraError.price_hint()}"
             )
         if case.conversation:
             scripted = sum(message["role"] == "user" for message in beginning(case.input))

@@ -22,7 +22,6 @@ from pytest_llmeval.core import (
     PredictionError,
     Reading,
     Totals,
-    abstained_of,
     as_line,
     format_error,
     grouped,
@@ -183,7 +182,7 @@ def _of_turns(measured: Sequence[Observation | Exception]) -> Observation | Exce
         undefined={name: observations[0].undefined[name] for name in nowhere},
         malformed=wrong[0] if wrong else None,
         errored={name: why for observation in observations for name, why in observation.errored.items()},
-        abstained=abstained_of(nowhere, observations),
+        abstained=Observation.abstained_of(nowhere, observations),
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_llmeval.core import (
-    PASS_RATE,
     CaseLabels,
     CaseRecord,
     Evaluator,
@@ -15,6 +14,7 @@ from pytest_llmeval.core import (
     GroupResult,
     IntervalMethod,
     LlmevalError,
+    Metric,
     MetricValue,
     Result,
     grouped,
@@ -162,10 +162,10 @@ class PartialResult:
             groups[key] = {}
             for name, slice_ in sorted(self._groups[key].items()):
                 metrics, methods = self._metrics(slice_, names, confidence)
-                pass_rate = metrics.pop(PASS_RATE)
+                pass_rate = metrics.pop(Metric.PASS_RATE)
                 groups[key][name] = GroupResult(slice_.cases, metrics, pass_rate, intervals=methods)
         metrics, methods = self._metrics(self._whole, names, confidence)
-        pass_rate = metrics.pop(PASS_RATE)
+        pass_rate = metrics.pop(Metric.PASS_RATE)
         return Result(metrics, groups, (), pass_rate, evaluators=self.evaluators, intervals=methods)
 
     def _metrics(

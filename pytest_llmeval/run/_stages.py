@@ -26,7 +26,6 @@ from pytest_llmeval.baselines import (
     SuiteRun,
 )
 from pytest_llmeval.core import (
-    BAD,
     Case,
     CaseRecord,
     GateResult,
@@ -416,7 +415,7 @@ class Reported(Struct, frozen=True):
         cases = (case for suite in self.report.suites for case in suite.cases)
         return (
             bool(self.report.faults)
-            or any(case.outcome in BAD for case in cases)
+            or any(case.outcome in CaseRecord.BAD for case in cases)
             or any(verdict.outcome == "failed" for _, verdict in self.verdicts)
         )
 

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 from msgspec import structs
 
 from pytest_llmeval.core import (
-    WANTED_TURN,
     ComparingEvaluator,
     Evaluator,
     EvaluatorError,
     MetricIndex,
     MissingExtraError,
     Parts,
+    Reading,
     SuiteError,
     format_error,
-    is_turn,
     missing_key,
     origin,
     shown_path,
@@ -191,10 +190,10 @@ def _read_on(reading: SuiteReading, label: str, entry: Any, place: tuple[str | i
 
 def _read_turn(reading: SuiteReading, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
     """Read ``turn`` of an evaluator's entry: the turns of a conversation that it evaluates."""
-    if is_turn(entry):
+    if Reading.is_turn(entry):
         reading.turns[label] = entry
     else:
-        reading.fault(place, f"found {describe(entry)}, expected {WANTED_TURN}")
+        reading.fault(place, f"found {describe(entry)}, expected {Reading.TURNS}")
 
 
 def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:

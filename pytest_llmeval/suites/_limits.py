@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_llmeval.core import PASS_RATE, missing_key, unknown_name
+from pytest_llmeval.core import Metric, missing_key, unknown_name
 from pytest_llmeval.data import DeclaredType
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.numbers import Threshold, UsageEvaluator
@@ -105,7 +105,7 @@ def _check_gate(
     """Refuse a suite's gate on an unknown metric, or with a limit that its metric cannot reach."""
     subject = (*place, "metric") if isinstance(entry, Mapping) else place
     judged = any(evaluator.asks for evaluator in reading.metrics.evaluators.values())
-    extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
+    extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (Metric.PASS_RATE,)
     if fault := reading.metric_fault(gate.metric, extra):
         from pytest_llmeval.gates import LimitGate
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core import PASS_RATE, Case, Evaluator, Fault, MetricIndex, Parts, SuiteError, Turn, unknown_name
+from pytest_llmeval.core import Case, Evaluator, Fault, Metric, MetricIndex, Parts, SuiteError, Turn, unknown_name
 from pytest_llmeval.data import DeclaredType, Document, InputFile
 from pytest_llmeval.numbers import UsageEvaluator
 from pytest_llmeval.suites._registry import Registry
@@ -14,7 +14,7 @@ from pytest_llmeval.suites._registry import Registry
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators import Check, CheckReader, Checks
 
-SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describe()))
+SUITE_METRICS = (Metric.PASS_RATE, *(metric.name for metric in UsageEvaluator().describe()))
 """Metrics of every suite."""
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core import PASS_RATE, Case, CaseLabels, CaseRecord, MetricIndex, Parts, excerpt, limit
+from pytest_llmeval.core import Case, CaseLabels, CaseRecord, Metric, MetricIndex, Parts, excerpt, limit
 from pytest_llmeval.data import DeclaredType, FilePattern, describe
 from pytest_llmeval.judges import JudgeSpec
 from pytest_llmeval.numbers import Reliability, Repeats
@@ -338,14 +338,14 @@ def read_snapshot(reading: SuiteReading, entry: Any) -> SnapshotSettings | None:
     if checked.metrics == ():
         reading.fault((*path, "metrics"), "found an empty list, expected at least one metric")
     for number, name in enumerate(checked.metrics or ()):
-        if wrong := reading.metric_fault(name, extra=(PASS_RATE,)):
+        if wrong := reading.metric_fault(name, extra=(Metric.PASS_RATE,)):
             reading.fault((*path, "metrics", number), wrong)
     place = (*path, "tolerance")
     shared: Tolerance | None = None
     own: dict[str, Tolerance] = {}
     if isinstance(checked.tolerance, Mapping):
         for name, tolerance in checked.tolerance.items():
-            if wrong := reading.metric_fault(name, extra=(PASS_RATE,)):
+            if wrong := reading.metric_fault(name, extra=(Metric.PASS_RATE,)):
                 reading.fault((*place, name), wrong, key=True)
             own[name] = _read_tolerance(reading, tolerance, (*place, name))
     elif checked.tolerance is not None:
@@ -547,7 +547,7 @@ def read_confidence(reading: SuiteReading, value: float | None) -> float | None:
 def read_compared(reading: SuiteReading, metrics: tuple[str, ...]) -> tuple[str, ...]:
     """Read ``compare_by`` of a suite file, the metrics that comparisons of systems list first."""
     for number, name in enumerate(metrics):
-        if fault := reading.metric_fault(name, (PASS_RATE,)):
+        if fault := reading.metric_fault(name, (Metric.PASS_RATE,)):
             reading.fault(("compare_by", number), fault)
     return metrics
 

@@ -13,9 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core import (
-    APPROVED,
     MISSING,
-    PASS_RATE,
     Case,
     ComparingEvaluator,
     Evaluator,
@@ -23,6 +21,7 @@ from pytest_llmeval.core import (
     HeldObject,
     LlmevalError,
     MediaForm,
+    Metric,
     MetricIndex,
     Parts,
     PredictionParts,
@@ -264,7 +263,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     @cached_property
     def against_approved(self) -> tuple[str, ...]:
         """The metrics that compare with approved answers: an approval changes what they are measured by."""
-        labels = [label for label, evaluator in self._comparing.items() if APPROVED in evaluator.opponents]
+        labels = [label for label, evaluator in self._comparing.items() if evaluator.APPROVED in evaluator.opponents]
         return tuple(entry.name for label in labels for entry in self.metrics.declared[label])
 
     @cached_property
@@ -380,7 +379,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
 
     def deciding_labels(self, metric: str) -> set[str]:
         """The labels of the evaluators that decide a metric of a snapshot; limits and checks decide the pass rate."""
-        if metric != PASS_RATE:
+        if metric != Metric.PASS_RATE:
             return {owner.label for owner in [self.metrics.find(metric)] if owner is not None}
         limited = {limit for case in self.cases for limit in self.limits(case)}
         labels = {owner.label for owner in map(self.metrics.find, limited) if owner is not None}
@@ -566,7 +565,9 @@ class StopGroup(NamedTuple):
 def _gate_fault(suite: LoadedSuite, gate: Gate) -> str:
     """The reason why a suite's gate cannot be judged before all cases have run; empty if it can."""
     owned, label = suite.metrics.find(gate.metric), _cluster_label(suite)
-    metric = OUTCOME_EVALUATOR.describe()[0] if gate.metric == PASS_RATE else None if owned is None else owned.metric
+    metric = (
+        OUTCOME_EVALUATOR.describe()[0] if gate.metric == Metric.PASS_RATE else None if owned is None else owned.metric
+    )
     if gate.cluster_by not in (None, label):
         return f"cases are ordered by {label}, and not by {gate.cluster_by}"
     if owned is not None and gate.statistic == "value" and owned.label in suite.turns:

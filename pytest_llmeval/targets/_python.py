@@ -23,7 +23,6 @@ from pytest_llmeval.core import (
     PredictionError,
     fault_of,
     format_error,
-    in_its_turn,
     shown_path,
     suggest,
 )
@@ -511,7 +510,7 @@ class World:
                     await self.tear_down()
                 except PredictionError as second:
                     raise PredictionError(
-                        f"{in_its_turn(error, fault_of(error, PredictionError))}; {second}"
+                        f"{PredictionError.in_its_turn(error, fault_of(error, PredictionError))}; {second}"
                     ) from error
                 raise
             except BaseException:  # the run ends, or the case is skipped

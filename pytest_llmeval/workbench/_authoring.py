@@ -20,7 +20,6 @@ from pytest_llmeval.core import (
     LogWriter,
     Metric,
     SuiteError,
-    code_of,
     counted,
     format_error,
     unknown_name,
@@ -184,7 +183,7 @@ def _explain(options: Namespace) -> CommandResult:
     if code and code not in codes:
         if " " not in options.code:
             raise LlmevalError(unknown_name("code", code, codes))
-        code = code_of(options.code)
+        code = Fault.code_of(options.code)
     data = [{"code": name, **entry} for name, entry in codes.items() if code in ("", name)]
     if not code:
         return CommandResult(0, {"codes": data}, [f"{name}  {entry['title']}" for name, entry in codes.items()])

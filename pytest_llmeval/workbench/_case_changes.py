@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from pytest_llmeval.core import BAD, ChangeVerdict, MetricChange, counted, excerpt, grouped, listed, number
+from pytest_llmeval.core import CaseRecord, ChangeVerdict, MetricChange, counted, excerpt, grouped, listed, number
 from pytest_llmeval.numbers import TOLERANCE
 from pytest_llmeval.reports import (
     CaseReport,
@@ -77,11 +77,11 @@ def case_fates(pair: ReportPair) -> CaseFates:
     for suite, before in pair.earlier_cases:
         for case in suite.cases:
             earlier = before.get(case.id, CaseReport.not_run())
-            if case.outcome in BAD:
-                fate = fates.still if earlier.outcome in BAD else fates.new
+            if case.outcome in CaseRecord.BAD:
+                fate = fates.still if earlier.outcome in CaseRecord.BAD else fates.new
             elif case.is_excused:
                 fate = fates.known
-            elif case.outcome == "passed" and (earlier.outcome in BAD or earlier.is_excused):
+            elif case.outcome == "passed" and (earlier.outcome in CaseRecord.BAD or earlier.is_excused):
                 fate = fates.mended
             else:
                 continue
@@ -115,7 +115,7 @@ def compare_runs(reports: ReportPair) -> ReportComparison:
             _sort(comparison, here, report_changes(pair, "the baseline"))
             comparison.regressed.extend(_regressed(pair))
     for suite, before in reports.earlier_cases:
-        alone_here = (case for case in suite.cases if case.outcome in BAD and case.id not in before)
+        alone_here = (case for case in suite.cases if case.outcome in CaseRecord.BAD and case.id not in before)
         new = (False, True, False, False, 0.0)
         comparison.regressed.extend(
             CaseLine(suite, case, f"{case.outcome}; not in the baseline", CaseReport.not_run(), rank=new)
@@ -164,7 +164,7 @@ def _regressed(pair: PairedScores) -> Iterator["CaseLine"]:
     fallen = {case for gate in pair.here.gates for case in gate.fallen}
     for case in pair.here.cases:
         old = before[case.id]
-        newly = case.outcome in BAD and old.outcome not in BAD
+        newly = case.outcome in CaseRecord.BAD and old.outcome not in CaseRecord.BAD
         drops: list[tuple[bool, bool, float, str]] = []
         for name in pair.evaluator.metrics:
             now, then = case.metrics.get(name), old.metrics.get(name)

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from pytest_llmeval.baselines import Stamp
 from pytest_llmeval.cli import CommandResult, say, write_text
-from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, SuiteError, counted, interval, number, seconds
+from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, SuiteError, counted, interval, number, seconds
 from pytest_llmeval.data import InputFile
 from pytest_llmeval.gates import split_statistic
 from pytest_llmeval.reports import (
@@ -255,13 +255,13 @@ def _start_first(worse: Sequence[CaseLine], run: RunReport, answer: MergeAnswer)
 
 def _add_worse(sheet: "_Sheet", title: str, worse: Sequence[CaseLine], links: SourceLinks) -> Sequence[CaseLine]:
     """Add the worse cases that fit into a comment, the names of other failing ones, and the next command."""
-    most = max(_MOST_LISTED, sum(line.case.outcome in BAD for line in worse))
+    most = max(_MOST_LISTED, sum(line.case.outcome in CaseRecord.BAD for line in worse))
     others = sheet.items(title, worse, lambda each: each.written(links), sheet.left - _BELOW, most)
-    if failing := [other for other in others if other.case.outcome in BAD]:
+    if failing := [other for other in others if other.case.outcome in CaseRecord.BAD]:
         named = [line.named for line in failing[:_NAMED]]
         more = [f"{len(failing) - _NAMED} more"] if len(failing) > _NAMED else []
         sheet.add(f"Below: {'; '.join([*named, *more])}.")
-    if node := next((line.node for line in worse if line.case.outcome in BAD), ""):
+    if node := next((line.node for line in worse if line.case.outcome in CaseRecord.BAD), ""):
         sheet.add(_code_block(f"pytest --llmeval {shlex.quote(node)}"))
     return others
 

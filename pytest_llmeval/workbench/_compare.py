@@ -12,8 +12,6 @@ from msgspec import to_builtins
 
 from pytest_llmeval.cli import CommandResult, amount, say, share
 from pytest_llmeval.core import (
-    BAD,
-    PASS_RATE,
     Case,
     CaseOutcome,
     CaseRecord,
@@ -21,6 +19,7 @@ from pytest_llmeval.core import (
     GateResult,
     GroupResult,
     LlmevalError,
+    Metric,
     MetricChange,
     Result,
     counted,
@@ -84,9 +83,9 @@ def _compare(options: Namespace) -> CommandResult:
         say(lines)
         raise LlmevalError("the reports have no suite in common")
     known = dict.fromkeys(name for suites in pair.both for suite in suites for name in suite.metrics)
-    unknown = [name for name in dict.fromkeys(options.metric or ()) if name not in (*known, PASS_RATE)]
+    unknown = [name for name in dict.fromkeys(options.metric or ()) if name not in (*known, Metric.PASS_RATE)]
     if unknown:
-        raise LlmevalError("\n".join(unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown))
+        raise LlmevalError("\n".join(unknown_name("metric", name, (*known, Metric.PASS_RATE)) for name in unknown))
     verdicts: list[GateResult] = []
     every: list[_ComparedSuite] = []
     labels = {label for here, _ in pair.both for case in here.cases for label in case.labels}
@@ -247,7 +246,7 @@ class Decision:
     @property
     def failed(self) -> bool:
         """Whether a case or a gate fails."""
-        bad = any(outcome in BAD for outcome in self.cases.values())
+        bad = any(outcome in CaseRecord.BAD for outcome in self.cases.values())
         return bad or any(gate.outcome == "failed" for gate in self.gates)
 
 
@@ -305,7 +304,7 @@ class _Deciding:
 
     def _unknown(self, metric: str) -> str:
         """The reason why the report lacks a metric; empty if it has it."""
-        if metric != PASS_RATE and metric not in self.recorded.metrics:
+        if metric != Metric.PASS_RATE and metric not in self.recorded.metrics:
             return "the report has no such metric: run the suite"
         return self.remeasured.get(metric, "")
 

@@ -19,13 +19,13 @@ from pytest_llmeval.baselines import (
     digests_of,
 )
 from pytest_llmeval.core import (
-    PASS_RATE,
     BudgetError,
     CaseRecord,
     FloatArray,
     GateResult,
     JudgingShown,
     LlmevalError,
+    Metric,
     MetricValue,
     Result,
     Statistic,
@@ -142,7 +142,7 @@ class Migration:
         """Yield the verdicts on gates by both judges, where they differ; gates on what asking took are left out."""
         for gate in self.suite.score_gates:
             owned = self.suite.metrics.find(gate.metric)
-            if gate.metric != PASS_RATE and (owned is None or owned.label == UsageEvaluator.name):
+            if gate.metric != Metric.PASS_RATE and (owned is None or owned.label == UsageEvaluator.name):
                 continue
             old, new = (gate.judge(side.result, "", "") for side in (self.old, self.new))
             if old.outcome != new.outcome:
@@ -265,7 +265,7 @@ def measured_shifts(suite: LoadedSuite, old: JudgedSide, new: JudgedSide) -> dic
 
     def moved_by(label: str) -> Callable[[str], bool]:
         def moves(metric: str) -> bool:
-            return label in suite.deciding_labels(metric) or (metric == PASS_RATE and flipped)
+            return label in suite.deciding_labels(metric) or (metric == Metric.PASS_RATE and flipped)
 
         return moves
 
@@ -476,7 +476,7 @@ def _bridge(migration: Migration, label: str, scores: SuiteScores, approved: Cas
         expected = ", ".join(f"{name} {old.get(name, 'none')}" for name in changed)
         raise LlmevalError(f"found scores of {label!r} approved with {then}, expected {expected}: approve a run first")
     shifts = _shifts(migration, label, approved)
-    if not shifts.keys() - {PASS_RATE, Shift.subject_of(PASS_RATE, "mean")}:
+    if not shifts.keys() - {Metric.PASS_RATE, Shift.subject_of(Metric.PASS_RATE, "mean")}:
         same = len(_same(migration, label, approved))
         whose = "" if same == len(migration.old.records) else " with the approved answer"
         raise LlmevalError(f"found too few cases{whose} to measure the difference of {label!r}, expected at least 2")

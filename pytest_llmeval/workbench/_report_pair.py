@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from pytest_llmeval.core import PASS_RATE, CaseRecord, Observation, Statistic, counted
+from pytest_llmeval.core import CaseRecord, Metric, Observation, Statistic, counted
 from pytest_llmeval.evaluators import RecordedScores
 from pytest_llmeval.numbers import CaseMatching, CaseStatistics, Difference, RunPairing
 from pytest_llmeval.reports import CaseReport, Changes, SuiteReport
@@ -107,7 +107,7 @@ class PairedScores(NamedTuple):
 
     def compared(self, metrics: Sequence[str] | None = None) -> list[str]:
         """Return the metrics to compare: by default those that comparisons of the suite are about."""
-        every = (*self.evaluator.metrics, PASS_RATE)
+        every = (*self.evaluator.metrics, Metric.PASS_RATE)
         family = (self.here.compared or every) if metrics is None else metrics
         return [name for name in every if name in family]
 

@@ -148,13 +148,13 @@ def _score(options: Namespace) -> CommandResult:
 
 def _not_passed(report: "RunReport") -> Iterator[str]:
     """Yield a line of ``llmeval score`` for each of the first cases that did not pass."""
-    from pytest_llmeval.core import BAD
+    from pytest_llmeval.core import CaseRecord
 
     lines = [
         f"{suite.path}::{case.id}{f'[{suite.variant}]' if suite.variant else ''} {case.outcome}: {case.reason}"
         for suite in report.suites
         for case in suite.cases
-        if case.outcome in BAD
+        if case.outcome in CaseRecord.BAD
     ]
     yield from lines[:_LISTED]
     if len(lines) > _LISTED:

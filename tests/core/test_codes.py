@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core import code_of
+from pytest_llmeval.core import Fault
 from pytest_llmeval.core._errors import FAULT_CODES
 from pytest_llmeval.workbench._authoring import fault_codes
 
@@ -45,7 +45,7 @@ def test_every_code_is_that_of_a_fault_and_is_explained(here: Path, capsys: pyte
 
 
 def test_text_of_a_user_does_not_decide_the_code() -> None:
-    assert code_of("found the text 'a is missing twice', expected a list") == "LE100"
+    assert Fault.code_of("found the text 'a is missing twice', expected a list") == "LE100"
 
 
 def test_json_has_errors_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from servers import LlmServer, reply
 
 import pytest_llmeval as ev
 from pytest_llmeval import Media
-from pytest_llmeval.core import Case, Parts, PredictionError, Reading, Reads, SuiteError, turns_of
+from pytest_llmeval.core import Case, Parts, PredictionError, Reading, Reads, SuiteError
 from pytest_llmeval.evaluators._text import TextEvaluator
 from pytest_llmeval.run._conversation import Dialogue
 from pytest_llmeval.run._measuring import measure_each
@@ -141,7 +141,7 @@ TALK = {
 
 
 def test_turns_have_the_words_of_the_user_and_the_last_answer_to_them() -> None:
-    turns = turns_of(Case("t", prediction=TALK), Parts())
+    turns = Reading.turns_of(Case("t", prediction=TALK), Parts())
     assert [(each.input, each.parts["answer"]) for each in turns] == [("a", "A"), ("b", "B")]
 
 

@@ -13,18 +13,16 @@ from pytest_llmeval.core import (
     Case,
     JudgeError,
     LlmevalError,
+    MissingExtraError,
     Parts,
     PredictionError,
     PredictionParts,
     Reading,
     Reads,
     Turn,
-    chosen_turns,
     excerpt,
     format_error,
     grouped,
-    price_hint,
-    turns_of,
 )
 from pytest_llmeval.evaluators._answers import as_text, describe_found
 from pytest_llmeval.judges import PanelVerdict, Question, Verdict
@@ -110,7 +108,7 @@ class Subject:
         if figure is not None:
             return figure
         if name not in Parts.NAMES:
-            hint = f"{_NO_COST}{price_hint()}" if name == "cost_usd" else ""
+            hint = f"{_NO_COST}{MissingExtraError.price_hint()}" if name == "cost_usd" else ""
             raise CheckError(f"the {name} of this answer is not known{hint}")
         origin = self.case.origin or PredictionParts(prediction=self.case.prediction)
         try:
@@ -271,8 +269,8 @@ class View:
         try:
             if self._turns is None:
                 parts = _DEFAULT if self.case.conversation else self._parts
-                self._turns = [View(case, self.verdicts) for case in turns_of(self.case, parts)]
-            return chosen_turns(list(enumerate(self._turns, 1)), turn)
+                self._turns = [View(case, self.verdicts) for case in Reading.turns_of(self.case, parts)]
+            return Reading.chosen_turns(list(enumerate(self._turns, 1)), turn)
         except PredictionError as error:
             raise CheckError(str(error)) from None
 

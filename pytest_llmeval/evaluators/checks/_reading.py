@@ -7,16 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Protocol
 
-from pytest_llmeval.core import (
-    WANTED_TURN,
-    MissingExtraError,
-    Parts,
-    excerpt,
-    is_json,
-    is_turn,
-    unknown_name,
-    unregistered,
-)
+from pytest_llmeval.core import MissingExtraError, Parts, Reading, excerpt, is_json, unknown_name, unregistered
 from pytest_llmeval.data import DeclaredType, describe, render_path
 from pytest_llmeval.evaluators._patterns import PatternError
 from pytest_llmeval.evaluators.checks._check import (
@@ -181,8 +172,8 @@ class CheckReader:
         node, key, judged = self._of_answer(entry, path, on)
         if isinstance(entry, Mapping) and "turn" in entry:
             turn = entry["turn"]
-            if not is_turn(turn):
-                raise self._refuse_entry((*path, "turn"), f"found {describe(turn)}, expected {WANTED_TURN}")
+            if not Reading.is_turn(turn):
+                raise self._refuse_entry((*path, "turn"), f"found {describe(turn)}, expected {Reading.TURNS}")
             node = InTurns(node, turn, _write_check(key, entry[key]))
         return node, key, judged
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from pytest_llmeval.core import BAD, PASS_RATE, GateResult, MetricChange, MetricValue, excerpt
+from pytest_llmeval.core import CaseRecord, GateResult, Metric, MetricChange, MetricValue, excerpt
 from pytest_llmeval.gates import RULES, ChangeGate, LimitGate
 from pytest_llmeval.reports._failures import shared_reason
 from pytest_llmeval.reports._form import (
@@ -82,7 +82,7 @@ def entry_of(suite: SuiteReport, run: int) -> dict[str, Any]:
         suite: The suite.
         run: Number of its run on the page.
     """
-    metrics = {**suite.metrics, PASS_RATE: suite.pass_rate}
+    metrics = {**suite.metrics, Metric.PASS_RATE: suite.pass_rate}
     form = published_without(suite, "cases")
     return {
         "run": run,
@@ -378,8 +378,8 @@ def reasons_json(run: RunReport, before: Sequence[SuiteReport | None]) -> dict[s
     """
     failures = 0
     for suite, other in zip(run.suites, before, strict=True):
-        was_bad = {case.id for case in other.cases if case.outcome in BAD} if other else set()
-        failures += sum(case.outcome in BAD and case.id not in was_bad for case in suite.cases)
+        was_bad = {case.id for case in other.cases if case.outcome in CaseRecord.BAD} if other else set()
+        failures += sum(case.outcome in CaseRecord.BAD and case.id not in was_bad for case in suite.cases)
     answer = MergeAnswer.of_run(run, [{case.id: case for case in other.cases} if other else {} for other in before])
     headline = answer.headline
     if headline is not None:  # a cause may quote what a judge replied
@@ -412,13 +412,13 @@ def _move(
 ) -> _Move | None:
     """The change of a case since an earlier run; ``None`` if it neither fails nor moved, or is excused."""
     outcome = case.outcome
-    if outcome not in (*BAD, "passed"):
+    if outcome not in (*CaseRecord.BAD, "passed"):
         return None
     losses = dict(_losses(case, other, scales, lower)) if other is not None else {}
     judged = {name: loss for name, loss in losses.items() if name in gated}
-    if outcome in BAD:
+    if outcome in CaseRecord.BAD:
         metric = _largest(judged) or _deciding_metric(case, gated) or _largest(losses)
-        was_bad = other is not None and other.outcome in BAD
+        was_bad = other is not None and other.outcome in CaseRecord.BAD
         kind: _Kind = "failing" if other is None else "still_failing" if was_bad else "new_failure"
         tier = 0 if not was_bad else 1 if _largest(judged) else 2
         loss = max(0.0, losses.get(metric, 0.0))

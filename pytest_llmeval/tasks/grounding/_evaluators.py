@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from pytest_llmeval.core import (
-    INSTRUCTIONS,
     Case,
     ErrorBucket,
     EvaluatorError,
@@ -15,6 +14,7 @@ from pytest_llmeval.core import (
     JudgeError,
     Metric,
     Observation,
+    Parts,
     Reads,
     Sums,
     as_line,
@@ -291,12 +291,14 @@ class Checklist(JudgedEvaluator):
 
     def _instructions(self, case: Case) -> tuple[str, ...]:
         """Return the instructions of a case, the suite's first."""
-        own = case.expected.get(INSTRUCTIONS) if isinstance(case.expected, Mapping) else None
+        own = case.expected.get(Parts.INSTRUCTIONS) if isinstance(case.expected, Mapping) else None
         if own is None:
             return self.instructions
         if not isinstance(own, list | tuple) or not all(map(_is_text, own)):
             wrong = next(item for item in own if not _is_text(item)) if isinstance(own, list | tuple) else own
-            raise EvaluatorError(f"expected.{INSTRUCTIONS}: found {describe_found(wrong)}, expected a list of texts")
+            raise EvaluatorError(
+                f"expected.{Parts.INSTRUCTIONS}: found {describe_found(wrong)}, expected a list of texts"
+            )
         return (*self.instructions, *own)
 
     def questions(self, case: Case) -> Sequence[Question]:

@@ -12,7 +12,6 @@ from string import Template
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import (
-    APPROVED,
     MISSING,
     Case,
     CaseRecord,
@@ -198,10 +197,10 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
         Raises:
             EvaluatorError: The suite does not have one that it names, or has one with a name that means something else.
         """
-        if ambiguous := {REFERENCE, APPROVED, SYSTEMS}.intersection(self._named, systems):
+        if ambiguous := {REFERENCE, ComparingEvaluator.APPROVED, SYSTEMS}.intersection(self._named, systems):
             name = min(ambiguous)
             raise EvaluatorError(f"found {name!r}, which is also a system of the suite: give the system another name")
-        known = [*systems, REFERENCE, APPROVED, *([SYSTEMS] if systems else [])]
+        known = [*systems, REFERENCE, ComparingEvaluator.APPROVED, *([SYSTEMS] if systems else [])]
         for name in self._named:
             if name not in known:
                 raise EvaluatorError(unknown_name("opponent", name, known))
@@ -247,7 +246,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
         """Yield the pairs of a case."""
         names = [name for name in self._named if name != SYSTEMS]
         if SYSTEMS in self._named:
-            names += [name for name in case.others if name not in (*names, APPROVED)]
+            names += [name for name in case.others if name not in (*names, ComparingEvaluator.APPROVED)]
         itself = [name for name in names if case.others.get(name) is Itself.ITSELF]
         for name in itself if len(itself) == len(names) else [name for name in names if name not in itself]:
             yield self._pair(case, texts, name)

@@ -11,9 +11,9 @@ from msgspec import structs
 
 from pytest_llmeval.core import (
     MISSING,
-    UNFAILED,
     BudgetError,
     Case,
+    CaseRecord,
     LlmevalError,
     Mutator,
     Neighbours,
@@ -127,7 +127,7 @@ class Mutation:
     def _sound(self, cases: Sequence[Case], score: MutantScorer) -> list[Case]:
         """Score the recorded answers, and return the cases that pass: a wrong answer changed may be right."""
         self.originals = dict(zip((case.id for case in cases), score(self.suite, cases), strict=True))
-        sound = [case for case in cases if self.originals[case.id].record.outcome in UNFAILED]
+        sound = [case for case in cases if self.originals[case.id].record.outcome in CaseRecord.UNFAILED]
         if len(sound) < len(cases):
             self.left_out.append(f"{len(cases) - len(sound)} of {counted(len(cases), 'answer')} failed as recorded")
         bad = [case for case in sound if _scores_nothing(self.suite, self.originals[case.id])]

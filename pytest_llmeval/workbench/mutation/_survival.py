@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.core import PASS_RATE, UNFAILED, CaseRecord, Mutator, counted, fault_of, grouped
+from pytest_llmeval.core import CaseRecord, Metric, Mutator, counted, fault_of, grouped
 from pytest_llmeval.gates import ScoreGate
 from pytest_llmeval.judges import UnaskedError
 from pytest_llmeval.numbers import Table, wilson_interval
@@ -91,11 +91,11 @@ class GateWatch:
     def _unjudged(self, gate: ScoreGate, unknown: Container[str]) -> str:
         """The reason why no share of broken answers is sought for a gate; empty if one is."""
         owned = self.suite.metrics.find(gate.metric)
-        if gate.metric != PASS_RATE and owned is None:
+        if gate.metric != Metric.PASS_RATE and owned is None:
             return "its metric is not computed without judges or targets"
         if not self.broken:
             return "no answer could be changed"
-        if gate.metric in unknown or (gate.metric == PASS_RATE and self.waits):
+        if gate.metric in unknown or (gate.metric == Metric.PASS_RATE and self.waits):
             return "its metric needs a judge"
         return "it fails on the recorded answers that pass" if self._fails(gate, {}) else ""
 
@@ -130,7 +130,7 @@ class GateWatch:
     def _seen(self, gate: ScoreGate, case: str) -> list[int]:
         """Return the rows of a case's mutants that the metric of a gate sees, or of all if it sees none."""
         rows_of_case = self.broken[case]
-        of_cases = gate.metric == PASS_RATE
+        of_cases = gate.metric == Metric.PASS_RATE
         seen = [
             row for row, mutant in rows_of_case.items() if (mutant.fails if of_cases else gate.metric in mutant.worse)
         ]
@@ -229,7 +229,7 @@ class _MutationResults:
             by_case[mutant.mutant.case.id].append(mutant)
         broken = {
             name: {
-                mutant.row: Broken(mutant.worse, fails=mutant.execution.record.outcome not in UNFAILED)
+                mutant.row: Broken(mutant.worse, fails=mutant.execution.record.outcome not in CaseRecord.UNFAILED)
                 for mutant in mutants
             }
             for name, mutants in by_case.items()
@@ -275,7 +275,7 @@ class _MutationResults:
     def _scored(self, mutant: Mutant, execution: Execution, row: int, worse: frozenset[str]) -> _ScoredMutant:
         if self._judge_failed(execution.record):
             return _ScoredMutant(mutant, execution, row, worse, noticed=False, undecided=True)
-        noticed = execution.record.outcome not in UNFAILED or not worse.isdisjoint(self.deciding)
+        noticed = execution.record.outcome not in CaseRecord.UNFAILED or not worse.isdisjoint(self.deciding)
         undecided = not noticed and self._waits_for_judge(mutant, execution.record)
         return _ScoredMutant(mutant, execution, row, worse, noticed, undecided)
 
@@ -381,7 +381,7 @@ class _MutationResults:
         executions = score_mutants(self.score, self.suite, rewrites)
         results = zip(rewrites, executions, strict=True)
         for outcomes in grouped((rewrite.mutator.name, (rewrite, result)) for rewrite, result in results).values():
-            failed = sum(result.record.outcome not in UNFAILED for _, result in outcomes)
+            failed = sum(result.record.outcome not in CaseRecord.UNFAILED for _, result in outcomes)
             yield _outcome(outcomes[0][0].mutator, len(outcomes), failed, 0, {})
 
     def _idle_limits(self) -> list[str]:

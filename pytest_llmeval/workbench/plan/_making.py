@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.core import counted, price_hint
+from pytest_llmeval.core import MissingExtraError, counted
 from pytest_llmeval.judges import Juror, Usage
 from pytest_llmeval.run import CallCounter, CallTally, CaseRunner, LoadedCase
 from pytest_llmeval.workbench.plan import (
@@ -76,7 +76,7 @@ class Forecast:
         if all(sample.tokens is None for sample in samples):
             self._reasons[f"no stored call of mode {mode!r} tells its tokens: tokens, cost and time are unknown"] = None
         if judge.price is None:
-            self._reasons[f"the price of {judge.model} is unknown: set 'price' beside 'model'{price_hint()}"] = None
+            self._reasons[_unknown_price(judge.model)] = None
         return planned(calls, samples, concurrency=self.counter.options.concurrency, likely=likely)
 
     def _largest(self, tally: CallTally, models: Sequence[str], modes: Sequence[str]) -> CallSample:
@@ -109,9 +109,7 @@ class Forecast:
         forecast = planned(tally.target, samples, concurrency=min(most))
         figures = {"tokens": forecast.tokens.median, "cost": forecast.usd.median, "time": forecast.seconds}
         if suite.model is not None and tally.target and suite.model.spec.known_price is None:
-            self._reasons[
-                f"the price of {suite.model.spec.model} is unknown: set 'price' beside 'model'{price_hint()}"
-            ] = None
+            self._reasons[_unknown_price(suite.model.spec.model)] = None
             del figures["cost"]
         if unknown := [name for name, figure in figures.items() if figure is None]:
             named = f"{key.display_path}[{key.variant}]" if key.variant else key.display_path
@@ -230,3 +228,8 @@ def plan_run(runner: CaseRunner, cases: Sequence[tuple[LoadedCase, bool]], keepe
         ],
         stopping=plan_cases(runner, [case for case in cases if runs(case[0])]),
     )
+
+
+def _unknown_price(model: str | None) -> str:
+    """The reason why a plan does not know what calls of a model cost."""
+    return f"the price of {model} is unknown: set 'price' beside 'model'{MissingExtraError.price_hint()}"

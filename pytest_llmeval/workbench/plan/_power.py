@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.cli import CommandResult, amount, count, share, write_text
-from pytest_llmeval.core import PASS_RATE, GateOutcome, LlmevalError, counted, limit, number, unknown_name
+from pytest_llmeval.core import GateOutcome, LlmevalError, Metric, counted, limit, number, unknown_name
 from pytest_llmeval.gates import WATCHED_RUNS, split_statistic
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import open_noted, table_lines
@@ -126,7 +126,7 @@ def _planned(options: Namespace, sources: Sources) -> list[Planned]:
     if not sources.metrics and stated is None:
         faults.append(f"{options.suite} has no approved run: approve one, or pass --report, --within or --between")
     elif stated is None:
-        known = (*sources.metrics, PASS_RATE)
+        known = (*sources.metrics, Metric.PASS_RATE)
         unknown = [name for name in options.metric or () if split_statistic(name)[1] not in known]
         faults += [unknown_name("metric", name, known) for name in unknown]
     if options.simulate and len(sources.reports) < _SIMULATED_RUNS:

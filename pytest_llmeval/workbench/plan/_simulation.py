@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.core import PASS_RATE, CaseRecord, FloatArray, GateOutcome, Observation, counted
+from pytest_llmeval.core import CaseRecord, FloatArray, GateOutcome, Metric, Observation, counted
 from pytest_llmeval.evaluators import RecordedScores
 from pytest_llmeval.gates import ChangeGate, DropGate, judge_together, split_statistic
 from pytest_llmeval.numbers import TOLERANCE, CaseStatistics, RunPairing
@@ -53,7 +53,7 @@ class RepeatedScores:
             return "all runs are equal, as answers of a cache are: they say nothing about noise. Run again without it"
         (_, report), *_ = sources.reports
         ranges = {name: report.ranges[name]} if name in report.ranges else {}
-        ranges |= {name: (0.0, 1.0)} if name == PASS_RATE else {}
+        ranges |= {name: (0.0, 1.0)} if name == Metric.PASS_RATE else {}
         evaluator = RecordedScores((name,), frozenset({name} & {*report.lower_is_better}), ranges)
         gate = planned.gate or DropGate(name, 0.0)
         gate = replace(gate, cluster_by=planned.cluster_by, confidence=planned.confidence or gate.confidence)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.baselines import ApprovedCases
-from pytest_llmeval.core import PASS_RATE, CaseLabels, Fault, FloatArray, Metric, SuiteError, counted
+from pytest_llmeval.core import CaseLabels, Fault, FloatArray, Metric, SuiteError, counted
 from pytest_llmeval.gates import ChangeGate, split_statistic
 from pytest_llmeval.numbers import (
     CaseStatistics,
@@ -332,7 +332,7 @@ class Sources:
             *(self._table.owner if self._table else ()),
             *(name for _, suite in self.reports for name in suite.metrics),
         ]
-        return tuple(name for name in dict.fromkeys(every) if "[" not in name and name != PASS_RATE)
+        return tuple(name for name in dict.fromkeys(every) if "[" not in name and name != Metric.PASS_RATE)
 
     @property
     def gated(self) -> tuple[str, ...]:
@@ -387,7 +387,7 @@ class Sources:
 
     def _declared(self, metric: str) -> Metric | None:
         owned = self.suite.metrics.find(metric)
-        return Metric(PASS_RATE) if metric == PASS_RATE else None if owned is None else owned.metric
+        return Metric(Metric.PASS_RATE) if metric == Metric.PASS_RATE else None if owned is None else owned.metric
 
     @cached_property
     def _table(self) -> Table | None:
@@ -527,7 +527,7 @@ def _recorded(report: str, recorded: SuiteReport, metric: str) -> ScoredRun:
     variances: list[float] = []
     times = 1
     for case in recorded.cases:
-        score = float(case.outcome == "passed") if metric == PASS_RATE else case.metrics.get(metric)
+        score = float(case.outcome == "passed") if metric == Metric.PASS_RATE else case.metrics.get(metric)
         if score is None or not case.ran:
             continue
         scores[case.id] = score
