@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.data.formats import SOURCES
     from pytest_llmeval.data.formats._base import (
-        ID_KEYS,
         CaseFile,
+        CaseId,
         DataPath,
         FileSource,
         RecordedAnswer,
@@ -46,12 +46,9 @@ if TYPE_CHECKING:
         SharedRows,
         Source,
         add_predictions,
-        case_id,
-        id_fault,
         json_text,
         kind,
         read_answers,
-        same_id,
     )
     from pytest_llmeval.data.formats._frames import CaseColumns, CaseData, ColumnNames, rows_of
     from pytest_llmeval.data.formats._rows import DataRow
@@ -97,20 +94,17 @@ _HOMES = {
     "formats": ("SOURCES",),
     "formats._base": (
         "CaseFile",
+        "CaseId",
         "DataPath",
         "FileSource",
-        "ID_KEYS",
         "RecordedAnswer",
         "RowShare",
         "SharedRows",
         "Source",
         "add_predictions",
-        "case_id",
-        "id_fault",
         "json_text",
         "kind",
         "read_answers",
-        "same_id",
     ),
     "formats._frames": (
         "CaseColumns",

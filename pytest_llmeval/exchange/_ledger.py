@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from pytest_llmeval.core import Fault, MissingExtraError, SuiteError, parse_digits
-from pytest_llmeval.data import InputFile, describe, id_fault, render_path
+from pytest_llmeval.data import CaseId, InputFile, describe, render_path
 from pytest_llmeval.exchange._templates import Direction, TemplateError, VerdictDifference
 
 ColumnPart: TypeAlias = Literal[
@@ -573,7 +573,7 @@ class CaseIds:
         """Return an id that is like a value of the source."""
         text = " ".join(str(value).split()) if isinstance(value, str | int) and not isinstance(value, bool) else ""
         text = "" if text.startswith("gate[") else text.replace("::", ": ")[:_LONGEST_ID].strip()
-        base = text if text and id_fault(text) is None else str(len(self._used) + 1)
+        base = text if text and CaseId(text).fault() is None else str(len(self._used) + 1)
         name = next(candidate for candidate in numbered(base, " ({})") if candidate not in self._used)
         self._used.add(name)
         return name

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 from msgspec.structs import replace
 
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, is_finite_number, printable, unknown_name
-from pytest_llmeval.data import InputFile, case_id, describe, json_text, rows_of
+from pytest_llmeval.data import CaseId, InputFile, describe, json_text, rows_of
 from pytest_llmeval.exchange._inspect_ai import read_eval
 from pytest_llmeval.exchange._ledger import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
 from pytest_llmeval.exchange._result_formats import ResultFormat, Scores, reason_text
@@ -278,7 +278,7 @@ class _TableReader:
             Whether it has one; if not, that is a fault.
         """
         value = result.value(self.table.case)
-        text, position = case_id(value), self.table.position
+        text, position = CaseId.read(value), self.table.position
         if value is not None and (text is None or not text.strip()):
             message = f"found {describe(value)}, expected an id: a text or a whole number"
             self.rows.fault(result.find(self.table.case).steps, message)

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from pytest_llmeval.core import Fault, JsonNumber, counted, is_finite_number, listed, printable, suggest
-from pytest_llmeval.data import FaultLog, case_id, describe, json_text, render_path, same_id
+from pytest_llmeval.data import CaseId, FaultLog, describe, json_text, render_path
 from pytest_llmeval.exchange._ledger import SourcePath
 
 SUITE: Final = "results"
@@ -108,14 +108,14 @@ def _name(value: Any) -> str | None:
     """A name in a result row; ``None`` if it is empty or has control characters."""
     if type(value) is str and is_usual_name(value):
         return value
-    text = case_id(value)
+    text = CaseId.read(value)
     return text if text and text.strip() and not _CONTROL.search(text) else None
 
 
 def _case(value: Any) -> str | None:
     """The case id in a result row; pytest splits at two colons, as ids of its own tests have them."""
     name = _name(value)
-    return name if name is None else same_id(name.strip().replace("::", ":"))
+    return name if name is None else CaseId(name.strip().replace("::", ":")).canonical()
 
 
 def _reason(value: Any) -> str | None:

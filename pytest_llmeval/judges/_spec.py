@@ -107,7 +107,7 @@ def _calculation(provider: str | None, name: str) -> "PriceCalculation | None":
     try:
         from genai_prices import Usage as PricedUsage
         from genai_prices import calc_price
-    except ModuleNotFoundError:  # `price_hint` says so where a price is missed
+    except ModuleNotFoundError:  # `MissingExtraError.price_hint` says so where a price is missed
         return None
     try:
         return calc_price(PricedUsage(input_tokens=_SAMPLE, output_tokens=_SAMPLE), name, provider_id=provider)

@@ -36,7 +36,7 @@ from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, work
 from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms, RunWatcher
 from pytest_llmeval.services import Activity, Snapshot, UseRecord
-from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, Registry, StopGroup, SuiteKey, extensions_of
+from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, Registry, StopGroup, SuiteKey
 
 _FIRST_S: Final = 2.0
 _EVERY_S: Final = 0.5
@@ -511,7 +511,9 @@ class StopWatchHooks:
         config = self._run.config
         keeper = Keeper(SnapshotMode.from_config(config), config.getini("llmeval_snapshots"), config.rootpath)
         suites = SessionSuites(self._session)
-        return [extension.load()(suites, keeper, self._board.post) for extension in extensions_of("watched")]
+        return [
+            extension.load()(suites, keeper, self._board.post) for extension in Registry.installed_extensions("watched")
+        ]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Look at the gates of a suite once the cases of its next block have run."""

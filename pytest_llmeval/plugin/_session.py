@@ -42,7 +42,7 @@ from pytest_llmeval.run import (
     write_run,
 )
 from pytest_llmeval.services import SOURCE_MARK, ServiceAddress, UseRecord
-from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, extensions_of
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.run import ResultOptions, Shard
@@ -340,7 +340,7 @@ class Run(Struct):
         self.notes += notes
         if style := self.config.option.llmeval_otel:
             suites, texts = SessionSuites(session), self.config.option.llmeval_texts == "all"
-            for extension in extensions_of("sent"):
+            for extension in Registry.installed_extensions("sent"):
                 self.notes.append(extension.load()(self.finished.report, suites, style=style, texts=texts))
         for path in shards:
             if fault := self._keep(session, path):

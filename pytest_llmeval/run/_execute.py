@@ -40,7 +40,7 @@ from pytest_llmeval.numbers import TOLERANCE, Abstained, Reliability, Repeats, U
 from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, why_figures_unknown, with_figures
 from pytest_llmeval.run._measuring import explained, measure_answered, measure_each, not_computed
 from pytest_llmeval.services import Secrets
-from pytest_llmeval.suites import LoadedSuite, extensions_of
+from pytest_llmeval.suites import LoadedSuite, Registry
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import JudgedEvaluator, StoredJudgement, Verdict
@@ -607,7 +607,7 @@ def _read(value: Any) -> Any:
     listed = value.get("messages") if isinstance(value, Mapping) else [value]
     if not isinstance(listed, list) or not listed or isinstance(listed[-1], _PLAIN):
         return value
-    for extension in extensions_of("read"):
+    for extension in Registry.installed_extensions("read"):
         value = extension.load()(value)
     return value
 

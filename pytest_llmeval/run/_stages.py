@@ -44,7 +44,7 @@ from pytest_llmeval.numbers import UsageReport, summarize
 from pytest_llmeval.reports import Line, ReportedTexts, RunReport
 from pytest_llmeval.run._execute import as_approved, is_skipped
 from pytest_llmeval.run._run_record import RunRecord
-from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, extensions_of
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import SuiteJudges
@@ -438,7 +438,7 @@ def extended(point: Literal["collected", "reported"], stage: _Stage, scope: RunS
         stage: The stage.
         scope: The run.
     """
-    for extension in extensions_of(point):
+    for extension in Registry.installed_extensions(point):
         if extension.applies(stage, scope):
             stage = extension.load()(stage, scope)
     return stage

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.suites._keys import KEYS
     from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, load_suite
     from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
-    from pytest_llmeval.suites._registry import Command, Key, Registry, extensions_of, get_evaluator, register_tokenizer
+    from pytest_llmeval.suites._registry import Command, Key, Registry, get_evaluator, register_tokenizer
     from pytest_llmeval.suites._schema import suite_schema
     from pytest_llmeval.suites._settings import (
         NOT_NEEDED,
@@ -90,7 +90,7 @@ _HOMES = {
     ),
     "_keys": ("KEYS",),
     "_loading": ("SuiteMemo", "ForeignFileError", "load_suite"),
-    "_registry": ("Command", "Key", "Registry", "extensions_of", "get_evaluator", "register_tokenizer"),
+    "_registry": ("Command", "Key", "Registry", "get_evaluator", "register_tokenizer"),
     "_schema": ("suite_schema",),
     "_settings": ("ConversationSpec", "SimulatedUser", "CaseOrder", "NOT_NEEDED", "SnapshotSettings", "Tolerance"),
     "_evaluator_settings": ("widest",),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from msgspec import structs
 
 from pytest_llmeval.core import MISSING, Case, CaseLabels, Fault, MediaForm, excerpt, format_error, origin, unknown_name
-from pytest_llmeval.data import DeclaredType, Source, case_id, display_path, id_fault, json_text
+from pytest_llmeval.data import CaseId, DeclaredType, Source, display_path, json_text
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._limits import read_limits
 from pytest_llmeval.suites._reading import SuiteReading
@@ -185,7 +185,7 @@ def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
     """Read a case under ``cases`` of a suite file; ``None`` after adding its faults."""
     before = len(reading.faults)
     path = ("cases", number)
-    if isinstance(data, Mapping) and isinstance(data.get("id"), float) and (name := case_id(data["id"])):
+    if isinstance(data, Mapping) and isinstance(data.get("id"), float) and (name := CaseId.read(data["id"])):
         data = {**data, "id": name}
     entry = reading.check(CaseEntry, data, path)
     if entry is None:
@@ -214,7 +214,7 @@ def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
     if entry.expected_file is not None:
         expected = reading.read_file(entry.expected_file, (*path, "expected_file"))
     case = Case(
-        id=case_id(entry.id) or "" if entry.id is not None else str(number + 1),
+        id=CaseId.read(entry.id) or "" if entry.id is not None else str(number + 1),
         input=entry.input if entry.messages is None else _script_of(entry.messages),
         conversation=entry.messages is not None,
         expected=expected,
@@ -247,7 +247,7 @@ def _may_hold_media(case: Case) -> bool:
 
 def _name_fault(case: Case, earlier: Mapping[str, Case]) -> str | None:
     """The fault of a case's id or tags, such as an id that an earlier case has."""
-    fault = id_fault(case.id) or _tag_fault(case.tags)
+    fault = CaseId(case.id).fault() or _tag_fault(case.tags)
     if fault is not None:
         return fault
     if case.id.startswith(("gate[", "snapshot[")):

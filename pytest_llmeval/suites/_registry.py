@@ -639,6 +639,14 @@ class Registry:
         return tuple(self._extensions[point])
 
     @classmethod
+    def installed_extensions(cls, point: str) -> tuple[Extension, ...]:
+        """The extensions of installed packages; none if a plugin cannot be loaded: suite files report that."""
+        try:
+            return cls.installed().extensions(point)
+        except EvaluatorError:
+            return ()
+
+    @classmethod
     def shipped(cls) -> "Registry":
         """A registry of what this package ships, without a look at installed packages, which takes longer."""
         registry = cls(_SHIPPED, SOURCES)
@@ -718,14 +726,6 @@ def _installed_registry() -> Registry:
                     f"entry point {point.name!r} of {group} ({point.value}): {type(error).__name__}: {error}"
                 ) from error
     return registry
-
-
-def extensions_of(point: str) -> tuple[Extension, ...]:
-    """Registered extensions of a run at a point; none if a plugin cannot be loaded: suite files report that."""
-    try:
-        return Registry.installed().extensions(point)
-    except EvaluatorError:
-        return ()
 
 
 _IN_USE: ContextVar[Registry | None] = ContextVar("_IN_USE", default=None)

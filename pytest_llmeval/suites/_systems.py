@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core import MISSING, Case, Fault, MediaForm, PredictionError, quotation, shown_path
 from pytest_llmeval.data import (
+    CaseId,
     DataPath,
     DeclaredType,
     FaultLog,
@@ -19,7 +20,6 @@ from pytest_llmeval.data import (
     Source,
     add_predictions,
     describe,
-    id_fault,
     json_text,
     read_answers,
 )
@@ -266,7 +266,7 @@ def _takes_predictions(source: Source) -> bool:
 
 def _name_fault(name: str) -> str | None:
     """The fault of a system's name, which stands in brackets after the ids of its cases."""
-    if fault := id_fault(name):
+    if fault := CaseId(name).fault():
         return fault.replace("id", "name", 1)
     if set(name) & set("[]"):
         return f"found the name {name!r} with a bracket, expected one without: it stands in brackets behind case ids"

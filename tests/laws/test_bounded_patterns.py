@@ -24,7 +24,7 @@ OF_NAMES = "a name in place of a part of a literal pattern, without repeats"
 
 ON_DEMAND: Mapping[str, str | Callable[[ModuleType], object]] = {
     "baselines._files:remembered": OF_NAMES,
-    "core._errors:Fault.code_of": lambda module: module.FAULT_CODES,
+    "core._errors:code_of": lambda module: module.FAULT_CODES,
     "data._model_text:_closing_tag": lambda module: module._closing_tag("think"),
     "evaluators._patterns:compile": OF_USERS,
     "evaluators.checks._contents:_pii_patterns": lambda module: module._pii_patterns(),

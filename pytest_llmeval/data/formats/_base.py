@@ -42,37 +42,49 @@ def json_text(value: Any) -> str:
     return MediaText.carrying(text, value) if '"media"' in text else text
 
 
-def case_id(value: Any) -> str | None:
-    """The id of a case from text or a whole number, also 264.0, in composed form (NFC); ``None`` for other values."""
-    if isinstance(value, str):
-        return unicodedata.normalize("NFC", value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+class CaseId(Struct, frozen=True):
+    """The id of a case, or of a document in a data file.
 
-
-def same_id(text: str) -> str:
-    """The common form of ids of cases or documents that mean the same: ``264`` for ``264.0``.
-
-    Tools such as pandas write the whole numbers of a column with a fraction if one of them is missing.
+    Attributes:
+        text: As data and reports have it.
     """
-    return text.removesuffix(".0") if text.endswith(".0") and _WHOLE.fullmatch(text) else text
 
+    KEYS: ClassVar = ("question_id", "query_id", "id")
+    """The keys under which rows of answers may have an id."""
 
-def id_fault(text: str) -> str | None:
-    """The reason why pytest could not select a case by this id; ``None`` if it can."""
-    wrong = None
-    if not text:
-        wrong = "an empty id"
-    elif "::" in text:
-        wrong = f"the id {text!r} with '::', which pytest splits at"
-    elif text != text.strip():
-        wrong = f"the id {text!r} with surrounding spaces"
-    elif _CONTROL.search(text):
-        wrong = f"the id {text!r} with a control character"
-    elif text.startswith("__") and text.endswith("__"):
-        wrong = f"the id {text!r}, a name that Python reserves"
-    return wrong and f"found {wrong}, expected an id that can name the case on the command line"
+    text: str
+
+    @staticmethod
+    def read(value: Any) -> str | None:
+        """The id that text or a whole number is, also 264.0, in composed form (NFC); ``None`` for other values."""
+        if isinstance(value, str):
+            return unicodedata.normalize("NFC", value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def canonical(self) -> str:
+        """The common form of ids that mean the same: ``264`` for ``264.0``.
+
+        Tools such as pandas write the whole numbers of a column with a fraction if one of them is missing.
+        """
+        text = self.text
+        return text.removesuffix(".0") if text.endswith(".0") and _WHOLE.fullmatch(text) else text
+
+    def fault(self) -> str | None:
+        """The reason why pytest could not select a case by this id; ``None`` if it can."""
+        wrong, text = None, self.text
+        if not text:
+            wrong = "an empty id"
+        elif "::" in text:
+            wrong = f"the id {text!r} with '::', which pytest splits at"
+        elif text != text.strip():
+            wrong = f"the id {text!r} with surrounding spaces"
+        elif _CONTROL.search(text):
+            wrong = f"the id {text!r} with a control character"
+        elif text.startswith("__") and text.endswith("__"):
+            wrong = f"the id {text!r}, a name that Python reserves"
+        return wrong and f"found {wrong}, expected an id that can name the case on the command line"
 
 
 def kind(value: Any) -> str:
@@ -277,7 +289,7 @@ class RowShare:
     def takes_answer(self, name: str) -> bool:
         """Note the recorded answer to a row, and return whether it is none of another shard."""
         if self._open is not None:
-            self._open -= {name, same_id(name), f"{name}.0"}
+            self._open -= {name, CaseId(name).canonical(), f"{name}.0"}
         return name not in self.named
 
     def rows(self) -> SharedRows:
@@ -311,7 +323,7 @@ class CaseFile(InputFile):
             path: The field of its id, for that fault; empty where it has none.
             column: Where the case begins in its line.
         """
-        wrong = id_fault(case.id)
+        wrong = CaseId(case.id).fault()
         if wrong is None and case.id in self.cases:
             first = self.cases[case.id].line
             wrong = f"found the id {case.id!r} twice, expected it once (first in line {first})"
@@ -496,7 +508,6 @@ def _without_predictions(file: CaseFile) -> CaseFile:
     return bare
 
 
-ID_KEYS = ("question_id", "query_id", "id")
 _CONVERSATION_KEYS = ("sample_id", "conversation_id")
 _ANSWER_KEYS = ("prediction", "hypothesis", "answer", "results")
 _SHOWN_IDS = 3
@@ -565,7 +576,7 @@ def _from_json(path: Path, reader: "_AnswerRows", rows_key: str | None) -> Itera
             yield from reader.answers(*document.locate((str(rows_key), index)), f"{rows_key}[{index}]", row)
     elif isinstance(document.data, dict):
         for key, value in document.data.items():
-            yield RecordedAnswer(str(case_id(key)), value, *document.locate((key,), key=True))
+            yield RecordedAnswer(str(CaseId.read(key)), value, *document.locate((key,), key=True))
     elif isinstance(document.data, list):
         for index, row in enumerate(document.data):
             yield from reader.answers(*document.locate((index,)), f"[{index}]", row)
@@ -590,19 +601,19 @@ class _AnswerRows:
             message = f"found {kind(row)}, expected an object with `question_id` and `prediction`"
             self.faults.add(line, column, path, message)
             return
-        id_key = _first_key(row, ID_KEYS)
+        id_key = _first_key(row, CaseId.KEYS)
         answer_key = _first_key(row, _ANSWER_KEYS)
         if id_key is None or answer_key is None:
-            keys = tuple(ID_KEYS if id_key is None else self.answer_keys)
+            keys = tuple(CaseId.KEYS if id_key is None else self.answer_keys)
             self.lacking.setdefault(keys, []).append((line, column, path, raw))
             return
-        name = case_id(row[id_key])
+        name = CaseId.read(row[id_key])
         if name is None:
             message = f"found {kind(row[id_key])} as `{id_key}`, expected text or a whole number"
             self.faults.add(line, column, path, message)
             return
         conversation_key = _first_key(row, _CONVERSATION_KEYS)
-        conversation = case_id(row[conversation_key]) if conversation_key is not None else None
+        conversation = CaseId.read(row[conversation_key]) if conversation_key is not None else None
         if conversation is not None and not name.startswith(f"{conversation}/"):
             name = f"{conversation}/{name}"
         yield RecordedAnswer(name, row[answer_key], line, column)
@@ -635,12 +646,12 @@ def add_predictions(
         short_ids: Whether the part of an id behind the slash is enough where only one case has it.
     """
     by_short_id = grouped((name.rpartition("/")[2], name) for name in (cases if short_ids else ()))
-    same = {} if all(answer.id in known for answer in answers) else {same_id(name): name for name in known}
+    same = {} if all(answer.id in known for answer in answers) else {CaseId(name).canonical(): name for name in known}
     first: dict[str, RecordedAnswer] = {}
     unknown: list[RecordedAnswer] = []
     ambiguous: list[RecordedAnswer] = []
     for answer in answers:
-        name = answer.id if answer.id in known else same.get(same_id(answer.id), "")
+        name = answer.id if answer.id in known else same.get(CaseId(answer.id).canonical(), "")
         targets = [name] if name else by_short_id.get(answer.id, [])
         if len(targets) != 1:
             (ambiguous if targets else unknown).append(answer)

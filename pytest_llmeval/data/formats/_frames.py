@@ -25,7 +25,7 @@ from pytest_llmeval.core import (
     is_typed,
     normalized,
 )
-from pytest_llmeval.data.formats._base import PARTS, CaseFile, ColumnMap, FileSource, RowShare, case_id
+from pytest_llmeval.data.formats._base import PARTS, CaseFile, CaseId, ColumnMap, FileSource, RowShare
 from pytest_llmeval.data.formats._rows import DataRow, add_rows, is_blank
 
 ColumnNames: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
@@ -203,7 +203,7 @@ class RowSource(FileSource):
         for number, row in enumerate(self.rows):
             if isinstance(row, BadCell):
                 path = f"[{number}].{row.column}" if row.column else f"[{number}]"
-                name = case_id(row.cells.get(getattr(self.columns, "id", None) or "id")) or str(number + 1)
+                name = CaseId.read(row.cells.get(getattr(self.columns, "id", None) or "id")) or str(number + 1)
                 file.faults.add(self.line, 1, path, row.message, case=name)
             elif not is_blank(row.data):
                 good.append(DataRow(dict(row.data), self.line, 1, f"[{number}]", row.objects, number + 1))

@@ -14,9 +14,9 @@ from pytest_llmeval.data.formats._base import (
     CELL_CHECKS,
     PARTS,
     CaseFile,
+    CaseId,
     ColumnMap,
     FileSource,
-    case_id,
     json_text,
     kind,
     pick,
@@ -157,7 +157,7 @@ class _RowReader:
         value = self.value(row, "id")
         if value is ABSENT:
             return str(number)
-        name = case_id(value)
+        name = CaseId.read(value)
         if name is None:
             self.fault(row, str(self.columns["id"]), f"found {kind(value)}, expected text or a whole number")
         return name or ""

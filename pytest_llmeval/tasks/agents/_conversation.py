@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
     shown_path,
     suggest,
 )
-from pytest_llmeval.data import CaseFile, Document, FileSource, InputFile, case_id, kind, render_path
+from pytest_llmeval.data import CaseFile, CaseId, Document, FileSource, InputFile, kind, render_path
 from pytest_llmeval.evaluators import describe_found
 from pytest_llmeval.judges import JudgedEvaluator, ModeFile, Question, Verdict
 
@@ -344,7 +344,7 @@ class _Task:
             self.fault((), f"found {kind(self._data)}, expected a task")
             return None
         value = self._data.get("id", index)
-        name = case_id(value)
+        name = CaseId.read(value)
         if name is None:
             self.fault(("id",), f"found {kind(value)}, expected text or a whole number")
         return name

@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
     missing_key,
     unknown_name,
 )
-from pytest_llmeval.data import CaseFile, DataRow, FileSource, case_id, kind
+from pytest_llmeval.data import CaseFile, CaseId, DataRow, FileSource, kind
 from pytest_llmeval.evaluators import AnswerText, MissingTraceError, ToolCall, describe_found, ratio
 from pytest_llmeval.tasks.agents._arguments import ArgumentRules, pair_calls
 from pytest_llmeval.tasks.agents._catalogue import ListedTool, ToolSchemas, read_catalogue
@@ -78,7 +78,7 @@ class ToolsSource(FileSource):
         expect = None if data["expect"] in (None, NONE) else data["expect"]
         expected = {"expect": expect, "not": _listed(data.get("not"))}
         return Case(
-            id=str(number) if name is None else str(case_id(name)),
+            id=str(number) if name is None else str(CaseId.read(name)),
             input={"ask": data["ask"], "tools": definitions} if self.show else data["ask"],
             expected=expected | ({} if data.get("args") is None else {"args": data["args"]}),
             prediction=data.get("prediction", MISSING),
@@ -128,7 +128,7 @@ def _faults(row: Any, catalogue: Mapping[str, ListedTool]) -> Iterator[tuple[str
     for key in ("args", "labels"):
         if row.get(key) is not None and not isinstance(row[key], dict):
             yield key, f"found {kind(row[key])}, expected an object"
-    if row.get("id") is not None and case_id(row["id"]) is None:
+    if row.get("id") is not None and CaseId.read(row["id"]) is None:
         yield "id", f"found {kind(row['id'])}, expected text or a whole number"
 
 

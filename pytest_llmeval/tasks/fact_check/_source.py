@@ -10,11 +10,11 @@ from msgspec import structs
 from pytest_llmeval.core import Case, Fault, grouped, unknown_name
 from pytest_llmeval.data import (
     CaseFile,
+    CaseId,
     DataRow,
     FaultLog,
     FileSource,
     RecordedAnswer,
-    case_id,
     json_text,
     kind,
     read_answers,
@@ -107,7 +107,7 @@ class FactCheckSource(FileSource):
         verdict = {"verdict": item["verdict"]} if isinstance(item.get("verdict"), str) else {}
         others = {key: json_text(item[key]) for key in self.labels if item.get(key) is not None}
         return Case(
-            id=str(number) if key is None else str(case_id(item[key])),
+            id=str(number) if key is None else str(CaseId.read(item[key])),
             input=item["claim"],
             expected={key: item[key] for key in _EXPECTED_KEYS if key in item} or None,
             labels=others | verdict,
@@ -169,7 +169,9 @@ def _faults(item: Any) -> Iterator[tuple[str, str]]:
     claim = item.get("claim")
     checks = [("claim", isinstance(claim, str) and bool(claim.strip()), "text")]
     checks += [
-        (key, case_id(item[key]) is not None, "text or a whole number") for key in _ID_KEYS if item.get(key) is not None
+        (key, CaseId.read(item[key]) is not None, "text or a whole number")
+        for key in _ID_KEYS
+        if item.get(key) is not None
     ]
     for (key,), message in wrong_values(item, checks):
         yield key, message

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from pytest_llmeval.core import Case, Fault, PredictionError, SuiteError, grouped, unknown_name
 from pytest_llmeval.data import (
-    ID_KEYS,
     CaseFile,
+    CaseId,
     DataRow,
     Document,
     FaultLog,
@@ -23,7 +23,6 @@ from pytest_llmeval.data import (
     InputFile,
     RecordedAnswer,
     Taxonomy,
-    case_id,
     json_text,
     kind,
     read_answers,
@@ -111,11 +110,11 @@ class LocomoSource(FileSource):
         )
 
         def with_id(row: Any) -> Any:
-            if not isinstance(row, dict) or any(key in row for key in ID_KEYS):
+            if not isinstance(row, dict) or any(key in row for key in CaseId.KEYS):
                 return row
             if not isinstance(question := row.get("question"), str):
                 return row
-            names = by_question.get((case_id(row.get("sample_id")) or "", _key(question)), [])
+            names = by_question.get((CaseId.read(row.get("sample_id")) or "", _key(question)), [])
             return {**row, "id": names[0]} if len(names) == 1 else row
 
         if (rows := _predicted_samples(path)) is not None:
@@ -131,7 +130,7 @@ class LocomoSource(FileSource):
             file.faults.extend([document.fault([index], f"found {kind(sample)}, expected an object")])
             return None
         keys[_SAMPLE].add(sample, *document.locate([index]), f"[{index}]")
-        name = case_id(sample.get("sample_id"))
+        name = CaseId.read(sample.get("sample_id"))
         conversation = sample.get("conversation")
         checks = (
             ("sample_id", name is not None, "text"),
@@ -226,7 +225,7 @@ def _predicted_samples(path: Path) -> list[RecordedAnswer] | None:
         for number, item in enumerate(sample["qa"]):
             key = next((key for key in item if key.endswith(_PREDICTION)), None) if isinstance(item, dict) else None
             if key is not None:
-                name = f"{case_id(sample.get('sample_id'))}/{number}"
+                name = f"{CaseId.read(sample.get('sample_id'))}/{number}"
                 answers.append(RecordedAnswer(name, item[key], *document.locate([index, "qa", number])))
     return answers
 
@@ -311,7 +310,7 @@ class LongMemEvalSource(FileSource):
             file.faults.add(*locate(steps), ".".join(filter(None, [row.path, *steps])), message)
         if faults:
             return
-        name = str(case_id(item["question_id"]))
+        name = str(CaseId.read(item["question_id"]))
         question_type = item["question_type"].replace("-", "_")
         labels = {"question_type": question_type}
         if name.endswith(_ABSTENTION):
@@ -330,7 +329,7 @@ class LongMemEvalSource(FileSource):
             return [((), f"found {kind(item)}, expected an object")]
         sessions = isinstance(item.get("haystack_sessions"), list)
         checks = (
-            ("question_id", case_id(item.get("question_id")) is not None, "text"),
+            ("question_id", CaseId.read(item.get("question_id")) is not None, "text"),
             ("question", isinstance(item.get("question"), str), "text"),
             ("haystack_sessions", sessions or not self.history, "a list (or `history: false`)"),
             ("question_type", isinstance(item.get("question_type"), str), "text"),

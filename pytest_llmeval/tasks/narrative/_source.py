@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from msgspec import structs
 
 from pytest_llmeval.core import Case, Fault, SuiteError, shown_path, suggest
-from pytest_llmeval.data import Document, FilePattern, InputFile, Source, case_id, describe, id_fault
+from pytest_llmeval.data import CaseId, Document, FilePattern, InputFile, Source, describe
 from pytest_llmeval.tasks.narrative._document import (
     PARTS,
     Steps,
@@ -127,7 +127,7 @@ def _by_name(files: Iterable[Path], suffixes: tuple[str, ...], line: int, faults
     for path in files:
         stem = path.name.removesuffix(_SUFFIX)
         end = max((suffix for suffix in suffixes if stem.endswith(suffix) and stem != suffix), key=len, default="")
-        name = str(case_id(stem.removesuffix(end)))
+        name = str(CaseId.read(stem.removesuffix(end)))
         first = named.setdefault(name, path)
         if first.resolve() != path.resolve():
             message = f"found a second file for the story {name!r}, expected one (first is {shown_path(first)})"
@@ -144,7 +144,7 @@ def _without_gold(path: Path, name: str, gold: Iterable[str]) -> Fault:
 def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault]) -> Case | None:
     """The case of a gold story annotation; ``None`` if its file has faults."""
     display_path = shown_path(path)
-    wrong = id_fault(name)
+    wrong = CaseId(name).fault()
     own_faults = [Fault(display_path, 1, 1, "", wrong)] if wrong is not None else []
     data: Any = None
     more: dict[str, str] = {}

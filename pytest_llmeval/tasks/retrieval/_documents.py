@@ -19,7 +19,7 @@ from pytest_llmeval.core import (
     as_line,
     listed,
 )
-from pytest_llmeval.data import same_id
+from pytest_llmeval.data import CaseId
 from pytest_llmeval.evaluators import AnswerText, describe_found
 from pytest_llmeval.tasks.retrieval._ranking import distinct_keys, ranked_counts, relevant_ranks
 from pytest_llmeval.tasks.retrieval._source import Fields, Query, Reader, gains_of
@@ -122,7 +122,7 @@ class DocumentIds(Evaluator):
                 )
         gains: dict[str, float] = {}
         for name, gain in gains_of(ids, "id", self._reader.fields).items():
-            gains.setdefault(same_id(name), gain)
+            gains.setdefault(CaseId(name).canonical(), gain)
         return gains
 
     def _ids_in(self, text: str) -> list[Any]:
@@ -145,7 +145,7 @@ class DocumentIds(Evaluator):
         listed_results, lacking = self._results(case)
         entries = self._reader.entries(listed_results)
         results = self._reader.first(entries, _NO_QUERY, len(entries.items))
-        ids = distinct_keys([key and same_id(key) for key in results.keys["id"]])
+        ids = distinct_keys([key and CaseId(key).canonical() for key in results.keys["id"]])
         ranks = relevant_ranks(ids, gains, most)
         ideal = tuple(sorted(gains.values(), reverse=True))
         ranked = ranked_counts(

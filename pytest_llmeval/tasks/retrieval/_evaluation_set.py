@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from pytest_llmeval.cli import CommandResult, say, write_text
 from pytest_llmeval.core import Fault, grouped
-from pytest_llmeval.data import InputFile, case_id, id_fault
+from pytest_llmeval.data import CaseId, InputFile
 from pytest_llmeval.tasks.retrieval._ranking import Measured, Near, listed_values, split_values
 
 TERM = Near("near", "term_of_imprisonment", number="imprisonment", flags=("death_penalty", "life_imprisonment"))
@@ -49,7 +49,7 @@ class Judgement:
     @property
     def name(self) -> str:
         """The name of the query: its id, or its line if the id cannot name a case."""
-        return f"line-{self.line}" if self.id is None or id_fault(self.id) else self.id
+        return f"line-{self.line}" if self.id is None or CaseId(self.id).fault() else self.id
 
     @property
     def charge(self) -> Charge:
@@ -93,7 +93,7 @@ def read_judgement(line: int, row: Any) -> Judgement | str:
     lacking = next((name for name, value in needed.items() if not value), None)
     if lacking or not isinstance(fact, str):
         return f"no {lacking}"
-    known = next((identifier for name in _ID_FIELDS if (identifier := case_id(row.get(name))) is not None), None)
+    known = next((identifier for name in _ID_FIELDS if (identifier := CaseId.read(row.get(name))) is not None), None)
     return Judgement(line, known, fact.strip(), accusation, articles, _numeric(term))
 
 

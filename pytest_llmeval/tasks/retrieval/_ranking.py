@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAli
 from pydantic import Discriminator, Field, Tag
 
 from pytest_llmeval.core import MISSING, FloatArray
-from pytest_llmeval.data import case_id, same_id
+from pytest_llmeval.data import CaseId
 from pytest_llmeval.evaluators import describe_found, harmonic_mean
 
 _STRICT = {"extra": "forbid"}
@@ -240,8 +240,12 @@ def listed_values(value: Any, separators: str = SEPARATORS) -> list[str] | None:
         return list(_split(value, separators))
     if isinstance(value, list):
         right = all(isinstance(item, str | int | float) for item in value)
-        return [same_id(_bare(item) if isinstance(item, str) else str(item)) for item in value] if right else None
-    name = case_id(value)
+        return (
+            [CaseId(_bare(item) if isinstance(item, str) else str(item)).canonical() for item in value]
+            if right
+            else None
+        )
+    name = CaseId.read(value)
     return None if name is None else [name]
 
 
@@ -250,7 +254,7 @@ def _split(text: str, separators: str) -> Iterator[str]:
     bare = _bare(text)
     for part in _parts(bare, _separator(separators, outside=bare == text.strip())) if separators else [bare]:
         if value := _bare(part.strip(_QUOTES)):
-            yield same_id(value)
+            yield CaseId(value).canonical()
 
 
 @cache

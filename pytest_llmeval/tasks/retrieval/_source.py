@@ -13,15 +13,13 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from pytest_llmeval.core import MISSING, Case, EvaluatorError, Fault, SuiteError, counted, shown_path
 from pytest_llmeval.data import (
-    ID_KEYS,
     CaseFile,
+    CaseId,
     FaultLog,
     FileSource,
     InputFile,
     RecordedAnswer,
     Source,
-    case_id,
-    id_fault,
     json_text,
     kind,
     render_path,
@@ -107,7 +105,7 @@ def _values(items: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 def _id(value: Any, *, raw: bool = False) -> Key:
     """The key of a search result that is compared by id; ``None`` for a value that is no id."""
     del raw
-    return (value if type(value) is str else case_id(value)) or None
+    return (value if type(value) is str else CaseId.read(value)) or None
 
 
 def _text(value: Any, *, raw: bool = False) -> Key:
@@ -279,7 +277,7 @@ def _all_texts(entries: list[Any]) -> bool:
 def _fault(prediction: Iterable[Any]) -> str | None:
     """The fault of the first search result that is neither an object nor an id."""
     for rank, result in enumerate(prediction, 1):
-        if not isinstance(result, dict | str) and case_id(result) is None:
+        if not isinstance(result, dict | str) and CaseId.read(result) is None:
             return f"result {rank}: found {describe_found(result)}, expected an object or an id"
     return None
 
@@ -402,7 +400,7 @@ class CaseRetrievalSource(FileSource):
         if faults:
             return
         key = next((key for key in _IDS if key in row), None)
-        name = str(line) if key is None else str(case_id(row[key]))
+        name = str(line) if key is None else str(CaseId.read(row[key]))
         labels = {label: json_text(value) for label, value in row.get("labels", {}).items() if value is not None}
         case = Case(name, row["query"], {"positives": row["positives"]}, labels=labels, line=line)
         file.add(case, key or "")
@@ -424,7 +422,7 @@ def _replies_in_order(path: Path, display_path: str) -> list[tuple[int, Any]] | 
         return None
     replies: list[tuple[int, Any]] = []
     for line, row in rows:
-        named = isinstance(row, dict) and not any(key in row for key in ID_KEYS)
+        named = isinstance(row, dict) and not any(key in row for key in CaseId.KEYS)
         results = row.get("results") if named else row
         if not isinstance(results, list):
             return None
@@ -442,7 +440,7 @@ def _faults(row: Any) -> Sequence[tuple[Sequence[str], str]]:
         ("query", isinstance(row.get("query"), dict | str), "an object or a text"),
         ("positives", isinstance(row.get("positives"), list), "a list of documents"),
         ("labels", isinstance(labels, dict), "an object"),
-        *((key, case_id(row[key]) is not None, "text or a whole number") for key in _IDS if key in row),
+        *((key, CaseId.read(row[key]) is not None, "text or a whole number") for key in _IDS if key in row),
     ]
     faults: list[tuple[Sequence[str], str]] = [*wrong_values(row, checks)]
     if isinstance(labels, dict):
@@ -527,7 +525,7 @@ def _by_query(path: Path, columns: tuple[str, ...], faults: list[Fault]) -> dict
         return None
     for number, name, document, value in _lines(text, columns, log):
         if name != query:
-            if wrong := id_fault(name):
+            if wrong := CaseId(name).fault():
                 log.add(number, 1, "query", wrong)
                 continue
             query, values = name, queries.setdefault(name, _Documents(number, {})).values

@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
     several,
     suggest,
 )
-from pytest_llmeval.data import InputFile, case_id, id_fault
+from pytest_llmeval.data import CaseId, InputFile
 from pytest_llmeval.run import json_like
 from pytest_llmeval.targets import call_target, load_target
 from pytest_llmeval.workbench._project import TargetPlace
@@ -193,8 +193,8 @@ def _splits(texts: Sequence[str], mark: str) -> bool:
 
 def _are_ids(file: QuestionFile, column: str) -> bool:
     """Whether the cells of a question file's column are usable as case ids: present, valid and unique."""
-    ids = [case_id(row.get(column)) for row in file.rows]
-    return len({*ids}) == len(ids) and all(id_ and not id_fault(id_) for id_ in ids)
+    ids = [CaseId.read(row.get(column)) for row in file.rows]
+    return len({*ids}) == len(ids) and all(id_ and not CaseId(id_).fault() for id_ in ids)
 
 
 _TIMEOUT_S = 120.0
