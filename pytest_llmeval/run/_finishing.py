@@ -31,7 +31,7 @@ from pytest_llmeval.core import (
     fault_of,
     number,
 )
-from pytest_llmeval.data import MediaFolder
+from pytest_llmeval.data import OutputFolder
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.numbers import CascadeUse, Money, Table, UsageReport
 from pytest_llmeval.reports import (
@@ -109,7 +109,7 @@ def report(judged: Judged, scope: RunScope) -> Reported:
     origin = origin_of(scope.suites.root, os.environ) if commit else ()
     root = scope.suites.root
     media: dict[str, str] = {}
-    if MediaRun.has_media() or MediaFolder(root).folder.is_dir():
+    if MediaRun.has_media() or (root / OutputFolder.MEDIA).is_dir():
         from pytest_llmeval.reports import ReportMedia
 
         media = ReportMedia.of_suites((suite for _, suite in reported), root).paths

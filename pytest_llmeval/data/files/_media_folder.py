@@ -21,7 +21,7 @@ class MediaFolder(Struct, frozen=True):
     @property
     def folder(self) -> Path:
         """The folder."""
-        return self.root / OutputFolder.WORKING / "media"
+        return self.root / OutputFolder.MEDIA
 
     def keep(self, digest: str, data: bytes) -> Path | None:
         """The file of a medium's content, which is written if it is not there; ``None`` if it cannot be written."""

@@ -94,6 +94,9 @@ class OutputFolder:
     WORKING: ClassVar[str] = ".llmeval"
     """The name of the folder below pytest's rootdir for what is not committed."""
 
+    MEDIA: ClassVar[str] = f"{WORKING}/media"
+    """Below pytest's rootdir: contents of media that have no file of their own."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
