@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.reports import FORMATS
-from pytest_llmeval.suites import SuiteFile
+from pytest_llmeval.suites import SUITE_FILES
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import Budget
@@ -413,7 +413,7 @@ OPTIONS = {
         Option(
             "files",
             "name patterns of suite files",
-            setting=Setting("name patterns of suite files", "args", list(SuiteFile.PATTERNS)),
+            setting=Setting("name patterns of suite files", "args", list(SUITE_FILES)),
             spellings=(),
         ),
         Option(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_llmeval.cli import OPTIONS, SHARD_SUFFIX, report_path
-from pytest_llmeval.suites import SuiteFile
+from pytest_llmeval.suites import SUITE_FILES
 
 if TYPE_CHECKING:
     from pytest_llmeval.run import Shard
@@ -145,9 +145,9 @@ def idle_settings(config: pytest.Config) -> list[str]:
 
 def _is_foreign(path: Path) -> bool:
     """Whether a file on pytest's command line is the suite of another tool."""
-    from pytest_llmeval.suites import SuiteFile
+    from pytest_llmeval.suites import is_foreign
 
-    return SuiteFile(path).is_foreign()
+    return is_foreign(path)
 
 
 def refuse_suite_arguments(config: pytest.Config) -> None:
@@ -176,10 +176,10 @@ def with_missing_flag(error: pytest.UsageError, config: pytest.Config) -> pytest
 
 def nothing_to_run(config: pytest.Config) -> str:
     """The reason why pytest found no suite file to run."""
-    from pytest_llmeval.suites import SuiteFile
+    from pytest_llmeval.suites import no_suite
 
     places = [*dict.fromkeys(argument.partition("::")[0] for argument in config.args)]
-    return SuiteFile.describe_none(", ".join(places), config.getini("llmeval_files"))
+    return no_suite(", ".join(places), config.getini("llmeval_files"))
 
 
 def refuse_misnamed_suites(config: pytest.Config) -> None:
@@ -266,7 +266,7 @@ def naming_hint(path: str, patterns: Sequence[str]) -> str:
     """
     name = Path(path).name
     remedy = ""
-    if tuple(patterns) == SuiteFile.PATTERNS:
+    if tuple(patterns) == SUITE_FILES:
         stem, suffix = Path(name).stem, Path(name).suffix.lower()
         bare = re.sub(r"(?:(?<![\W_])[\W_]++|(?<=[a-z])(?=E))(?i:eval(?:uation)?s?)$", "", stem)
         remedy = f". Rename it to {bare or stem}.eval{suffix}"

@@ -31,9 +31,9 @@ from pytest_llmeval.suites import (
     ForeignFileError,
     LoadedSuite,
     Registry,
-    SuiteFile,
     SuiteKey,
     SuiteMemo,
+    left_alone,
     load_suite,
 )
 
@@ -183,7 +183,7 @@ class SuiteLoader(Struct):
     def hints(self) -> list[str]:
         """Lines about misnamed files, files of other tools, and suites whose calls wait for each other."""
         misnamed = [naming_hint(name, self.config.getini("llmeval_files")) for name in sorted(self.left_out.misnamed)]
-        foreign = [SuiteFile.describe_foreign(sorted(self.left_out.foreign))] if self.left_out.foreign else []
+        foreign = [left_alone(sorted(self.left_out.foreign))] if self.left_out.foreign else []
         remedy = "give it the scope session, or leave out its plugin with -p no:NAME"
         serial = [
             f"{file}: calls are made one after the other, due to the fixture {fixture!r} of scope function: {remedy}"

@@ -1,11 +1,11 @@
 """The suite file."""
 
-__all__ = ("SuiteFile",)
+__all__ = ("SUITE_FILES", "left_alone", "no_suite")
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_llmeval._lazy import lazy_names
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.suites._evaluator_settings import widest
     from pytest_llmeval.suites._keys import KEYS
-    from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, load_suite
+    from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, is_foreign, load_suite
     from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
     from pytest_llmeval.suites._registry import Command, Key, Registry, get_evaluator, register_tokenizer
     from pytest_llmeval.suites._schema import suite_schema
@@ -37,44 +37,26 @@ if TYPE_CHECKING:
     from pytest_llmeval.suites._suite import LoadedSuite, StopGroup, SuiteKey
     from pytest_llmeval.suites._systems import ModelSystem
 
+SUITE_FILES = (
+    *("*.eval.yaml", "*.eval.yml", "*.eval.json"),
+    *("*.llmeval.yaml", "*.llmeval.yml", "*.llmeval.json"),
+)
+"""Patterns of the names of suite files."""
+
 _NAMED = 5
 
 
-class SuiteFile:
-    """A file with the name of a suite file.
+def no_suite(place: object, patterns: Sequence[str] = SUITE_FILES) -> str:
+    """The message on a folder without suite files, with the command that writes one."""
+    return f"no {' or '.join(patterns[:1])} below {place}; `llmeval init` writes one"
 
-    Attributes:
-        path: Where it is.
-    """
 
-    PATTERNS: ClassVar[Sequence[str]] = (
-        *("*.eval.yaml", "*.eval.yml", "*.eval.json"),
-        *("*.llmeval.yaml", "*.llmeval.yml", "*.llmeval.json"),
-    )
-    """Patterns of the names of suite files."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def is_foreign(self) -> bool:
-        """Whether it is a mapping of another tool: it has no key of ours."""
-        from pytest_llmeval.data import InputFile
-        from pytest_llmeval.suites._loading import are_foreign
-
-        return are_foreign(InputFile(self.path).top_level_keys())
-
-    @staticmethod
-    def describe_none(place: object, patterns: Sequence[str] = PATTERNS) -> str:
-        """The message on a folder without suite files, with the command that writes one."""
-        return f"no {' or '.join(patterns[:1])} below {place}; `llmeval init` writes one"
-
-    @staticmethod
-    def describe_foreign(files: Sequence[str]) -> str:
-        """The message on files that seem to belong to other tools."""
-        count = "1 file looks like that" if len(files) == 1 else f"{len(files)} files look like those"
-        which = "of another tool and was" if len(files) == 1 else "of other tools and were"
-        names = ", ".join([*files[:_NAMED], *(["..."] if len(files) > _NAMED else [])])
-        return f"{count} {which} left alone: {names} (the setting llmeval_files names the files of suites)"
+def left_alone(files: Sequence[str]) -> str:
+    """The message on files with the name of a suite file that seem to belong to other tools."""
+    count = "1 file looks like that" if len(files) == 1 else f"{len(files)} files look like those"
+    which = "of another tool and was" if len(files) == 1 else "of other tools and were"
+    names = ", ".join([*files[:_NAMED], *(["..."] if len(files) > _NAMED else [])])
+    return f"{count} {which} left alone: {names} (the setting llmeval_files names the files of suites)"
 
 
 _HOMES = {
@@ -89,7 +71,7 @@ _HOMES = {
         "listed",
     ),
     "_keys": ("KEYS",),
-    "_loading": ("SuiteMemo", "ForeignFileError", "load_suite"),
+    "_loading": ("SuiteMemo", "ForeignFileError", "is_foreign", "load_suite"),
     "_registry": ("Command", "Key", "Registry", "get_evaluator", "register_tokenizer"),
     "_schema": ("suite_schema",),
     "_settings": ("ConversationSpec", "SimulatedUser", "CaseOrder", "NOT_NEEDED", "SnapshotSettings", "Tolerance"),

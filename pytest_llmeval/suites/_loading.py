@@ -87,7 +87,12 @@ class ForeignFileError(SuiteError):
     """A file with the name of a suite file belongs to another tool."""
 
 
-def are_foreign(keys: AbstractSet[str]) -> bool:
+def is_foreign(path: Path) -> bool:
+    """Whether a file with the name of a suite file is a mapping of another tool: it has no key of ours."""
+    return _are_foreign(InputFile(path).top_level_keys())
+
+
+def _are_foreign(keys: AbstractSet[str]) -> bool:
     """Whether the top-level keys of a file show that it is no suite file but another tool's."""
     ours = (*(required for required, _, _ in _OTHER_KINDS), *({key} for key in KEYS if key not in _COMMON_KEYS))
     return bool(keys) and not any(required <= keys for required in ours)
@@ -122,17 +127,16 @@ def load_suite(
         SuiteError: The file cannot be read, or something that concerns every case is wrong; all faults are listed.
     """
     if document is None:
-        file = InputFile(path, display_path or str(path))
         try:
-            document = file.read_document()
+            document = InputFile(path, display_path or str(path)).read_document()
         except SuiteError as error:
-            if are_foreign(file.top_level_keys()):
+            if is_foreign(path):
                 raise ForeignFileError(error.faults) from None
             raise
     try:
         return _load_share(lambda: SuiteReading(path, registry, document, root), source, share)
     except SuiteError as error:
-        if isinstance(document.data, Mapping) and are_foreign(document.data.keys()):
+        if isinstance(document.data, Mapping) and _are_foreign(document.data.keys()):
             raise ForeignFileError(error.faults) from None
         if document.text:
             error.texts[document.file] = document.text

@@ -27,7 +27,16 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import DeclaredType, InputFile
 from pytest_llmeval.gates import ChangeGate
 from pytest_llmeval.run import unmet_by_expected
-from pytest_llmeval.suites import LoadedSuite, Registry, SuiteFile, suite_schema, widest
+from pytest_llmeval.suites import (
+    SUITE_FILES,
+    LoadedSuite,
+    Registry,
+    is_foreign,
+    left_alone,
+    no_suite,
+    suite_schema,
+    widest,
+)
 from pytest_llmeval.workbench._console import named_files, notes, open_noted
 
 _WIDTH = 80
@@ -203,7 +212,7 @@ def add_validate(parser: ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="SUITE",
-        help=f"a suite file, or a folder with {', '.join(SuiteFile.PATTERNS)}",
+        help=f"a suite file, or a folder with {', '.join(SUITE_FILES)}",
     )
     parser.set_defaults(run=_validate)
 
@@ -213,9 +222,9 @@ def _validate(options: Namespace) -> CommandResult:
     suites: list[dict[str, Any]] = []
     lines: list[object] = []
     paths = dict.fromkeys(path for place in options.suites for path in _files(place))
-    foreign = [str(path) for path in paths if SuiteFile(path).is_foreign()]
+    foreign = [str(path) for path in paths if is_foreign(path)]
     if foreign:
-        lines.append(SuiteFile.describe_foreign(foreign))
+        lines.append(left_alone(foreign))
     for path in paths:
         if str(path) in foreign:
             continue
@@ -279,7 +288,7 @@ def _files(place: Path) -> Iterator[Path]:
         return
     suites = list(named_files(place))
     if not suites:
-        raise LlmevalError(SuiteFile.describe_none(place))
+        raise LlmevalError(no_suite(place))
     yield from suites
 
 

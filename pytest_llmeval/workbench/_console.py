@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_llmeval.cli import open_suite, say
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError
-from pytest_llmeval.suites import LoadedSuite, SuiteFile
+from pytest_llmeval.suites import SUITE_FILES, LoadedSuite
 
 
 def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:
@@ -52,12 +52,12 @@ _PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
 
 def suite_files(folder: Path) -> Iterator[Path]:
     """Yield the suite files below a folder, sorted, without those of other tools."""
-    from pytest_llmeval.suites import SuiteFile
+    from pytest_llmeval.suites import is_foreign
 
-    yield from (path for path in named_files(folder) if not SuiteFile(path).is_foreign())
+    yield from (path for path in named_files(folder) if not is_foreign(path))
 
 
-def named_files(folder: Path, patterns: Iterable[str] = SuiteFile.PATTERNS) -> Iterator[Path]:
+def named_files(folder: Path, patterns: Iterable[str] = SUITE_FILES) -> Iterator[Path]:
     """Yield the files below a folder that are named like suite files, or by other patterns, sorted."""
     for parent, below, names in os.walk(folder):
         below[:] = sorted(

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from pytest_llmeval.core import LlmevalError, suggest
 from pytest_llmeval.data import display_path, repository_top
 from pytest_llmeval.services import GitError, run_git
-from pytest_llmeval.suites import SuiteFile
+from pytest_llmeval.suites import is_foreign
 from pytest_llmeval.workbench._console import named_files
 
 _ROOTS: Final = (".", "src")
@@ -164,7 +164,7 @@ class Project:
     @property
     def suite_kind(self) -> str:
         """``eval``, as in ``first.eval.yaml``; ``llmeval`` where other tools own such files."""
-        return "llmeval" if any(SuiteFile(path).is_foreign() for path in named_files(self.folder)) else "eval"
+        return "llmeval" if any(is_foreign(path) for path in named_files(self.folder)) else "eval"
 
     def _text(self, name: str) -> str:
         """Return the text of a file of the project; empty if it does not exist."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.suites import SuiteFile
+from pytest_llmeval.suites import is_foreign
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -20,7 +20,7 @@ OURS = "evaluators: [text]\ncases: [{id: a, expected: b, prediction: b}]\n"
 def test_a_mapping_without_a_key_of_ours_is_foreign(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.eval.yaml"
     path.write_text(text, encoding="utf-8")
-    assert SuiteFile(path).is_foreign()
+    assert is_foreign(path)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_mapping_without_a_key_of_ours_is_foreign(tmp_path: Path, text: str) -
 def test_any_key_of_ours_makes_a_suite_and_a_file_without_mapping_keeps_its_faults(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.eval.yaml"
     path.write_text(text, encoding="utf-8")
-    assert not SuiteFile(path).is_foreign()
+    assert not is_foreign(path)
 
 
 def test_files_of_other_tools_are_left_alone_with_one_line(project: "Project", workers: int) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_llmeval.cli import CommandResult, open_suite, say
 from pytest_llmeval.core import LlmevalError, SuiteError
 from pytest_llmeval.judges import JudgeConnection
-from pytest_llmeval.suites import SuiteFile
+from pytest_llmeval.suites import is_foreign
 from pytest_llmeval.workbench._project import SOURCE, Project, TargetPlace, find_target
 from pytest_llmeval.workbench.init._rag import RagSuite, add_rag_arguments, rag_suite
 
@@ -82,7 +82,7 @@ def _init(options: Namespace) -> CommandResult:
             lines.append(f"{verb:8} {step.path}" + (f": {why}" if why else ""))
         if rag is not None and rag.judge is not None:
             lines.append(_judge_in_ci(rag, host))
-        others = sorted(path for path in folder.glob("*.eval.yaml") if not SuiteFile(path).is_foreign())
+        others = sorted(path for path in folder.glob("*.eval.yaml") if not is_foreign(path))
         lines += [f"note     {other.name}: the workflow runs only {_SUITES}" for other in others]
     except OSError as error:
         say(lines)
