@@ -435,7 +435,8 @@ class _Resampling:
         import numpy as np
 
         before = float(self.values[1][name][0])
-        same: BoolArray = np.abs(self.exchanged[name] - before) <= _ROUNDING * max(1.0, abs(before))
+        with np.errstate(invalid="ignore"):  # without a success, a success costs infinitely much
+            same: BoolArray = np.abs(self.exchanged[name] - before) <= _ROUNDING * max(1.0, abs(before))
         return ~same
 
     def _resample_differences(self, names: Sequence[str]) -> dict[str, FloatArray]:

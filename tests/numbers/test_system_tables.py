@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core import MetricIndex, Result
-from pytest_llmeval.numbers import SystemTable, compare
+from pytest_llmeval.core import MetricIndex, Result, TargetUsage
+from pytest_llmeval.numbers import SystemTable, compare, summarize
 from pytest_llmeval.numbers._inference import holm
 
 TEXT = get_evaluator("text", metrics=["exact_match", "f1"])
@@ -62,3 +63,20 @@ def test_a_case_that_one_system_lacks_is_in_no_comparison_with_it() -> None:
     ]
     assert (against.wins, against.ties, against.losses) == (4, 0, 0)
     assert against.difference == pytest.approx(1)
+
+
+def test_systems_of_which_none_succeeds_are_compared_although_a_success_costs_infinitely_much() -> None:
+    def priced(passed: Sequence[int]) -> Result:
+        scored = answered(passed, cases=6)
+        outcomes = ["passed" if number in passed else "failed" for number in range(6)]
+        usage = [TargetUsage(1, 1, 0.25)]
+        return summarize(
+            {"text": TEXT},
+            [
+                structs.replace(record, outcome=outcome, target_usage=usage)
+                for record, outcome in zip(scored.records, outcomes, strict=True)
+            ],
+        )
+
+    table = SystemTable.of_results({"none": priced(()), "some": priced((1, 2))}, "none", METRICS)
+    assert table.differences["some"]["exact_match"].difference == pytest.approx(1 / 3)
