@@ -297,18 +297,18 @@ class RecordedScores(Evaluator):
                 abstained += [name] if ABSTAINED in reasons else []
         return Observation(counts, undefined=undefined, errored=errored, abstained=tuple(abstained))
 
-    def measure_scored(self, cases: Iterable[Case]) -> list[Observation | None]:
-        """The observations of cases that ran once and have a number for each metric, and nothing else.
+    def measure_scored(self, runs: Iterable[Mapping[str, Any] | None]) -> list[Observation | None]:
+        """The observations of cases that ran once and have a number for each metric.
 
         Args:
-            cases: With predictions as of `prediction_of`, or none; for other cases, `None` is returned.
+            runs: The only run of each case, as of `only_run`; `None` is returned for other cases.
         """
         names = [(name, f"{_SUM}{name}", f"cases {name}") for name in self.metrics]
         observations: list[Observation | None] = []
-        for case in cases:
+        for run in runs:
             observation = None
-            if case.prediction is not MISSING and len(case.prediction) == 1 and len(case.prediction[RUNS]) == 1:
-                (run,), counts = case.prediction[RUNS], {}
+            if run is not None:
+                counts: dict[str, float] = {}
                 for name, total, count in names:
                     score = run.get(name)
                     if type(score) is not float and type(score) is not int:
@@ -337,6 +337,14 @@ class RecordedScores(Evaluator):
     def runs_of(case: Case) -> Sequence[Mapping[str, Any]]:
         """The runs of a case, each as metric to score, or to the reason that it has none."""
         return () if case.prediction is MISSING else case.prediction[RUNS]
+
+    @staticmethod
+    def only_run(case: Case) -> Mapping[str, Any] | None:
+        """The run of a case that ran once, and of which nothing but scores is known; ``None`` for other cases."""
+        if case.prediction is MISSING or len(case.prediction) != 1 or len(case.prediction[RUNS]) != 1:
+            return None
+        run: Mapping[str, Any] = case.prediction[RUNS][0]
+        return run
 
     @staticmethod
     def is_errored(run: Mapping[str, Any]) -> bool:

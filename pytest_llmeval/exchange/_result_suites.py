@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -19,6 +19,7 @@ from pytest_llmeval.core import (
     Case,
     CaseRecord,
     Fault,
+    JsonNumber,
     Metric,
     Parts,
     SuiteError,
@@ -54,10 +55,9 @@ def cases_of(rows: Iterable[ResultRow]) -> dict[str, Case]:
 
 def _case(name: str, rows: Sequence[ResultRow]) -> Case:
     """The case of a suite of results: the scores of all its runs, and their mean cost and latency."""
-    if len(rows) == 1 and rows[0].score is not None and rows[0].cost is None and rows[0].latency is None:
-        row = rows[0]  # as most are
-        return Case(name, prediction=RecordedScores.prediction_of([{row.metric: row.score}]), labels=dict(row.labels))
-    labels = {key: value for row in reversed(rows) for key, value in row.labels.items()}
+    labels = _labels_of(rows)
+    if (run := _only_run(rows)) is not None:
+        return Case(name, prediction=RecordedScores.prediction_of([run]), labels=labels)
     rows = [row for row in rows if not row.skipped]
     if not rows:
         return Case(name, labels=labels)
@@ -72,6 +72,23 @@ def _case(name: str, rows: Sequence[ResultRow]) -> Case:
             usage[key] = math.fsum(known.values()) / len(known)
     prediction = {**RecordedScores.prediction_of([*runs.values()]), **({"usage": usage} if usage else {})}
     return Case(name, prediction=prediction, labels=labels)
+
+
+def _labels_of(rows: Sequence[ResultRow]) -> dict[str, str]:
+    """The labels of a case of results."""
+    if len(rows) == 1:
+        return dict(rows[0].labels)
+    return {key: value for row in reversed(rows) for key, value in row.labels.items()}
+
+
+def _only_run(rows: Sequence[ResultRow]) -> dict[str, JsonNumber] | None:
+    """The scores of a case that ran once, of which nothing else is known; ``None`` for other cases."""
+    repeat, run = rows[0].repeat, dict[str, JsonNumber]()
+    for row in rows:
+        if row.score is None or row.cost is not None or row.latency is not None or row.repeat != repeat:
+            return None
+        run[row.metric] = row.score
+    return run
 
 
 def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
@@ -205,6 +222,7 @@ def suite_of_results(
     ranges: Mapping[str, tuple[float, float]] = {},
     lower_is_better: Sequence[str] = (),
     higher_is_better: Sequence[str] = (),
+    of_cases: Sequence[ResultRow] | None = None,
 ) -> LoadedSuite:
     """Build the suite of result rows, with a system for each arm if there are several.
 
@@ -216,6 +234,7 @@ def suite_of_results(
         ranges: Metric to its smallest and largest value.
         lower_is_better: Metrics for which lower is better, besides those whose rows say so.
         higher_is_better: Metrics for which higher is, against what rows say.
+        of_cases: The rows of the cases that the suite has; default: all.
 
     Raises:
         SuiteError: Gates or other settings do not fit the results; all faults are listed.
@@ -231,7 +250,7 @@ def suite_of_results(
     data = {"suite": name, **settings.data, "evaluators": [{"recorded": options}]}
     if len(systems) > 1:
         data["systems"] = {system: {"predictions": system} for system in systems}
-    source = GivenResults(name, rows=tuple(rows), expected=tuple(expected))
+    source = GivenResults(name, rows=tuple(rows if of_cases is None else of_cases), expected=tuple(expected))
     path, document = Path(key_of(name, "", root).path), replace(settings, data=data)
     suite = load_suite(path, Registry.installed(), root=root, document=document, source=source)
     if suite.all_faults:
@@ -314,6 +333,42 @@ def records_of(
     return records
 
 
+def baseline_records(
+    rows: Sequence[ResultRow],
+    current: LoadedSuite,
+    suite_of: Callable[..., LoadedSuite],
+    root: Path,
+) -> dict[str, list[CaseRecord]]:
+    """The case records of a baseline, by system; equal to those of `records_of` for the suite of all its rows.
+
+    Of one system, only the cases that differ in more than scores are loaded and scored as in any run.
+
+    Args:
+        rows: Of one suite.
+        current: The suite that is compared with them, whose ids have been checked.
+        suite_of: `suite_of_results` with its settings.
+        root: As of `records_of`.
+    """
+    if len(names_of(rows, "system")) > 1:
+        return records_of(rows, suite_of(rows), root)
+    cases, known = grouped((row.case, row) for row in rows), {case.id for case in current.cases}
+    runs = {name: _only_run(of_case) for name, of_case in cases.items() if name in known}
+    measured = zip(runs, RecordedScores(metrics=tuple(metrics_of(rows))).measure_scored(runs.values()), strict=True)
+    alike = {name: observation for name, observation in measured if observation is not None}
+    first = next(iter(alike), None)
+    loaded = [row for row in rows if row.case == first or row.case not in alike]
+    suite = suite_of(rows, of_cases=loaded)
+    (label,) = suite.evaluators
+    records = {record.id: record for record in records_of(loaded, suite, root)[""]}
+    if first is not None:
+        model = records[first]
+        for name, observation in alike.items():
+            if name != first:
+                labels = _labels_of(cases[name])
+                records[name] = structs.replace(model, id=name, labels=labels, observations={label: observation})
+    return {"": [records[name] for name in cases]}
+
+
 def _score_cases(suite: LoadedSuite, key: SuiteKey) -> Iterator[CaseRecord]:
     """Yield the records of the cases of a suite of results.
 
@@ -323,7 +378,8 @@ def _score_cases(suite: LoadedSuite, key: SuiteKey) -> Iterator[CaseRecord]:
     label, evaluator = next(iter(suite.evaluators.items()))
     assert isinstance(evaluator, RecordedScores)  # as `suite_of_results` has made it
     uniform = not suite.thresholds and suite.repeats.times == 1 and suite.parts == Parts()
-    plain = evaluator.measure_scored(suite.cases) if uniform else [None] * len(suite.cases)
+    runs = [RecordedScores.only_run(case) if uniform else None for case in suite.cases]
+    plain = evaluator.measure_scored(runs)
     first = next((place for place, observation in enumerate(plain) if observation is not None), None)
     cases = [
         case

@@ -30,6 +30,7 @@ from pytest_llmeval.exchange._identities import Positions, named_by_content
 from pytest_llmeval.exchange._readers import REPORT, read_results, results_of
 from pytest_llmeval.exchange._result_suites import (
     approved_rows,
+    baseline_records,
     by_metric,
     key_of,
     metrics_of,
@@ -356,7 +357,7 @@ def _part_of(
     if positions.moved:  # which case is which is not known
         judged = []
     settings = _completed(options, rows, judged, has_baseline=is_file, is_approved=bool(baseline) and not is_file)
-    suite = suite_of(rows, settings, expected=[row.case for row in planned])
+    suite = suite_of(rows, settings=settings, expected=[row.case for row in planned])
     if options.has_gates:
         read, changes = set(suite.judged_metrics), {gate.metric for gate in suite.regressions}
         gone, new = [metric for metric in gone if metric in read], [metric for metric in new if metric in changes]
@@ -374,7 +375,9 @@ def _part_of(
     return _ResultsPart(
         suite=suite,
         records=records,
-        baseline=records_of(baseline, suite_of(baseline, Document(settings.file, {})), root) if is_file else None,
+        baseline=baseline_records(baseline, suite, partial(suite_of, settings=Document(settings.file, {})), root)
+        if is_file
+        else None,
         rows=rows,
         olds=baseline,
         missing=list(missing_of(records)),
