@@ -479,9 +479,11 @@ class ApprovedAnswers:
 
     def by_case(self, cases: Iterable[Case]) -> dict[str, list[Any]]:
         """The approved answers to cases by id, those of repeats in order; none where the input has changed."""
+        if not self.rows:
+            return {}
         inputs = {case.id: input_digest(case.input) for case in cases}
         answers: dict[str, list[Any]] = {}
-        for (case, _), row in sorted((self.rows or {}).items(), key=lambda pair: pair[0]):
+        for (case, _), row in sorted(self.rows.items(), key=lambda pair: pair[0]):
             if inputs.get(case) == row["input"]:
                 answers.setdefault(case, []).append(row["prediction"])
         for case in inputs.keys() - answers.keys():

@@ -93,8 +93,9 @@ class Positions:
         templates: Template to the number of its ids in both runs.
     """
 
-    def __init__(self, cases: Iterable[str], baseline: Iterable[str]) -> None:
-        here, there = counters_of(cases), counters_of(baseline)
+    def __init__(self, cases: Mapping[str, None], baseline: Mapping[str, None]) -> None:
+        here = counters_of(cases)
+        there = here if cases == baseline else counters_of(baseline)
         self.templates: Mapping[str, tuple[int, int]] = {
             name: (len(here.get(name, ())), len(there.get(name, ()))) for name in [*here, *there]
         }

@@ -455,7 +455,7 @@ def _ranges(rows: Iterable[ResultRow], declared: Mapping[str, tuple[float, float
         LlmevalError: A score lies outside of a range that is declared.
     """
     scores = [(row.metric, row.score, row.case) for row in rows if row.score is not None]
-    for name, score, case in scores:
+    for name, score, case in scores if declared else ():
         low, high = declared.get(name, (-math.inf, math.inf))
         if not low <= score <= high:
             raise LlmevalError(f"found {name} {limit(score)} in case {case!r}, expected {limit(low)} to {limit(high)}")

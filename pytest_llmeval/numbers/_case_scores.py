@@ -163,13 +163,18 @@ class CaseScores(Mapping[str, float | None]):
         return dict, (dict(self.items()),)  # a copy needs none of the other cases
 
 
+_FIGURES = {"latency_s": "target_latency_s", "tokens": "target_tokens", "cost_usd": "target_cost_usd"}
+"""Field of a case's result to the figure of usage that it holds."""
+
+
 class CaseResults(Sequence[CaseResult]):
     """The results of all cases of a run, each built when it is read."""
 
-    __slots__ = ("_columns", "_index", "_records")
+    __slots__ = ("_columns", "_figures", "_index", "_records")
 
     def __init__(self, records: Sequence[CaseRecord], columns: ScoreColumns, index: MetricIndex) -> None:
         self._records, self._columns, self._index = records, columns, index
+        self._figures = {field: name for field, name in _FIGURES.items() if name in columns.scores}
 
     @overload
     def __getitem__(self, place: int) -> CaseResult: ...
@@ -205,9 +210,10 @@ class CaseResults(Sequence[CaseResult]):
         for label, seen in record.observations.items():
             if seen.details:
                 details[label] = seen.details
-            undefined.update({self._index.full_name(label, name): why for name, why in seen.undefined.items()})
-            abstained += [self._index.full_name(label, name) for name in seen.abstained]
-            errors.update({self._index.full_name(label, name): why for name, why in seen.errored.items()})
+            if seen.undefined or seen.abstained or seen.errored:  # as of few
+                undefined.update({self._index.full_name(label, name): why for name, why in seen.undefined.items()})
+                abstained += [self._index.full_name(label, name) for name in seen.abstained]
+                errors.update({self._index.full_name(label, name): why for name, why in seen.errored.items()})
         if undefined:
             details["undefined"] = undefined
         if abstained:
@@ -224,15 +230,11 @@ class CaseResults(Sequence[CaseResult]):
             record.reason,
             record.duration_s,
             record.unmet,
-            latency_s=self._figure("target_latency_s", row),
-            tokens=self._figure("target_tokens", row),
-            cost_usd=self._figure("target_cost_usd", row),
+            **{field: self._figure(name, row) for field, name in self._figures.items()},
         )
 
     def _figure(self, name: str, row: int) -> float | None:
         """A figure of the usage of a case; ``None`` if it is unknown."""
-        if name not in self._columns.scores:
-            return None
         figure = self._columns.scores.at(name, row)
         return figure if math.isfinite(figure) else None
 

@@ -189,6 +189,8 @@ class CaseMatching(NamedTuple):
         Returns:
             Id in the current run to id in the baseline.
         """
+        if not current or not baseline:
+            return {}
         same = {case for case, content in current.items() if baseline.get(case) == content}
         repeated = _repeated_contents(current.values()) | _repeated_contents(baseline.values())
         here, there = (

@@ -235,36 +235,39 @@ def _case(
     content: str,
 ) -> CaseReport:
     """The report of a case; ``texts`` decides whether it shows, withholds or lacks the case's texts."""
-    plain = _fill_from(
-        CaseReport,
-        scores,
-        record,
+    has_texts = case is not None and texts != "none"
+    plain = CaseReport(
+        id=scores.id,
+        outcome=scores.outcome,
         cluster=record.labels.get(label),
+        metrics=scores.metrics,
         details=without_texts(scores.details) if texts == "none" else scores.details,
+        reason=scores.reason,
         duration_s=round(scores.duration_s, 6),
-        line=case.line if case is not None else 0,
+        labels=record.labels,
+        unmet=scores.unmet,
+        line=0 if case is None else case.line,
         file=file,
         content=content,
         carried=record.carried,
-        cause=record.selection.cause if record.selection is not None else "",
-        lines={},  # these two quote texts
-        judgings=(),
+        cause="" if record.selection is None else record.selection.cause,
+        lines=record.lines if has_texts else {},  # which quote texts
     )
-    if case is None or texts == "none":
+    if case is None or not has_texts:
         return plain
-    shows_question = record.answers or record.outcome == "errored"
-    full = structs.replace(
-        plain,
-        lines=record.lines,
-        input=case.input if shows_question else None,
-        expected=case.expected if shows_question else None,
-        **CaseReport.answer_fields(record.answers),
-        judgings=[JudgingReport(**judging._asdict()) for judging in record.judgings],
-        has_texts=True,
-    )
+    full = structs.replace(plain, has_texts=True)
+    if record.answers or record.judgings or record.outcome == "errored":
+        shows_question = record.answers or record.outcome == "errored"
+        full = structs.replace(
+            full,
+            input=case.input if shows_question else None,
+            expected=case.expected if shows_question else None,
+            **CaseReport.answer_fields(record.answers),
+            judgings=[JudgingReport(**judging._asdict()) for judging in record.judgings],
+        )
     if texts == "all" or record.outcome in FAILING:
         return full
-    return structs.replace(plain, lines=record.lines, withheld=full)
+    return structs.replace(plain, withheld=full)
 
 
 def affected_report(records: Iterable[CaseRecord]) -> AffectedReport | None:

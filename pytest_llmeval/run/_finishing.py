@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import repeat
 from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -353,14 +354,16 @@ def _cases(
 ) -> Iterator[CaseReport]:
     """Yield the cases of an approved run with their scores and answers, for the report of the run that finished."""
     records, table = statistics.records, pairing.table
-    rows = range(len(table.records) - len(records), len(table.records))
-    if pairing.fallen or rows.start < 0 or not all(map(is_, records, table.records[rows.start :])):
-        table, rows = Table(suite.metrics, records), range(len(records))
-    scores = {name: table.scores[name].tolist() for name in table.scores if name != Metric.PASS_RATE}  # unpacked once
-    silent = CaseReport.answer_fields(())
-    for row, record in zip(rows, records, strict=True):
-        metrics = {name: None if math.isnan(column[row]) else column[row] for name, column in scores.items()}
-        texts = CaseReport.answer_fields(answers[record.id]) if record.id in answers else silent
+    start = len(table.records) - len(records)
+    if pairing.fallen or start < 0 or not all(map(is_, records, table.records[start:])):
+        table, start = Table(suite.metrics, records), 0
+    names = [name for name in table.scores if name != Metric.PASS_RATE]
+    columns = [table.scores[name][start:].tolist() for name in names]  # unpacked once
+    scores = [[None if math.isnan(score) else score for score in column] for column in columns]
+    of_cases = zip(*scores, strict=True) if scores else repeat(())
+    for record, values in zip(records, of_cases, strict=False):
+        texts = CaseReport.answer_fields(answers[record.id]) if record.id in answers else {}
+        metrics = dict(zip(names, values, strict=True))
         yield CaseReport(id=record.id, outcome=record.outcome, metrics=metrics, **texts)
 
 

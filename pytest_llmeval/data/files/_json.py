@@ -65,12 +65,11 @@ class JsonParser:
 
     def __init__(self, faults: FaultLog, *, nan: bool = False) -> None:
         self._faults = faults
-        self._nan = nan
         self._suspect = False
         self._decode = json.JSONDecoder(
             object_pairs_hook=self._object,
-            parse_constant=self._float,
-            parse_float=self._float,
+            parse_constant=None if nan else self._float,  # any float is accepted, and C code reads it sooner
+            parse_float=None if nan else self._float,
             parse_int=self._integer,
         ).decode
 
@@ -107,7 +106,7 @@ class JsonParser:
 
     def _float(self, text: str) -> float:
         value = float(text)
-        if not math.isfinite(value) and not self._nan:
+        if not math.isfinite(value):
             self._suspect = True
         return value
 
