@@ -168,7 +168,7 @@ def can_fail(suite: JudgedSuite, scope: RunScope) -> bool:
     """Whether some score of a run would fail a suite: a Python test has assertions, and what failed could."""
     if suite.key.test or suite.suite.can_fail or scope.keeper.settings(suite.suite):
         return True
-    return any(case.outcome in CaseRecord.BAD for case in suite.result.cases)
+    return any(record.outcome in CaseRecord.BAD for record in suite.records)
 
 
 def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
