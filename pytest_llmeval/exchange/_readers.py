@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_llmeval.core import Fault, LlmevalError, SuiteError, is_finite_number, printable, unknown_name
+from pytest_llmeval.core import Fault, LlmevalError, SuiteError, fault_of, is_finite_number, printable, unknown_name
 from pytest_llmeval.data import CaseId, InputFile, describe, json_text, rows_of
 from pytest_llmeval.exchange._inspect_ai import read_eval
 from pytest_llmeval.exchange._ledger import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
@@ -182,14 +182,21 @@ class _TableReader:
     """
 
     def __init__(self, display_path: str, source: _Source, table: ResultFormat, name: str) -> None:
-        self.data = table.prepare(source.data)
         self.table = table
         self.name = name
+        try:
+            self.data = table.prepare(source.data)
+        except Exception as error:
+            raise file_fault(display_path, self._failure("prepare", error)) from error
         self.rows = source.reader(display_path)
         self._contents = table.content.split("|")
         self._paths_of = lru_cache(maxsize=1024)(partial(_KnownPaths, table))
         self._codes: Mapping[Any, float | str] = {None: "error", math.inf: "error", **table.codes}
         self._repeats: dict[tuple[str, ...], list[Any]] = defaultdict(list)
+
+    def _failure(self, function: str, error: Exception) -> str:
+        """What people are told when a function of the format raised an error."""
+        return f"{function} of the results format {self.name!r} failed: {fault_of(error)}"
 
     def read(self, items: Sequence[str]) -> ResultRows:
         """Return the rows of all results.
@@ -255,7 +262,11 @@ class _TableReader:
             if table.adapts:
                 result = _Result(self.data, stars, at, self._paths_of(tuple(at.value)))
                 beside = {name: result.value(spec) for name, spec in table.beside.items()}
-                adapted = table.adapt({**at.value, **beside})
+                try:
+                    adapted = table.adapt({**at.value, **beside})
+                except Exception as error:  # noqa: BLE001 (a plugin's: the other results are read for their faults)
+                    self.rows.fault(at.steps, self._failure("adapt", error))
+                    continue
                 if adapted is None:
                     continue
                 result = _Result(self.data, stars, FileValue(at.steps, adapted), self._paths_of(tuple(adapted)))
@@ -631,8 +642,16 @@ def _rows(source: _Source, display_path: str, name: str | None) -> ResultRows:
 
 
 def _tables() -> Mapping[str, ResultFormat]:
-    """The tables of all registered formats of results."""
-    return Registry.installed().results_formats
+    """The tables of all registered formats of results.
+
+    Raises:
+        LlmevalError: What is registered is no table.
+    """
+    tables = Registry.installed().results_formats
+    for name, table in tables.items():
+        if not isinstance(table, ResultFormat):
+            raise LlmevalError(f"found {describe(table)} as results format {name!r}, expected a ResultFormat")
+    return tables
 
 
 def _known(data: Any) -> str | None:

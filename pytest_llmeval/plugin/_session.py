@@ -317,8 +317,8 @@ class Run(Struct):
             is_empty_shard = bool(self.collected) and shard_of_run(self.config) is not None
             reasons = [_EMPTY_SHARD] if is_empty_shard else []
             self.exit_reasons += change_exit_code(session, pytest.ExitCode.OK, reasons)
+        missing = [*self.shortfalls, *missing]
         if session.exitstatus == pytest.ExitCode.OK:
-            missing = [*self.shortfalls, *missing]
             self.exit_reasons += change_exit_code(session, pytest.ExitCode.TESTS_FAILED, missing)
         else:
             self.notes += missing
@@ -341,7 +341,10 @@ class Run(Struct):
         if style := self.config.option.llmeval_otel:
             suites, texts = SessionSuites(session), self.config.option.llmeval_texts == "all"
             for extension in Registry.installed_extensions("sent"):
-                self.notes.append(extension.load()(self.finished.report, suites, style=style, texts=texts))
+                try:
+                    self.notes.append(extension.load()(self.finished.report, suites, style=style, texts=texts))
+                except Exception as error:  # noqa: BLE001 (a plugin's: the reports are written)
+                    missing.append(extension.failure("sent", error))
         for path in shards:
             if fault := self._keep(session, path):
                 missing.append(fault)

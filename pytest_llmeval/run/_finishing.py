@@ -423,8 +423,10 @@ def finish_run(
     stamp = Stamp.of_checkout(datetime.fromtimestamp(run.started, UTC), suites.root)
     keeper = Keeper(mode.read_only() if run.ended or run.uncollected else mode, terms.snapshots, suites.root)
     scope = RunScope(run, terms, suites, keeper, stamp, baselines)
-    reported = persist(report(judge(collect(scope), scope), scope), scope, recordings=recordings)
-    reported = structs.replace(reported, shortfalls=list(_shortfalls(reported.judged, scope)))
+    collected = collect(scope)
+    reported = persist(report(judge(collected, scope), scope), scope, recordings=recordings)
+    shortfalls = [*collected.shortfalls, *_shortfalls(reported.judged, scope)]
+    reported = structs.replace(reported, shortfalls=shortfalls)
     return extended("reported", reported, scope)
 
 

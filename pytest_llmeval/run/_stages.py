@@ -372,10 +372,12 @@ class Collected(Struct, frozen=True):
     Attributes:
         suites: Sorted by path, test and variant, so that the order in which workers report does not show.
         faults: Suites that cannot be loaded, with the reason.
+        shortfalls: Extensions that failed, with the reason; the run does not pass.
     """
 
     suites: Sequence[CollectedSuite]
     faults: Mapping[SuiteKey, str] = {}
+    shortfalls: Sequence[str] = ()
 
 
 class Judged(Struct, frozen=True):
@@ -433,15 +435,31 @@ _Stage = TypeVar("_Stage", Collected, Reported)
 def extended(point: Literal["collected", "reported"], stage: _Stage, scope: RunScope) -> _Stage:
     """A stage of a run's end after its registered extensions, in the order of their registration.
 
+    The results of a run outlive an extension that fails: the stage stays as it was, and has a shortfall.
+
     Args:
         point: The stage's name among the extension points.
         stage: The stage.
         scope: The run.
     """
     for extension in Registry.installed_extensions(point):
-        if extension.applies(stage, scope):
-            stage = extension.load()(stage, scope)
+        try:
+            if extension.applies(stage, scope):
+                stage = _check_stage(extension.load()(stage, scope), stage)
+        except Exception as error:  # noqa: BLE001 (a plugin's bug costs what the plugin adds, and no results)
+            stage = structs.replace(stage, shortfalls=[*stage.shortfalls, extension.failure(point, error)])
     return stage
+
+
+def _check_stage(value: Any, stage: _Stage) -> _Stage:
+    """Return what an extension made of a stage.
+
+    Raises:
+        LlmevalError: It is no such stage.
+    """
+    if not isinstance(value, type(stage)):
+        raise LlmevalError(f"it returned {type(value).__name__}, expected {type(stage).__name__}")
+    return value
 
 
 def collect(scope: RunScope) -> Collected:

@@ -15,6 +15,7 @@ from pytest_llmeval.core import (
     EvaluatorError,
     LlmevalError,
     Mutator,
+    fault_of,
     format_error,
     origin,
     resolve,
@@ -112,6 +113,13 @@ class Extension(Struct, frozen=True):
         """The function of the extension."""
         function: Callable[..., Any] = resolve(self.function)
         return function
+
+    def failure(self, point: str, error: Exception) -> str:
+        """What people are told when the function raised an error at its extension point."""
+        name = self.function
+        if not isinstance(name, str):
+            name = f"{name.__module__}:{getattr(name, '__qualname__', type(name).__qualname__)}"
+        return f"the extension {name} ({point}) failed: {fault_of(error)}"
 
 
 class ImportFormat(Struct, frozen=True):
@@ -605,12 +613,15 @@ class Registry:
         """The tables of results formats by name, in the order of their registration.
 
         Raises:
-            LlmevalError: Two formats have one name.
+            LlmevalError: Two formats have one name, or what is registered is no mapping.
         """
         self._complete()
         known: dict[str, Any] = {}
         for tables in self._results:
-            for name, table in resolve(tables).items():
+            named = resolve(tables)
+            if not isinstance(named, Mapping):
+                raise LlmevalError(f"found {tables!r} as results formats, expected a mapping of names to ResultFormat")
+            for name, table in named.items():
                 _add(known, "results format", name, table)
         return known
 

@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,11 @@ from pydantic_evals.evaluators import Contains, Evaluator, EvaluatorContext
 from pydantic_evals.reporting import EvaluationReportAdapter
 from running import ENVIRONMENT, WITHOUT_UNUSED, run_python
 
-from pytest_llmeval.core import SuiteError
+from pytest_llmeval.core import LlmevalError, SuiteError
 from pytest_llmeval.exchange._readers import _TableReader, read_results, results_of
 from pytest_llmeval.exchange._result_formats import FORMATS
 from pytest_llmeval.exchange.results import ResultRow
+from pytest_llmeval.suites import Registry
 
 NAN = float("nan")
 
@@ -575,3 +576,36 @@ def test_bare_results_are_read_as_any(odd: str, tmp_path: Path, monkeypatch: pyt
         with monkeypatch.context() as patch:
             patch.setattr(_TableReader, "_result", lambda *_: pytest.fail("a bare result was read as any"))
             read()
+
+
+def broken(_: Any) -> Any:
+    """Fail, as a plugin's function with a bug does."""
+    raise KeyError("points")
+
+
+@pytest.mark.parametrize("function", ["prepare", "adapt"])
+def test_a_format_whose_function_fails_names_itself_and_the_file(
+    function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = replace(FORMATS["ctrf"], shapes={"tallies": ("tallies.*",)}, **{function: broken})
+    registry = Registry.installed().copy()
+    registry.register_results_formats({"tally": table})
+    monkeypatch.setattr(Registry, "installed", lambda: registry)
+    path = tmp_path / "t.json"
+    path.write_text('{"tallies": [{"name": "a", "points": 1}]}')
+    with pytest.raises(SuiteError) as caught:
+        read_results(path, "t.json")
+    (fault,) = caught.value.faults
+    assert (fault.file, fault.path) == ("t.json", "tallies[0]" if function == "adapt" else "")
+    assert fault.message.startswith(f"{function} of the results format 'tally' failed: KeyError: 'points'")
+
+
+def test_what_is_no_table_of_a_format_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry.installed().copy()
+    registry.register_results_formats({"tally": 3})
+    monkeypatch.setattr(Registry, "installed", lambda: registry)
+    (tmp_path / "t.json").write_text("{}")
+    with pytest.raises(LlmevalError, match="found the number 3 as results format 'tally', expected a ResultFormat"):
+        read_results(tmp_path / "t.json", "t.json")
+    with pytest.raises(LlmevalError, match=r"found \[3\] as results formats, expected a mapping of names"):
+        registry.copy().register_results_formats([3])  # type: ignore[arg-type]

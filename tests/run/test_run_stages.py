@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import KnownSuites, length_suite, parse_gate, recorded
@@ -134,3 +135,36 @@ def test_a_copy_of_a_registry_has_extensions_of_its_own() -> None:
     registry = Registry()
     registry.copy().extend("reported", noted)
     assert registry.extensions("reported") == ()
+
+
+def failing(*_: object) -> object:
+    """Fail, as a plugin with a bug does."""
+    raise KeyError("owner")
+
+
+def forgetful(*_: object) -> None:
+    """Return nothing."""
+
+
+@pytest.mark.parametrize("point", ["collected", "reported"])
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (failing, "KeyError: 'owner'"),
+        (forgetful, "it returned NoneType, expected {stage}"),
+        ("no_such_module:function", "ModuleNotFoundError: No module named 'no_such_module'"),
+    ],
+)
+def test_results_outlive_an_extension_that_fails(
+    point: str, function: Any, why: str, scope: RunScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry()
+    registry.extend(point, function)
+    registry.extend("reported", noted)
+    extended_by(registry, monkeypatch)
+    run = finish_run(scope.run, scope.terms, scope.suites, SnapshotMode())
+    assert [record.id for record in run.judged.suites[0].records] == ["a", "b"]
+    assert run.notes[-1] == "2 items"
+    name = function if isinstance(function, str) else f"{__name__}:{function.__name__}"
+    (shortfall,) = run.shortfalls
+    assert shortfall.startswith(f"the extension {name} ({point}) failed: {why.format(stage=point.capitalize())}")
