@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from msgspec import UNSET, Struct
 
@@ -264,6 +264,15 @@ class Registry:
         self._importers: dict[str, ImportFormat] = {}
         self._exports: dict[str, Command] = {}
         self._results: list[str | Mapping[str, Any]] = []
+        self._is_copy = False
+
+    def _refuse_in_copy(self, kind: str) -> None:
+        """Raise `LlmevalError` in a copy, as conftests get it: what runs as a whole use would never look there."""
+        if self._is_copy:
+            raise LlmevalError(
+                f"{kind} cannot be added here: it joins whole runs and commands, so register it in an entry point of "
+                f"the group {PLUGINS_GROUP}"
+            )
 
     def defer(self, plugins: Sequence[str]) -> None:
         """Import plugins, given as import strings, only when a name that is not known yet may be theirs."""
@@ -272,8 +281,10 @@ class Registry:
     def _complete(self) -> None:
         """Import the plugins that wait until a name of theirs may be meant."""
         waiting, self._until_named = self._until_named, ()
+        is_copy, self._is_copy = self._is_copy, False  # what ships adds itself to copies, too
         for plugin in waiting:
             resolve(plugin)(self)
+        self._is_copy = is_copy
 
     def register(self, evaluator: _E, name: str = "") -> _E:
         """Add an evaluator to what suites can name.
@@ -367,8 +378,9 @@ class Registry:
         The command line reads the entry points of installed packages, and no conftest.
 
         Raises:
-            LlmevalError: The name is taken.
+            LlmevalError: The name is taken, or this is a copy, as conftests get it.
         """
+        self._refuse_in_copy("a command")
         self._complete()
         command = Command(help, add_arguments, group)
         if self._commands.setdefault(name, command) != command:
@@ -399,12 +411,21 @@ class Registry:
             key: Its meaning, type and default.
 
         Raises:
-            LlmevalError: It has no type, the name cannot be used, or another plugin has added it.
+            LlmevalError: It has no type or a default of another one, what it decides is unknown, the name cannot be
+                used, or another plugin has added it.
         """
         if getattr(key, "type", UNSET) == UNSET:
             raise LlmevalError(f"suite key {name!r}: found {key!r}, expected a pytest_llmeval.extend.Key with a type")
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
             raise LlmevalError(f"found the suite key {name!r}, expected letters a to z, digits and underscores")
+        if key.decides not in get_args(Decided):
+            why = unknown_name("value of decides", key.decides, get_args(Decided))
+            raise LlmevalError(f"suite key {name!r}: {why}")
+        if key.default is not None and key.read is None:
+            try:
+                DeclaredType(key.type).convert(key.default)
+            except LlmevalError:
+                raise LlmevalError(f"suite key {name!r}: found the default {key.default!r} of another type") from None
         _add(self._keys, "suite key", name, key)
 
     def register_report_format(
@@ -418,8 +439,11 @@ class Registry:
             names: Pattern of the ends of its files before the suffix, if the suffix alone does not decide.
 
         Raises:
-            LlmevalError: The name is taken.
+            LlmevalError: The name is taken or has no dot, or the function cannot be called.
         """
+        if name and "." not in name:
+            raise LlmevalError(f"found the report format name {name!r}, expected .{name}, or the name of a file")
+        _check_function(write, "report format", name)
         _add(REPORT_FORMATS, "report format", name, ReportFormat(write, names=names))
 
     def register_store(self, name: str, store: "str | Callable[[Path], ReplyStore]", coordination: str = "") -> None:
@@ -438,6 +462,7 @@ class Registry:
 
         if not re.fullmatch("[a-z]{2,}", name):
             raise LlmevalError(f"found the store name {name!r}, expected two or more letters a to z")
+        _check_function(store, "store", name)
         _add(StoreKind.KNOWN, "store", name, StoreKind(store, coordination))
 
     def register_provider(self, name: str, connect: "str | Callable[[JudgeSpec, Patience], AsyncJudge]") -> None:
@@ -453,6 +478,7 @@ class Registry:
         """
         from pytest_llmeval.judges import JudgeSpec
 
+        _check_function(connect, "judge provider", name)
         _add(JudgeSpec.PROVIDERS, "judge provider", name, connect)
 
     def register_results_formats(self, tables: "str | Mapping[str, Any]") -> None:
@@ -469,8 +495,10 @@ class Registry:
                 results are read.
 
         Raises:
-            LlmevalError: A name is taken; for an import string, when results are read.
+            LlmevalError: A name is taken (for an import string, when results are read), or this is a copy, as
+                conftests get it.
         """
+        self._refuse_in_copy("a results format")
         self._complete()
         self._results.append(tables)
         if not isinstance(tables, str):
@@ -486,9 +514,11 @@ class Registry:
             patterns: Of its files in a folder; none if the folder itself is the source.
 
         Raises:
-            LlmevalError: The name is taken.
+            LlmevalError: The name is taken, or this is a copy, as conftests get it.
         """
+        self._refuse_in_copy("an import format")
         self._complete()
+        _check_function(importer, "import format", name)
         _add(self._importers, "import format", name, ImportFormat(importer, tuple(patterns)))
 
     def register_export(
@@ -500,9 +530,11 @@ class Registry:
         """Add a tool to which ``llmeval export`` takes reports; its function works as that of a command.
 
         Raises:
-            LlmevalError: The name is taken.
+            LlmevalError: The name is taken, or this is a copy, as conftests get it.
         """
+        self._refuse_in_copy("an export")
         self._complete()
+        _check_function(add_arguments, "export", name)
         _add(self._exports, "export", name, Command(help, add_arguments))
 
     def extend(
@@ -535,12 +567,12 @@ class Registry:
             needed: Whether a function of a stage has something to do, from the same arguments; default: it always has.
 
         Raises:
-            LlmevalError: There is no such point, or the function cannot be called.
+            LlmevalError: There is no such point, the function cannot be called, or this is a copy, as conftests get it.
         """
+        self._refuse_in_copy("an extension")
         if point not in EXTENSION_POINTS:
             raise LlmevalError(unknown_name("extension point", point, EXTENSION_POINTS))
-        if function.count(":") != 1 if isinstance(function, str) else not callable(function):
-            raise LlmevalError(f"found {function!r}, expected a function or 'package.module:function'")
+        _check_function(function, "extension", point)
         self._extensions[point].append(Extension(function, needed))
 
     def get(self, name: str) -> type[Evaluator]:
@@ -677,7 +709,14 @@ class Registry:
         copied = Registry(*known, self._mutators, self._extensions, self._until_named)
         copied._importers, copied._exports = dict(self._importers), dict(self._exports)
         copied._results, copied._keys = list(self._results), dict(self._keys)
+        copied._is_copy = True
         return copied
+
+
+def _check_function(function: Any, kind: str, name: str) -> None:
+    """Raise `LlmevalError` unless what is registered under a name is a function, or its import string."""
+    if function.count(":") != 1 if isinstance(function, str) else not callable(function):
+        raise LlmevalError(f"{kind} {name!r}: found {function!r}, expected a function or 'package.module:function'")
 
 
 def _add(table: dict[str, _T], kind: str, name: str, value: _T) -> None:

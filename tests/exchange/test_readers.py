@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from running import ENVIRONMENT, WITHOUT_UNUSED, run_python
 
 from pytest_llmeval.core import LlmevalError, SuiteError
 from pytest_llmeval.exchange._readers import _TableReader, read_results, results_of
-from pytest_llmeval.exchange._result_formats import FORMATS
+from pytest_llmeval.exchange._result_formats import FORMATS, ResultFormat, Scores
 from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.suites import Registry
 
@@ -587,8 +587,9 @@ def broken(_: Any) -> Any:
 def test_a_format_whose_function_fails_names_itself_and_the_file(
     function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = replace(FORMATS["ctrf"], shapes={"tallies": ("tallies.*",)}, **{function: broken})
-    registry = Registry.installed().copy()
+    shapes, scores = {"tallies": ("tallies.*",)}, (Scores("", "=points", "points"),)
+    table = ResultFormat("tally", "tally", shapes, scores, case="name", **{function: broken})
+    registry = Registry.shipped()
     registry.register_results_formats({"tally": table})
     monkeypatch.setattr(Registry, "installed", lambda: registry)
     path = tmp_path / "t.json"
@@ -601,11 +602,11 @@ def test_a_format_whose_function_fails_names_itself_and_the_file(
 
 
 def test_what_is_no_table_of_a_format_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = Registry.installed().copy()
+    registry = Registry.shipped()
     registry.register_results_formats({"tally": 3})
     monkeypatch.setattr(Registry, "installed", lambda: registry)
     (tmp_path / "t.json").write_text("{}")
     with pytest.raises(LlmevalError, match="found the number 3 as results format 'tally', expected a ResultFormat"):
         read_results(tmp_path / "t.json", "t.json")
     with pytest.raises(LlmevalError, match=r"found \[3\] as results formats, expected a mapping of names"):
-        registry.copy().register_results_formats([3])  # type: ignore[arg-type]
+        Registry.shipped().register_results_formats([3])  # type: ignore[arg-type]

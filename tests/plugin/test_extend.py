@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -242,6 +243,12 @@ def test_mutants_of_a_plugin_are_tried(folder: Path) -> None:
         (lambda registry: registry.register_provider("openai", object), "the judge provider name 'openai' is taken"),
         (lambda registry: registry.register_report_format(".json", print), "the report format name '.json' is taken"),
         (lambda registry: registry.register_report_format("", print), "the name of a report format is empty"),
+        (lambda registry: registry.register_report_format("rst", print), r"report format name 'rst', expected \.rst"),
+        (lambda registry: registry.register_report_format(".rst2", 3), r"'\.rst2': found 3, expected a function"),
+        (lambda registry: registry.register_provider("echo2", "nowhere"), "judge provider 'echo2': found 'nowhere'"),
+        (lambda registry: registry.register_store("disk", 3), "store 'disk': found 3, expected a function"),
+        (lambda registry: registry.register_importer("lines2", None), "import format 'lines2': found None"),
+        (lambda registry: registry.register_export("nowhere2", 3, help=""), "export 'nowhere2': found 3"),
         (lambda registry: registry.register_importer("table", print), "the import format name 'table' is taken"),
         (lambda registry: registry.register_export("mlflow", print, help=""), "the export name 'mlflow' is taken"),
         (lambda registry: registry.register_results_formats({"ctrf": 1}), "the results format name 'ctrf' is taken"),
@@ -251,7 +258,23 @@ def test_mutants_of_a_plugin_are_tried(folder: Path) -> None:
 )
 def test_what_cannot_be_added_is_refused(add: object, message: str) -> None:
     with pytest.raises(LlmevalError, match=message):
-        add(Registry.installed())  # type: ignore[operator]
+        add(Registry.shipped())  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda registry: registry.register_command("greet", print, help="greet"),
+        lambda registry: registry.register_results_formats({"tally": 3}),
+        lambda registry: registry.register_importer("lines", print),
+        lambda registry: registry.register_export("nowhere", print, help=""),
+        lambda registry: registry.extend("reported", print),
+    ],
+)
+def test_what_joins_whole_runs_is_refused_where_conftests_register(add: Callable[[Registry], None]) -> None:
+    add(Registry.shipped())
+    with pytest.raises(LlmevalError, match=r"cannot be added here: .* the group pytest_llmeval\.plugins"):
+        add(Registry.installed())
 
 
 def test_the_page_names_every_way_to_register() -> None:

@@ -115,6 +115,12 @@ def test_a_comparison_of_commits_sees_added_keys_that_decide_something(tmp_path:
         ("my owner", Key("one", type=str), "expected letters a to z, digits and underscores"),
         ("boss", Key("one"), "expected a pytest_llmeval.extend.Key with a type"),
         ("boss", str, "expected a pytest_llmeval.extend.Key with a type"),
+        (
+            "boss",
+            Key("one", type=str, default=3),
+            "suite key 'boss': found the default 3 of another type",
+        ),
+        ("boss", Key("one", type=str, decides="look"), "suite key 'boss': unknown value of decides look"),  # type: ignore[arg-type]
     ],
 )
 def test_a_key_that_cannot_be_added_is_refused(registry: Registry, name: str, key: Any, message: str) -> None:

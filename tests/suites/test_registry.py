@@ -239,7 +239,7 @@ def test_an_import_string_that_leads_to_no_evaluator_is_refused(given: str, name
 
 
 def test_an_import_string_and_its_class_are_the_same_evaluator() -> None:
-    some = Registry.installed()
+    some = Registry.shipped()
     some.register("pytest_llmeval.evaluators:TextEvaluator", name="text")
     some.register(some.get("text"))
     some.register("pytest_llmeval.evaluators:TextEvaluator", name="text")
@@ -281,13 +281,13 @@ def test_what_is_no_source_is_refused_with_the_reason(wrong: Any, message: str) 
 
 
 def test_a_command_name_that_is_taken_is_refused() -> None:
-    some = Registry.installed()
+    some = Registry.shipped()
     with pytest.raises(LlmevalError, match=r"^the command name 'cache' is taken: choose another$"):
         some.register_command("cache", print, help="count lines")
 
 
 def test_every_name_that_ships_leads_to_what_it_names() -> None:
-    some = Registry.installed()
+    some = Registry.shipped()
     assert {name: some.get(name).name for name in some} == {name: name for name in some}
     assert {name: some.source(name).format for name in some.sources} == {name: name for name in some.sources}
 
