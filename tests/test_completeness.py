@@ -3,7 +3,8 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from examples import ARGUMENTS, CASES, EXAMPLES, GENERATORS, NOT_RECORDED, VERDICTS, without_example
 from project import ROOT, script
@@ -13,7 +14,7 @@ from pytest_llmeval.data.formats._base import CELL_CHECKS
 from pytest_llmeval.evaluators import SHIPPED
 from pytest_llmeval.gates import RULES
 from pytest_llmeval.reports import FORMATS
-from pytest_llmeval.suites import Registry
+from pytest_llmeval.suites import Registry, suite_schema
 
 UNJUDGED = {"fact_check"}
 """Evaluators whose failing case is not put to their judge."""
@@ -24,6 +25,15 @@ DEVELOPMENT = {"benchmark", "docs", "test"}
 
 def listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
+
+
+def metric_options(schema: Any) -> Iterator[list[str]]:
+    """Yield the values of each option ``metrics`` in a JSON Schema."""
+    if isinstance(schema, dict) and "metrics" in schema.get("properties", {}):
+        yield re.findall(r'"([^"]+)"', json.dumps(schema["properties"]["metrics"].get("items", {}).get("enum", [])))
+    children = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    for child in children:
+        yield from metric_options(child)
 
 
 def page(name: str) -> str:
@@ -74,6 +84,16 @@ def test_every_evaluator_is_described() -> None:
         assert re.search(rf"`{re.escape(name)}`|\b{re.escape(name)}:", page(target)), (
             f"describe {name} in docs/{target}"
         )
+
+
+def test_every_metric_that_a_suite_can_choose_is_described() -> None:
+    """The averages and labels of classification are described as a form of their metric."""
+    metrics = {name for option in metric_options(suite_schema(Registry.installed())) for name in option}
+    assert "rougeL" in metrics
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    plain = {name: re.sub(r"_(micro|macro|weighted)$", "", name.replace("[label]", "[x]")) for name in metrics}
+    lacking = {name for name in metrics if not re.search(rf"`({re.escape(name)}|{re.escape(plain[name])})`", pages)}
+    assert not lacking, f"describe {listed(lacking)} in docs/evaluators.md"
 
 
 def test_every_check_has_an_argument() -> None:

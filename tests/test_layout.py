@@ -230,7 +230,7 @@ def test_a_name_says_what_a_thing_is() -> None:
         for name, line in defined_names(nodes_of(module))
         if name.strip("_").lower() in WHAT_HAPPENED - PUBLISHED.get(module, set())
     ]
-    assert places == []
+    assert places == [], "name what it is, not what happened to it"
 
 
 def test_names_of_test_files_are_unique() -> None:

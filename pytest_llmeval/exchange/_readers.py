@@ -195,7 +195,7 @@ class _TableReader:
         self._repeats: dict[tuple[str, ...], list[Any]] = defaultdict(list)
 
     def _failure(self, function: str, error: Exception) -> str:
-        """What people are told when a function of the format raised an error."""
+        """The message on a function of the format that raised an error."""
         return f"{function} of the results format {self.name!r} failed: {fault_of(error)}"
 
     def read(self, items: Sequence[str]) -> ResultRows:

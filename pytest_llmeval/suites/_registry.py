@@ -115,7 +115,7 @@ class Extension(Struct, frozen=True):
         return function
 
     def failure(self, point: str, error: Exception) -> str:
-        """What people are told when the function raised an error at its extension point."""
+        """The message on an error of the function at its extension point."""
         name = self.function
         if not isinstance(name, str):
             name = f"{name.__module__}:{getattr(name, '__qualname__', type(name).__qualname__)}"
@@ -382,9 +382,8 @@ class Registry:
         """
         self._refuse_in_copy("a command")
         self._complete()
-        command = Command(help, add_arguments, group)
-        if self._commands.setdefault(name, command) != command:
-            raise LlmevalError(f"the command name {name!r} is taken: choose another")
+        _check_function(add_arguments, "command", name)
+        _add(self._commands, "command", name, Command(help, add_arguments, group))
 
     def register_gate_rule(self, rule: _G) -> _G:
         """Add a rule of gates for all suites of the process.
