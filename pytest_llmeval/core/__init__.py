@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.core._media import Media
     from pytest_llmeval.core._media_forms import MediaForm, MediaLimits, MediaRun, MediaText
-    from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals
+    from pytest_llmeval.core._observation import FloatArray, LazyDetails, Observation, Sums, Totals
     from pytest_llmeval.core._rereading import WrittenObject
     from pytest_llmeval.core._results import (
         AnswerOrigin,
@@ -279,6 +279,7 @@ _HOMES = {
     ),
     "_observation": (
         "FloatArray",
+        "LazyDetails",
         "Observation",
         "Sums",
         "Totals",

@@ -7,7 +7,7 @@ group, a resample or a shard is a sum of observations; a formula over sums is a 
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -23,7 +23,61 @@ else:
     FloatArray: TypeAlias = Any
 
 
-class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
+class LazyDetails(Mapping[str, Any]):
+    """Details of an observation that are made when they are first read: a score needs none. They are never empty.
+
+    Copies and pickles have the details themselves.
+    """
+
+    __slots__ = ("_details", "_make")
+
+    def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        self._make: Callable[[], Mapping[str, Any]] | None = make
+        self._details: Mapping[str, Any] = {}
+
+    def read(self) -> Mapping[str, Any]:
+        """The details."""
+        make = self._make
+        if make is not None:
+            self._details, self._make = make(), None
+        return self._details
+
+    def make_by(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        """Make the details in another way, unless they have been read; what the old one holds is freed."""
+        if self._make is not None:
+            self._make = make
+
+    def __getitem__(self, name: str) -> Any:
+        return self.read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.read())
+
+    def __len__(self) -> int:
+        return len(self.read())
+
+    def __repr__(self) -> str:
+        return repr(self.read())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self.read(),)
+
+
+class _StoredObservation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The fields of an `Observation`, as they were given."""
+
+    counts: Mapping[str, JsonNumber]
+    details: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    undefined: Mapping[str, str] = msgspec.field(default_factory=dict)
+    malformed: str | None = None
+    errored: Mapping[str, str] = msgspec.field(default_factory=dict)
+    abstained: tuple[str, ...] = ()
+
+
+_stored_details: Callable[[_StoredObservation], Mapping[str, Any]] = _StoredObservation.details.__get__  # type: ignore[attr-defined]  # (a slot)
+
+
+class Observation(_StoredObservation, frozen=True, omit_defaults=True):
     """The counts of an evaluator for one case.
 
     Attributes:
@@ -37,16 +91,29 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
             answer makes no claim, or names nothing to compare. Other undefined metrics are so for every answer.
     """
 
-    counts: Mapping[str, JsonNumber]
-    details: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    undefined: Mapping[str, str] = msgspec.field(default_factory=dict)
-    malformed: str | None = None
-    errored: Mapping[str, str] = msgspec.field(default_factory=dict)
-    abstained: tuple[str, ...] = ()
+    if not TYPE_CHECKING:
+
+        @property
+        def details(self) -> Mapping[str, Any]:
+            """Matched pairs, missing items and the like, for people."""
+            details = _stored_details(self)
+            return details.read() if type(details) is LazyDetails else details
+
+    @property
+    def lazy_details(self) -> LazyDetails | None:
+        """The details, if they are made when they are read."""
+        details = _stored_details(self)
+        return details if type(details) is LazyDetails else None
+
+    @property
+    def has_details(self) -> bool:
+        """Whether there are any details; reads none."""
+        return self.lazy_details is not None or bool(self.details)
 
     def fault(self) -> str | None:
         """The reason why the observation cannot be added up, or written as JSON; ``None`` if it can."""
-        parts = (self.counts, self.details, self.undefined, self.errored)
+        details = self.details if self.lazy_details is None else {}  # only evaluators that ship have lazy ones
+        parts = (self.counts, details, self.undefined, self.errored)
         mappings = all(type(part) is dict or isinstance(part, Mapping) for part in parts)  # abstract types ask slowly
         if not (mappings and (self.malformed is None or isinstance(self.malformed, str))):
             return "found counts, details, undefined, errored or malformed of a wrong type, expected mappings and text"
@@ -59,8 +126,8 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
         if unknown := [name for name in self.abstained if name not in self.undefined]:
             return f"found {unknown[0]!r} in abstained, expected the name of an undefined metric"
         try:
-            if self.details and not is_json(self.details):
-                _FINITE.encode(self.details)  # tuples and keys that are numbers can be written, too
+            if details and not is_json(details):
+                _FINITE.encode(details)  # tuples and keys that are numbers can be written, too
         except (TypeError, ValueError, RecursionError) as error:
             return f"found details that are not JSON data ({error})"
         return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ def measure_each(
     evaluator: Evaluator,
     cases: Sequence[Case],
     reading: Reading,
+    *,
+    remeasures: bool = False,
 ) -> list[Observation | Exception]:
     """Measure cases in the evaluator's batches; a case that cannot be measured gives its error and affects no other.
 
@@ -50,6 +53,8 @@ def measure_each(
         evaluator: Measures.
         cases: With their whole predictions.
         reading: What of them the evaluator sees.
+        remeasures: Whether a case is measured again when its lazy details are read, and nothing else of it is kept: for
+            many cases, most of whose details nobody reads.
     """
     views: list[Sequence[Case] | PredictionError] = []
     for case in cases:
@@ -58,18 +63,21 @@ def measure_each(
         except PredictionError as error:
             views.append(error)
     seen = [view for views_of_case in views if not isinstance(views_of_case, PredictionError) for view in views_of_case]
-    measured = iter(_measure_views(evaluator, seen))
+    measured = iter(_measure_views(evaluator, seen, remeasures))
     return [view if isinstance(view, PredictionError) else _of_turns([next(measured) for _ in view]) for view in views]
 
 
-def _measure_views(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
+def _measure_views(evaluator: Evaluator, cases: Sequence[Case], remeasures: bool) -> list[Observation | Exception]:
     """Measure cases in batches of an evaluator; if a batch fails, measure each of its cases alone."""
     out: list[Observation | Exception] = []
     size = max(1, evaluator.batch)
     for start in range(0, len(cases), size):
         batch = cases[start : start + size]
         if len(batch) == 1:
-            out.append(_measure_alone(evaluator, batch[0]))
+            alone = _measure_alone(evaluator, batch[0])
+            if remeasures and isinstance(alone, Observation) and (details := alone.lazy_details) is not None:
+                details.make_by(partial(_measured_details, evaluator, batch[0]))
+            out.append(alone)
             continue
         try:
             measured = [_usable(observation) for observation in evaluator.measure_many(batch)]
@@ -87,6 +95,11 @@ def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
         return EvaluatorError(f"evaluator {evaluator.name!r} called sys.exit({error.code!r})")
     except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
         return error
+
+
+def _measured_details(evaluator: Evaluator, case: Case) -> Mapping[str, Any]:
+    """The details of a view of a case, measured again."""
+    return evaluator.measure(case).details
 
 
 def measure_answered(
@@ -252,7 +265,8 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
         else:
             errors[label] = Secrets.of_variables().presentable(format_error(result) + origin(result))
     malformed = [observation.malformed for observation in observed.values() if observation.malformed is not None]
-    failed = [*errors.values(), *chain(*(not_computed(observation.errored) for observation in observed.values()))]
+    errored = [observation.errored for observation in observed.values() if observation.errored]
+    failed = [*errors.values(), *chain(*map(not_computed, errored))]
     outcome: CaseOutcome = "errored" if failed else "failed" if malformed else "passed"
     reason = next(iter([*failed, *malformed]), None)
     return CaseRecord(case.id, case.labels, outcome, observed, errors=errors, reason=reason)
@@ -287,7 +301,7 @@ class SharedRecords:
 
 def _kind(measured: Observation | Exception) -> tuple[Any, ...] | None:
     """The key by which equal observations in case records are kept once; ``None`` for those with details or errors."""
-    if isinstance(measured, Exception) or measured.details or measured.errored:
+    if isinstance(measured, Exception) or measured.has_details or measured.errored:
         return None
     numbers = measured.counts.values()
     types = tuple(map(type, numbers))  # 1, 1.0 and True are equal

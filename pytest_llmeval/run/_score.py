@@ -253,7 +253,9 @@ def _records(
     for start in range(0, len(cases), size):
         block = cases[start : start + size]
         columns = [
-            judged[label][start : start + size] if label in judged else measure_each(evaluator, block, readings[label])
+            judged[label][start : start + size]
+            if label in judged
+            else measure_each(evaluator, block, readings[label], remeasures=True)
             for label, evaluator in evaluators.items()
         ]
         for case, *row in zip(block, *columns, strict=True):

@@ -1,12 +1,15 @@
 """Observations, totals, sums and the matrix, case by case."""
 
+import json
 import math
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pytest_llmeval import Observation, Sums, Totals
+from pytest_llmeval.core import LazyDetails
 from pytest_llmeval.numbers._case_scores import stack
 
 
@@ -19,6 +22,41 @@ def test_empty_parts_are_left_out_of_json() -> None:
         "undefined": {"f1": "no gold"},
         "malformed": "found null",
     }
+
+
+def test_lazy_details_are_made_once_and_only_when_they_are_read() -> None:
+    reads: list[str] = []
+
+    def make() -> dict[str, Any]:
+        reads.append("details")
+        return {"pairs": [(1, 2)]}
+
+    lazy = Observation({"n": 1}, LazyDetails(make))
+    assert (lazy.fault(), lazy.has_details, reads) == (None, True, [])
+    assert json.dumps(lazy.details) == json.dumps(lazy.details) == '{"pairs": [[1, 2]]}'
+    assert reads == ["details"]
+
+
+def test_lazy_details_are_those_of_any_observation() -> None:
+    eager = Observation({"n": 1}, {"pairs": [1]})
+
+    def lazy() -> Observation:
+        return Observation({"n": 1}, LazyDetails(lambda: {"pairs": [1]}))
+
+    assert lazy() == eager
+    assert eager == lazy()
+    assert repr(lazy()) == repr(eager)
+    assert lazy().to_json() == eager.to_json()
+    assert pickle.dumps(pickle.loads(pickle.dumps(lazy()))) == pickle.dumps(eager)
+    assert (lazy().plain().lazy_details, lazy().plain()) == (None, eager)
+
+
+def test_lazy_details_are_made_another_way_unless_they_have_been_read() -> None:
+    unread, read = LazyDetails(lambda: {"way": 1}), LazyDetails(lambda: {"way": 1})
+    assert read["way"] == 1
+    unread.make_by(lambda: {"way": 2})
+    read.make_by(lambda: {"way": 2})
+    assert (unread, read) == ({"way": 2}, {"way": 1})
 
 
 def test_an_empty_malformed_text_is_still_malformed() -> None:

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,13 @@ from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evalu
 from pytest_llmeval.core import FloatArray
 from pytest_llmeval.run import _measuring as records
 from pytest_llmeval.run import _score as scoring
+
+_STORY = {"narrative_events": [{"id": "e1", "action_layer": {"type": "flee"}}]}
+_LAZY = {
+    "segmentation": Case("a", "?", {"boundaries": [1, 4], "n_sentences": 9}, [2, 4, 7]),
+    "narrative": Case("a", "A text.", _STORY, {"narrative_events": [{"id": "e1", "action_layer": {"type": "hide"}}]}),
+}
+"""Evaluators whose details are made when they are read, with a case."""
 
 CASES = [Case(str(number), "?", "ab"[number % 2], "a", labels={"kind": str(number % 3)}) for number in range(7)]
 
@@ -98,3 +106,18 @@ def test_scoring_in_python_leaves_the_garbage_collector_alone() -> None:
     assert len(seen) == len(CASES) + 1
     # What was frozen before may go; nothing is added to it.
     assert all(each is enabled and count <= frozen for each, count in seen)
+
+
+@pytest.mark.parametrize("name", _LAZY)
+def test_details_that_nobody_has_read_keep_only_the_case(name: str) -> None:
+    evaluator, case = get_evaluator(name), _LAZY[name]
+    result = score(evaluator, [case])
+    details = result.records[0].observations[name].lazy_details
+    assert details is not None
+
+    def remeasured() -> list[tuple[Evaluator, Case]]:
+        return [part.args for part in gc.get_referents(details) if isinstance(part, partial)]
+
+    assert remeasured() == [(evaluator, case)]
+    assert result.cases[0].details[name] == evaluator.measure(case).details
+    assert remeasured() == []

@@ -15,6 +15,7 @@ from pytest_llmeval.core import (
     Evaluator,
     EvaluatorError,
     FloatArray,
+    LazyDetails,
     Metric,
     MetricTable,
     Observation,
@@ -181,9 +182,9 @@ def gap_details(part: str, gold: Story, nothing: str | None = None) -> dict[str,
     return {"gt_incomplete": bool(whole), "gt_incomplete_reason": reason, "gt_gaps": gaps}
 
 
-def gap_counts(details: Mapping[str, Any]) -> dict[str, int]:
-    """The count of a gold annotation's gaps for `gaps_table`; empty without a gap."""
-    number = len(details["gt_gaps"])
+def gap_counts(part: str, gold: Story) -> dict[str, int]:
+    """The count of the gaps in a gold annotation's part for `gaps_table`; empty without a gap."""
+    number = sum(1 for _ in _FINDERS[part](gold))
     return {GAPS: number} if number else {}
 
 
@@ -382,16 +383,20 @@ class NarrativeEvaluator(Evaluator):
             EvaluatorError: The ground truth is not a JSON v3 document. Malformed values inside it count as absent.
         """
         stories, changes = self._prepared(self.aligned(case))
-        observation = self.observe(stories)
-        details = {**observation.details, **changes}
-        if stories.gold.faults:
-            details["gt_faults"] = list(stories.gold.faults)
-        if notes := stories.notes:
-            details["notes"] = notes
-        faults = stories.predicted.faults
-        if faults and not (stories.predicted.characters or stories.predicted.events):
-            details[_UNREAD] = True
-        return structs.replace(observation, details=details, malformed=parts_listed(faults, "; ") if faults else None)
+        observation, faults = self.observe(stories), stories.predicted.faults
+
+        def details() -> dict[str, Any]:
+            read = {**observation.details, **changes}
+            if stories.gold.faults:
+                read["gt_faults"] = list(stories.gold.faults)
+            if notes := stories.notes:
+                read["notes"] = notes
+            if faults and not (stories.predicted.characters or stories.predicted.events):
+                read[_UNREAD] = True
+            return read
+
+        malformed = parts_listed(faults, "; ") if faults else None
+        return structs.replace(observation, details=LazyDetails(details), malformed=malformed)
 
     def error_buckets(self) -> Sequence[ErrorBucket]:
         """Return missing, extra and mislabelled parts of stories."""

@@ -1,12 +1,12 @@
 """The evaluators of events, characters, relationships and the action layer."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from pytest_llmeval.core import Case, FloatArray, Metric, Observation, Sums
+from pytest_llmeval.core import Case, FloatArray, LazyDetails, Metric, Observation, Sums
 from pytest_llmeval.evaluators import precision, ratio
 from pytest_llmeval.tasks.narrative._alignment import ALIGN, Alignment, EventPair, NameMatch, Pairing, RelationshipPair
 from pytest_llmeval.tasks.narrative._base import (
@@ -68,16 +68,17 @@ class Relationships(NarrativeEvaluator):
         tally = _Tally()
         for (event, partner), pairs, links in zip(stories.events, stories.relationships, stories.links, strict=True):
             tally.add(event, partner, pairs, links)
-        details = tally.details() | gap_details("relationships", stories.gold)
-        if not tally.judged_events:
-            return Observation(gap_counts(details), details, dict.fromkeys(self.metrics, _NO_RELATIONSHIP))
+        details = LazyDetails(lambda: _relationship_details(stories, tally.counts))
+        gaps = gap_counts("relationships", stories.gold)
+        if not any(stories.relationships):
+            return Observation(gaps, details, dict.fromkeys(self.metrics, _NO_RELATIONSHIP))
         undefined = {
             f"{level}_accuracy": f"no paired relationship has {level} in the ground truth"
             for level in _LEVELS
             if not tally.counts[level]
         }
         abstained = tuple(name for name in undefined if name.removesuffix("_accuracy") in tally.levels)
-        return Observation(gap_counts(details) | tally.counts, details, undefined, abstained=abstained)
+        return Observation(gaps | tally.counts, details, undefined, abstained=abstained)
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return precision, recall and F1 of all relationships pooled, and the shares of right levels."""
@@ -102,12 +103,6 @@ class _Tally:
         self.counts = dict.fromkeys(("gold", "predicted", "paired", "labelled"), 0)
         self.counts |= {name: 0 for level in _LEVELS for name in (level, f"{level}.right")}
         self.levels: set[str] = set()  # that gold has, in pairs or not
-        self.judged_events = 0
-        self.skipped_events = 0
-        self.missing: list[dict[str, Any]] = []
-        self.extra: list[dict[str, Any]] = []
-        self.unjudged: list[dict[str, Any]] = []
-        self.wrong: list[dict[str, Any]] = []
 
     def add(
         self,
@@ -116,65 +111,86 @@ class _Tally:
         pairs: Sequence[RelationshipPair],
         links: Sequence[tuple[Relationship, Relationship]],
     ) -> None:
-        predicted = partner.relationships if partner else ()
         if not pairs:
-            self.unjudged += [_relationship_detail(event, relationship) for relationship in predicted]
-            if predicted:
-                self.skipped_events += 1
             return
-        self.judged_events += 1
-        # As many predicted ones may lack an end as gold ones do.
-        lacking = sum(not relationship.is_usable for relationship in predicted)
-        excused = min(lacking, len(event.relationships) - len(pairs))
         self.counts["gold"] += len(pairs)
-        self.counts["predicted"] += len(predicted) - excused
+        if partner:
+            self.counts["predicted"] += len(partner.relationships) - _excused(event, partner, pairs)
         for right, answer in pairs:
             self.levels.update(level for level in _LEVELS if getattr(right, level))
-            if answer is None:
-                self.missing.append(_relationship_detail(event, right))
-            else:
-                self._add_pair(event, right, answer)
+            if answer is not None:
+                self._add_pair(right, answer)
         self._add_more("paired", links)
         self._add_more("labelled", [link for link in links if is_labelled_right(*link)])
-        paired = {id(answer) for _, answer in links}
-        usable = [
-            relationship for relationship in predicted if relationship.is_usable and id(relationship) not in paired
-        ]
-        unusable = [relationship for relationship in predicted if not relationship.is_usable]
-        self.unjudged += [_relationship_detail(event, relationship) for relationship in unusable[:excused]]
-        self.extra += [_relationship_detail(event, relationship) for relationship in (*usable, *unusable[excused:])]
 
     def _add_more(self, kind: str, links: Sequence[tuple[Relationship, Relationship]]) -> None:
         """Count by how many the predicted relationships that are found outnumber the gold ones."""
         if more := len({id(answer) for _, answer in links}) - len({id(right) for right, _ in links}):
             self.counts[f"{kind}.more"] = self.counts.get(f"{kind}.more", 0) + more
 
-    def _add_pair(self, event: Event, right: Relationship, answer: Relationship) -> None:
+    def _add_pair(self, right: Relationship, answer: Relationship) -> None:
         self.counts["paired"] += 1
         self.counts["labelled"] += is_labelled_right(right, answer)
         for level in _LEVELS:
             expected, predicted = getattr(right, level), getattr(answer, level)
-            if not expected:
-                continue
-            self.counts[level] += 1
-            self.counts[f"{level}.right"] += expected == predicted
-            if expected != predicted:
-                difference = {"field": f"relationship_{level}", "expected": expected, "predicted": predicted}
-                self.wrong.append({"event": event.label, "agent": right.agent, "target": right.target} | difference)
+            if expected:
+                self.counts[level] += 1
+                self.counts[f"{level}.right"] += expected == predicted
 
-    def details(self) -> dict[str, Any]:
-        return {
-            "missing_relationships": self.missing,
-            "false_positive_relationships": self.extra,
-            "extra_relationships": self.unjudged,  # as the original: without ground truth
-            "wrong_levels": self.wrong,
-            "n_events_evaluated": self.judged_events,
-            "n_events_skipped": self.skipped_events,
-            "n_extra_relationships": len(self.unjudged),  # the original's name
-            "total_relationships_pred": self.counts["predicted"],
-            "total_relationships_gt": self.counts["gold"],
-            "total_relationships_correct": self.counts["paired"],
-        }
+
+def _excused(event: Event, partner: Event, pairs: Sequence[RelationshipPair]) -> int:
+    """The number of predicted relationships that lack an end as gold ones of the event do, and are not judged."""
+    lacking = sum(not relationship.is_usable for relationship in partner.relationships)
+    return min(lacking, len(event.relationships) - len(pairs))
+
+
+def _relationship_details(stories: Alignment, counts: Mapping[str, int]) -> dict[str, Any]:
+    """The details of a story's relationships."""
+    missing: list[dict[str, Any]] = []
+    extra: list[dict[str, Any]] = []
+    unjudged: list[dict[str, Any]] = []
+    wrong: list[dict[str, Any]] = []
+    skipped_events = 0
+    for (event, partner), pairs, links in zip(stories.events, stories.relationships, stories.links, strict=True):
+        missing += [_relationship_detail(event, right) for right, answer in pairs if answer is None]
+        wrong += [level for right, answer in pairs if answer for level in _wrong_levels(event, right, answer)]
+        if partner is None:
+            continue
+        predicted = partner.relationships
+        if not pairs:
+            unjudged += [_relationship_detail(event, relationship) for relationship in predicted]
+            skipped_events += bool(predicted)
+            continue
+        paired = {id(answer) for _, answer in links}
+        usable = [
+            relationship for relationship in predicted if relationship.is_usable and id(relationship) not in paired
+        ]
+        unusable = [relationship for relationship in predicted if not relationship.is_usable]
+        excused = _excused(event, partner, pairs)
+        unjudged += [_relationship_detail(event, relationship) for relationship in unusable[:excused]]
+        extra += [_relationship_detail(event, relationship) for relationship in (*usable, *unusable[excused:])]
+    details = {
+        "missing_relationships": missing,
+        "false_positive_relationships": extra,
+        "extra_relationships": unjudged,  # as the original: without ground truth
+        "wrong_levels": wrong,
+        "n_events_evaluated": sum(map(bool, stories.relationships)),
+        "n_events_skipped": skipped_events,
+        "n_extra_relationships": len(unjudged),  # the original's name
+        "total_relationships_pred": counts["predicted"],
+        "total_relationships_gt": counts["gold"],
+        "total_relationships_correct": counts["paired"],
+    }
+    return details | gap_details("relationships", stories.gold)
+
+
+def _wrong_levels(event: Event, right: Relationship, answer: Relationship) -> Iterator[dict[str, Any]]:
+    """Yield the levels in which a predicted relationship differs from its gold one, for a case's details."""
+    for level in _LEVELS:
+        expected, predicted = getattr(right, level), getattr(answer, level)
+        if expected and expected != predicted:
+            difference = {"field": f"relationship_{level}", "expected": expected, "predicted": predicted}
+            yield {"event": event.label, "agent": right.agent, "target": right.target} | difference
 
 
 def is_labelled_right(right: Relationship, answer: Relationship) -> bool:
@@ -228,39 +244,42 @@ class ActionLayer(NarrativeEvaluator):
     def observe(self, stories: Alignment) -> Observation:
         """Count the fields of the actions of two stories."""
         judged = [(event, partner) for event, partner in stories.events if event.action]
-        skipped = [event.label for event, partner in stories.events if not event.action and partner and partner.action]
-        by_field = {field: [pair for pair in judged if field in pair[0].action] for field in ACTION_FIELDS}
         hits = [_right_fields(*pair) for pair in judged]
         right = Counter(chain.from_iterable(hits))
+        totals = Counter(chain.from_iterable(event.action for event, _ in judged))
         numbers = [(len(fields), len(event.action)) for fields, (event, _) in zip(hits, judged, strict=True)]
         matches = {
             "complete_matches": sum(hits == total for hits, total in numbers),
             "partial_matches": sum(0 < hits < total for hits, total in numbers),
         }
-        details: dict[str, Any] = {
-            "wrong_fields": [wrong for pair in judged for wrong in _wrong_fields(*pair)],
-            "unjudged_fields": [
-                {"event": event.label, "field": field, "predicted": value}
-                for event, partner in stories.events
-                for field, value in (partner.action.items() if partner else ())
-                if field not in event.action
-            ],
-            "missing_events": [event.label for event, partner in judged if partner is None],
-            "field_counts": {
-                field: {"correct": right[field], "total": len(by_field[field])} for field in ACTION_FIELDS
-            },
-            **matches,
-            "n_events_evaluated": len(judged),
-            "n_events_skipped": len(skipped),
-        } | gap_details("action_layer", stories.gold)
+
+        def details() -> dict[str, Any]:
+            skipped = [pair for pair in stories.events if not pair[0].action and pair[1] and pair[1].action]
+            return {
+                "wrong_fields": [wrong for pair in judged for wrong in _wrong_fields(*pair)],
+                "unjudged_fields": [
+                    {"event": event.label, "field": field, "predicted": value}
+                    for event, partner in stories.events
+                    for field, value in (partner.action.items() if partner else ())
+                    if field not in event.action
+                ],
+                "missing_events": [event.label for event, partner in judged if partner is None],
+                "field_counts": {field: {"correct": right[field], "total": totals[field]} for field in ACTION_FIELDS},
+                **matches,
+                "n_events_evaluated": len(judged),
+                "n_events_skipped": len(skipped),
+            } | gap_details("action_layer", stories.gold)
+
+        counts = gap_counts("action_layer", stories.gold)
         if not judged:
-            return Observation(gap_counts(details), details, dict.fromkeys(self.metrics, _NO_ACTION_LAYER))
-        counts = gap_counts(details) | matches | {"events": len(judged)}
-        for name, pairs in by_field.items():
-            counts |= {name: len(pairs), f"{name}.right": right[name]}
-        absent = [field for field in ACTION_FIELDS if not by_field[field]]
-        undefined = {_ACCURACY[field]: f"the ground truth has no {field}" for field in absent}
-        return Observation(counts, details, undefined)
+            return Observation(counts, LazyDetails(details), dict.fromkeys(self.metrics, _NO_ACTION_LAYER))
+        counts |= matches | {"events": len(judged)}
+        for name in ACTION_FIELDS:
+            counts |= {name: totals[name], f"{name}.right": right[name]}
+        undefined = {
+            _ACCURACY[field]: f"the ground truth has no {field}" for field in ACTION_FIELDS if not totals[field]
+        }
+        return Observation(counts, LazyDetails(details), undefined)
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the shares of right fields and of right events, of all stories pooled."""
@@ -307,28 +326,32 @@ def describe_events(signature: str) -> list[Metric]:
 def observe_events(stories: Alignment) -> Observation:
     """Count the events of two story annotations; undefined if the gold one has none."""
     together = list(zip(stories.events, stories.relationships, stories.feelings, strict=True))
-    correct = sum(_is_correct(*parts) for parts in together)
-    judged = [parts for parts in together if parts[0][0].action or parts[1]]
-    missing = [event.label for event, partner in stories.events if partner is None]
-    extra = [event.label for event in stories.extra_events]
+    right = [_is_correct(*parts) for parts in together]
+    judged = [is_right for is_right, (pair, pairs, _) in zip(right, together, strict=True) if pair[0].action or pairs]
+    correct = sum(right)
     total, predicted = len(stories.events), len(stories.predicted.events)
-    details = {
-        "summary": {
-            "total_events": total,
-            "correct_events": correct,
-            "judged_events": len(judged),
-            "matched_events": total - len(missing),
-            "predicted_events": predicted,
-            "missing_events": missing,
-            "extra_events": extra,
+    matched = sum(partner is not None for _, partner in stories.events)
+
+    def details() -> dict[str, Any]:
+        return {
+            "summary": {
+                "total_events": total,
+                "correct_events": correct,
+                "judged_events": len(judged),
+                "matched_events": matched,
+                "predicted_events": predicted,
+                "missing_events": [event.label for event, partner in stories.events if partner is None],
+                "extra_events": [event.label for event in stories.extra_events],
+            }
         }
-    }
+
     if not total:
-        return Observation({}, details, dict.fromkeys((*_RATES, _JUDGED, _EXTRA), "the ground truth has no events"))
-    counts = {"": total, ".correct": correct, ".matched": total - len(missing), ".predicted": predicted, ".judged": 1}
-    counts |= {".known": len(judged), ".known.correct": sum(_is_correct(*parts) for parts in judged)}
+        undefined = dict.fromkeys((*_RATES, _JUDGED, _EXTRA), "the ground truth has no events")
+        return Observation({}, LazyDetails(details), undefined)
+    counts = {"": total, ".correct": correct, ".matched": matched, ".predicted": predicted, ".judged": 1}
+    counts |= {".known": len(judged), ".known.correct": sum(judged)}
     undefined = {} if judged else {_JUDGED: "the ground truth has no event with an action or a relationship"}
-    return Observation({f"events{name}": count for name, count in counts.items()}, details, undefined)
+    return Observation({f"events{name}": count for name, count in counts.items()}, LazyDetails(details), undefined)
 
 
 def summarize_events(sums: Sums) -> Mapping[str, FloatArray]:
@@ -389,27 +412,29 @@ class Characters(NarrativeEvaluator):
         gold, predicted = stories.gold.characters, stories.predicted.characters
         pairs = stories.characters
         judged = [(right, answer) for right, answer in pairs if right.archetype]
-        wrong = [
-            {"character": right.name, "expected": right.archetype, "predicted": answer.archetype}
-            for right, answer in judged
-            if right.archetype != answer.archetype
-        ]
-        paired = {id(character) for pair in pairs for character in pair}
-        names = [character.name for character in predicted if id(character) not in paired]
-        details: dict[str, Any] = {
-            "missing_characters": [character.name for character in gold if id(character) not in paired],
-            "extra_characters": names if gold else [],
-            "unjudged_characters": [] if gold else names,
-            "wrong_archetypes": wrong,
-            "n_matched": len(pairs),
-            "n_predicted": len(predicted),
-            "n_ground_truth": len(gold),
-            "archetype_correct": len(judged) - len(wrong),
-            "archetype_total": len(judged),
-        } | gap_details("characters", stories.gold)
-        counts = gap_counts(details)
+        wrong = [(right, answer) for right, answer in judged if right.archetype != answer.archetype]
+
+        def details() -> dict[str, Any]:
+            paired = {id(character) for pair in pairs for character in pair}
+            names = [character.name for character in predicted if id(character) not in paired]
+            return {
+                "missing_characters": [character.name for character in gold if id(character) not in paired],
+                "extra_characters": names if gold else [],
+                "unjudged_characters": [] if gold else names,
+                "wrong_archetypes": [
+                    {"character": right.name, "expected": right.archetype, "predicted": answer.archetype}
+                    for right, answer in wrong
+                ],
+                "n_matched": len(pairs),
+                "n_predicted": len(predicted),
+                "n_ground_truth": len(gold),
+                "archetype_correct": len(judged) - len(wrong),
+                "archetype_total": len(judged),
+            } | gap_details("characters", stories.gold)
+
+        counts = gap_counts("characters", stories.gold)
         if not gold:
-            return Observation(counts, details, dict.fromkeys(self.metrics, _NO_CHARACTERS))
+            return Observation(counts, LazyDetails(details), dict.fromkeys(self.metrics, _NO_CHARACTERS))
         counts |= {
             "matched": len(pairs),
             "predicted": len(predicted),
@@ -419,7 +444,7 @@ class Characters(NarrativeEvaluator):
         }
         undefined = {} if judged else {_ARCHETYPE: "no paired character has an archetype in the ground truth"}
         abstained = tuple(undefined) if any(character.archetype for character in gold) else ()
-        return Observation(counts, details, undefined, abstained=abstained)
+        return Observation(counts, LazyDetails(details), undefined, abstained=abstained)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """List characters that are missing or extra, or have another archetype."""

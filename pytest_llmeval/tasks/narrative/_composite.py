@@ -1,7 +1,7 @@
 """Evaluator ``narrative``."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +12,7 @@ from pytest_llmeval.core import (
     Case,
     Evaluator,
     FloatArray,
+    LazyDetails,
     Metric,
     MetricTable,
     Observation,
@@ -294,16 +295,12 @@ class Narrative(NarrativeEvaluator):
     def observe(self, stories: Alignment) -> Observation:
         """Count everything in two stories."""
         counts: dict[str, float] = {}
-        details: dict[str, Any] = {}
         undefined: dict[str, str] = {}
         abstained: list[str] = []
-        wrong: list[str] = []
-        for component, evaluator in self._components.items():
-            observation = evaluator.observe(stories)
+        components = {component: evaluator.observe(stories) for component, evaluator in self._components.items()}
+        for component, observation in components.items():
             start = _count_name(component, "")
             counts |= {start + name: count for name, count in observation.counts.items()}
-            details[component] = observation.details
-            wrong += observation.details.get("wrong", [])
             undefined |= observation.undefined
             abstained += observation.abstained
             if reason := observation.undefined.get(self._parts[component][0]):
@@ -311,12 +308,12 @@ class Narrative(NarrativeEvaluator):
         judged = [name for name in COMPONENTS if _score_name(name) not in undefined and self._weights[name]]
         if not judged:
             undefined["overall_score"] = "the ground truth has nothing to judge"
-        for part in (observe_events(stories), self._observe_labels(stories)):
+        wholes = observe_events(stories), self._observe_labels(stories)
+        for part in wholes:
             counts |= part.counts
-            details |= part.details
             undefined |= part.undefined
             abstained += part.abstained
-        details |= {"wrong": wrong} if wrong else {}
+        details = LazyDetails(lambda: _details(components, wholes))
         return Observation(counts, details, undefined, abstained=tuple(abstained))
 
     def _observe_labels(self, stories: Alignment) -> Observation:
@@ -398,6 +395,15 @@ class Narrative(NarrativeEvaluator):
     ) -> str:
         """Return, and write, a report of what `evaluate` returned; see `report.generate_report`."""
         return report.generate_report(results, output_path, format)
+
+
+def _details(components: Mapping[str, Observation], wholes: Iterable[Observation]) -> dict[str, Any]:
+    """The details of a story: those of each component under its name, those of whole stories, and what is wrong."""
+    details: dict[str, Any] = {component: observation.details for component, observation in components.items()}
+    for whole in wholes:
+        details |= whole.details
+    wrong = [line for observation in components.values() for line in observation.details.get("wrong", [])]
+    return details | ({"wrong": wrong} if wrong else {})
 
 
 def _score_name(component: str) -> str:

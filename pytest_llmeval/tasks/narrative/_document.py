@@ -159,7 +159,7 @@ Scalar: TypeAlias = tuple[str, Any]
 """A number, text or boolean, distinguished by type: 1 is not ``"1"`` and not ``true``."""
 
 
-class Character(Struct, frozen=True):
+class Character(Struct, frozen=True, gc=False):
     """A character in a story annotation.
 
     Attributes:
@@ -180,7 +180,7 @@ class Character(Struct, frozen=True):
         return (self.key, *self.aliases)
 
 
-class Relationship(Struct, frozen=True):
+class Relationship(Struct, frozen=True, gc=False):
     """An annotated relationship of an agent to a target; absent parts are empty."""
 
     agent: str
@@ -195,7 +195,7 @@ class Relationship(Struct, frozen=True):
         return bool(self.agent and self.target)
 
 
-class Event(Struct, frozen=True):
+class Event(Struct, frozen=True, gc=False):
     """An event in a story annotation.
 
     Attributes:
@@ -217,7 +217,7 @@ class Event(Struct, frozen=True):
     action: Mapping[str, str]
 
 
-class Story(Struct, frozen=True):
+class Story(Struct, frozen=True, gc=False):
     """A story annotation that was read: characters, events and faults.
 
     Attributes:

@@ -9,11 +9,24 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from pytest_llmeval.core import Case, Evaluator, EvaluatorError, FloatArray, Metric, Observation, Reads, Sums, listed
+from msgspec import Struct
+
+from pytest_llmeval.core import (
+    Case,
+    Evaluator,
+    EvaluatorError,
+    FloatArray,
+    LazyDetails,
+    Metric,
+    Observation,
+    Reads,
+    Sums,
+    listed,
+)
 from pytest_llmeval.evaluators import describe_found
 
 _END_MARKS = re.compile("[。！？.!?]+")
@@ -62,8 +75,7 @@ def sentence_index(position: int, spans: Sequence[tuple[int, int]]) -> int:
 _SMALLEST_WINDOW = 2
 
 
-@dataclass(frozen=True, slots=True)
-class BoundaryMatch:
+class BoundaryMatch(Struct, frozen=True):
     """The correspondence between the boundaries of a hypothesis and those of a reference.
 
     Attributes:
@@ -327,8 +339,10 @@ class Segmentation(Evaluator):
         undefined = {}
         if not windows.windows:
             undefined = dict.fromkeys(_WINDOWED, _UNKNOWN_LENGTH if gold.n_sentences is None else TOO_SHORT)
-        details = _details(match, gold, predicted)
-        return Observation(counts, details=details, undefined=undefined, malformed=malformed)
+        details: Mapping[str, Any] = LazyDetails(lambda: _details(match, gold, predicted))
+        if gold.n_sentences is None and not details:
+            details = {}
+        return Observation(counts, details, undefined, malformed)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say which boundaries are missing, extra, misplaced, repeated or outside the text."""
@@ -387,8 +401,7 @@ def summarize_boundaries(sums: Sums) -> dict[str, FloatArray]:
     return {name: np.where(sums["boundaries.n"] > 0, column, np.nan) for name, column in columns.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Gold:
+class _Gold(Struct, frozen=True):
     """The right segment boundaries of a case.
 
     Attributes:
@@ -399,7 +412,7 @@ class _Gold:
     """
 
     absent: bool = False
-    boundaries: list[int] = field(default_factory=list)
+    boundaries: list[int] = []
     n_sentences: int | None = None
     fault: str | None = None
 

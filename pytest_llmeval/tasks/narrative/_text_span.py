@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
-from pytest_llmeval.core import Case, ErrorBucket, FloatArray, Metric, Observation, Sums
+from pytest_llmeval.core import Case, ErrorBucket, FloatArray, LazyDetails, Metric, Observation, Sums
 from pytest_llmeval.evaluators import ratio
 from pytest_llmeval.tasks.narrative._alignment import (
     ALIGN,
@@ -110,7 +110,8 @@ class TextSpan(NarrativeEvaluator):
             reason = _NO_TEXT if gold else _ABSENT
             undefined = dict.fromkeys([metric.name for metric in self.describe()], reason)
             gaps = gap_details("text_span", stories.gold, _NO_TEXT if gold else None)
-            return Observation(gap_counts(gaps), _details([], [], [], [], excluded) | gaps, undefined)
+            details = _details([], [], [], [], excluded) | gaps
+            return Observation(gap_counts("text_span", stories.gold), details, undefined)
         sentences = end_mark_spans(stories.text)
         right, answers = (_boundaries(_spans(events), sentences) for events in (gold, predicted))
         windows = window_errors(len(sentences), right, answers)
@@ -118,9 +119,14 @@ class TextSpan(NarrativeEvaluator):
         undefined = {} if windows.windows else dict.fromkeys(_WINDOWED, TOO_SHORT)
         overlaps = assign_spans(_spans(gold), _spans(predicted))
         counts |= {"overlap": math.fsum(overlaps), "spans": len(overlaps)}
-        details = _details(gold, overlaps, answers, right, excluded) | gap_details("text_span", stories.gold)
-        counts |= gap_counts(details)
-        return Observation(counts, details | _faults(gold, predicted, len(stories.text)) | _drifts(stories), undefined)
+        counts |= gap_counts("text_span", stories.gold)
+
+        def make_details() -> dict[str, Any]:
+            judged = _details(gold, overlaps, answers, right, excluded)
+            faults = _faults(gold, predicted, len(stories.text))
+            return judged | gap_details("text_span", stories.gold) | faults | _drifts(stories)
+
+        return Observation(counts, LazyDetails(make_details), undefined)
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return everything for the boundaries and the spans of all stories pooled."""
@@ -298,12 +304,13 @@ class Sentiment(NarrativeEvaluator):
                 tally.add(event, right, answer)
             if partner:
                 tally.add_others(event, partner, pairs, {id(answer) for _, answer in links})
-        details = tally.details() | gap_details("sentiment", stories.gold)
+        details = LazyDetails(lambda: tally.details() | gap_details("sentiment", stories.gold))
+        gaps = gap_counts("sentiment", stories.gold)
         if not tally.judged:
-            return Observation(gap_counts(details), details, dict.fromkeys(self.metrics, _NO_SENTIMENT))
+            return Observation(gaps, details, dict.fromkeys(self.metrics, _NO_SENTIMENT))
         no_polarity = {} if tally.counts["polarity_total"] else {_POLARITY: _NO_POLARITY}
         abstained = tuple(no_polarity) if tally.has_polarity else ()
-        return Observation(gap_counts(details) | tally.counts, details, no_polarity, abstained=abstained)
+        return Observation(gaps | tally.counts, details, no_polarity, abstained=abstained)
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return precision, recall and F1 of all sentiments pooled, and the share of right polarities."""
@@ -311,6 +318,17 @@ class Sentiment(NarrativeEvaluator):
         predicted = hits + sums["false_positives"]
         accuracy = ratio(sums["polarity_correct"], sums["polarity_total"])
         return dict(zip(self.metrics, (*rates(hits, predicted, gold), accuracy), strict=True))
+
+
+_SentimentGroup: TypeAlias = tuple[Event, Relationship, frozenset[str]]
+"""Some of the sentiments of a relationship in an event."""
+
+
+def _sentiment_detail(group: _SentimentGroup) -> dict[str, Any]:
+    """The sentiments of an annotated relationship, for the details of a story's case."""
+    event, relationship, sentiments = group
+    where = {"event": event.label, "agent": relationship.agent, "target": relationship.target}
+    return where | {"sentiment": sorted(sentiments)}
 
 
 class _Tally:
@@ -324,9 +342,9 @@ class _Tally:
         self.has_polarity = False
         self.skipped = 0
         self.skipped_events = 0
-        self.unjudged: list[dict[str, Any]] = []
-        self.missing: list[dict[str, Any]] = []
-        self.extra: list[dict[str, Any]] = []
+        self.unjudged: list[_SentimentGroup] = []
+        self.missing: list[_SentimentGroup] = []
+        self.extra: list[_SentimentGroup] = []
 
     def add(self, event: Event, right: Relationship, answer: Relationship | None) -> None:
         predicted = answer.sentiments if answer else frozenset()
@@ -339,10 +357,9 @@ class _Tally:
         self.counts["true_positives"] += len(right.sentiments & predicted)
         self.counts["false_positives"] += len(surplus)
         self.counts["false_negatives"] += len(missed)
-        where = {"event": event.label, "agent": right.agent, "target": right.target}
-        for target, sentiments in ((self.missing, missed), (self.extra, surplus)):
+        for groups, sentiments in ((self.missing, missed), (self.extra, surplus)):
             if sentiments:
-                target.append(where | {"sentiment": sorted(sentiments)})
+                groups.append((event, right, sentiments))
         expected = self._polarities(right.sentiments)
         self.has_polarity = self.has_polarity or bool(expected)
         if answer and expected:
@@ -361,17 +378,16 @@ class _Tally:
 
     def _leave_open(self, event: Event, answer: Relationship | None) -> None:
         if answer is not None and answer.sentiments:
-            where = {"event": event.label, "agent": answer.agent, "target": answer.target}
-            self.unjudged.append(where | {"sentiment": sorted(answer.sentiments)})
+            self.unjudged.append((event, answer, answer.sentiments))
 
     def _polarities(self, sentiments: Iterable[str]) -> set[str]:
         return {polarity for sentiment in sentiments if (polarity := self._polarity(sentiment))}
 
     def details(self) -> dict[str, Any]:
         return {
-            "missing_sentiments": self.missing,
-            "extra_sentiments": self.extra,
-            "unjudged_sentiments": self.unjudged,
+            "missing_sentiments": list(map(_sentiment_detail, self.missing)),
+            "extra_sentiments": list(map(_sentiment_detail, self.extra)),
+            "unjudged_sentiments": list(map(_sentiment_detail, self.unjudged)),
             "n_events_skipped": self.skipped_events,
             "n_relationships_skipped": self.skipped,
             **self.counts,
