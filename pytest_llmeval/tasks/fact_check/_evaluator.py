@@ -18,6 +18,7 @@ from pytest_llmeval.core import (
     JudgeError,
     LabelKey,
     LabelTable,
+    LazyDetails,
     Metric,
     Mutator,
     Neighbours,
@@ -334,15 +335,20 @@ class FactCheck(JudgedEvaluator):
             EvaluatorError: The ground truth has faults.
         """
         claim, answer = self._claim(case), read_answer(case.prediction)
-        tally = Tally({"answers": 1, "unparsed": answer.unparsed}, answer_details(claim, answer))
+        tally = Tally({"answers": 1, "unparsed": answer.unparsed})
         tally.verdict(claim.verdict, read_verdict(answer.verdict, strict=self._strict, labels=self.verdicts))
         match, why = self._match(claim, answer)
-        if match is not None:
-            tally.details |= evidence_details(match)
         tally.evidence(match, claim.verdict, why)
-        self._tally_explanation(tally, verdicts[0] if verdicts else None)
+        judged = verdicts[0] if verdicts else None
+        self._tally_explanation(tally, judged)
         tally.overall(self._weights, normalize=self._normalizes)
-        return tally.observation("; ".join(answer.faults) or None)
+
+        def details() -> dict[str, Any]:
+            evidence = {} if match is None else evidence_details(match)
+            explanation = explanation_details(judged, FLAGS) if isinstance(judged, Verdict) else {}
+            return answer_details(claim, answer) | evidence | explanation
+
+        return tally.observation(LazyDetails(details), "; ".join(answer.faults) or None)
 
     def _match(self, claim: Claim, answer: Answer) -> tuple[EvidenceMatch | None, str]:
         """Compare cited evidence with the expected; ``None`` with the reason where none is known."""
@@ -362,7 +368,6 @@ class FactCheck(JudgedEvaluator):
         elif isinstance(verdict, JudgeError):
             tally.unexplained(str(verdict))
         elif verdict is not None:
-            tally.details |= explanation_details(verdict, FLAGS)
             tally.explanation(verdict)
         else:
             tally.undefined[EXPLANATION] = "no judge was used" if self.asks else "explanations are omitted"

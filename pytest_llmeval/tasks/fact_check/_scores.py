@@ -118,14 +118,12 @@ class Tally:
 
     Attributes:
         counts: As in an observation.
-        details: The same.
         undefined: The same.
         errored: The same.
         parts: The existing parts of the overall score.
     """
 
     counts: dict[str, float] = field(default_factory=dict)
-    details: dict[str, Any] = field(default_factory=dict)
     undefined: dict[str, str] = field(default_factory=dict)
     errored: dict[str, str] = field(default_factory=dict)
     parts: dict[str, float] = field(default_factory=dict)
@@ -194,9 +192,9 @@ class Tally:
         """Count one score, to compute its mean."""
         self.counts |= {name: value, f"{name}.n": 1}
 
-    def observation(self, malformed: str | None) -> Observation:
+    def observation(self, details: Mapping[str, Any], malformed: str | None) -> Observation:
         """Return the observation."""
-        return Observation(self.counts, self.details, self.undefined, malformed, self.errored)
+        return Observation(self.counts, details, self.undefined, malformed, self.errored)
 
 
 _LISTED: Final = 20
