@@ -28,6 +28,7 @@ __all__ = (
     "Gate",
     "GateKey",
     "GateOutcome",
+    "GateScore",
     "ImportOptions",
     "ImportedSource",
     "ImportedSuite",
@@ -87,7 +88,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.data import CaseFile, FileSource, Source, csv_lines
     from pytest_llmeval.evaluators import CheckKind
     from pytest_llmeval.exchange import ImportedSource, ImportedSuite, ImportOptions, ResultFormat, Scores
-    from pytest_llmeval.gates import Gate, GateKey, ScoreGate, TextForm, gate_rule, owned
+    from pytest_llmeval.gates import Gate, GateKey, GateScore, ScoreGate, TextForm, gate_rule, owned
     from pytest_llmeval.judges import (
         AsyncJudge,
         JudgeSpec,
@@ -132,6 +133,7 @@ _HOMES = {
     "Gate": "gates",
     "GateKey": "gates",
     "GateOutcome": "core",
+    "GateScore": "gates",
     "ImportOptions": "exchange",
     "ImportedSource": "exchange",
     "ImportedSuite": "exchange",

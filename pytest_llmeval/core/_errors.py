@@ -61,12 +61,12 @@ class Fault(Struct, frozen=True, order=True):
 
 
 def format_error(error: BaseException) -> str:
-    """The type and the message of any error for people, even if the message cannot be computed."""
+    """The type and the message of any error for people, also if it has no message or none that can be computed."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 (a broken __str__ must not hide that there was an error)
         text = "(its message is not available)"
-    return f"{type(error).__name__}: {text}"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 _TURN = " of the conversation"

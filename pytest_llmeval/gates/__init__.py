@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates._gate import (
         Gate,
         GateKey,
+        GateScore,
         ScoreGate,
         ScoreSide,
         TextForm,
@@ -23,7 +24,17 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_change": ("ChangeGate", "GateEvidence"),
-    "_gate": ("Gate", "GateKey", "ScoreGate", "ScoreSide", "TextForm", "gate_rule", "owned", "split_statistic"),
+    "_gate": (
+        "Gate",
+        "GateKey",
+        "GateScore",
+        "ScoreGate",
+        "ScoreSide",
+        "TextForm",
+        "gate_rule",
+        "owned",
+        "split_statistic",
+    ),
     "_drop": ("DriftGate", "DropGate", "LiftGate", "WATCHED_RUNS"),
     "_limit": ("LimitGate",),
     "_rules": ("RULES", "judge_together"),

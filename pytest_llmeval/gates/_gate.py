@@ -2,8 +2,10 @@
 
 import math
 import re
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from numbers import Real
 from typing import (
     Any,
     ClassVar,
@@ -12,10 +14,24 @@ from typing import (
     Self,
     TypeAlias,
     TypeVar,
+    cast,
     dataclass_transform,
+    get_args,
 )
 
-from pytest_llmeval.core import GateOutcome, GateResult, Metric, MetricIndex, Result, counted, fault_of, limit
+from pytest_llmeval.core import (
+    FloatArray,
+    GateOutcome,
+    GateResult,
+    LlmevalError,
+    Metric,
+    MetricIndex,
+    MetricValue,
+    Result,
+    counted,
+    fault_of,
+    limit,
+)
 from pytest_llmeval.numbers import UsageEvaluator
 
 _Rule = TypeVar("_Rule")
@@ -23,6 +39,8 @@ Undecided: TypeAlias = Literal["observed", "pass", "fail"]
 Alternative: TypeAlias = Literal["two_sided", "less"]
 Adjustment: TypeAlias = Literal["familywise", "fdr"]
 GateSource: TypeAlias = Literal["scores", "baseline", "systems"]
+Decision: TypeAlias = tuple[GateOutcome, float | None, str]
+"""Outcome, value and reason of a gate."""
 
 VALUE = "value"
 """The statistic of a metric that is named alone: its value over summed counts."""
@@ -157,6 +175,20 @@ class EarlyWords(NamedTuple):
     value: float | None
     limit: float
     claim: str
+
+
+class GateScore(NamedTuple):
+    """The score that a gate judges.
+
+    Attributes:
+        value: The gate's statistic of its metric, such as the median of ``median(f1)``.
+        cases: The scores of single cases, without cases that have none.
+        result: All metrics of the suite. The value that it has of the gate's metric is not that of a statistic.
+    """
+
+    value: float
+    cases: FloatArray
+    result: Result
 
 
 @gate_rule
@@ -407,7 +439,7 @@ class Gate:
 
 @gate_rule
 class ScoreGate(Gate):
-    """A gate on the scores of one run; a rule defines `__str__`, `allowed` and `verdict`."""
+    """A gate on the scores of one run; a rule defines a text form, `allowed` and `verdict`."""
 
     judges_errors: ClassVar[bool] = False
     """Whether `verdict` decides what errored cases mean. A gate that does not passes only where no case errored."""
@@ -433,9 +465,9 @@ class ScoreGate(Gate):
         if why := unjudged or ("" if self.partial else incomplete):
             return self.result("not_judged", None, f"not evaluated: {why}")
         try:
-            outcome, value, reason = self.verdict(result, counted_as)
+            outcome, value, reason = self.decide(result, counted_as)
         except Exception as error:  # noqa: BLE001 (a rule of a plugin: its error is that of one gate)
-            return self.result("failed", None, f"not evaluated: {fault_of(error)}")
+            return self.result("failed", None, f"not evaluated: {type(self).__name__}: {fault_of(error)}")
         if value is not None and not math.isfinite(value):
             reason, value = f"cannot tell: its value is {value}; {reason}", None
             outcome = "undecided" if outcome == "passed" else outcome
@@ -459,21 +491,108 @@ class ScoreGate(Gate):
         decided = self.verdict_of_any(result, waiting, metric)
         if decided is not None:
             return self.result(*decided)
-        value = result.find(self.metric)
-        return self.result(
-            "undecided", None if value is None else value.value, f"cannot tell: {Gate.waiting_cases(waiting)}"
-        )
+        scored = result.find(self.metric)
+        value = None if scored is None else self.statistic_of(scored, result.case_scores.get(self.metric))
+        return self.result("undecided", value, f"cannot tell: {Gate.waiting_cases(waiting)}")
 
-    def verdict_of_any(
-        self, result: Result, waiting: int, metric: Metric | None
-    ) -> tuple[GateOutcome, float | None, str] | None:
+    def verdict_of_any(self, result: Result, waiting: int, metric: Metric | None) -> Decision | None:
         """The verdict that no missing score can change; ``None`` if one can."""
         del result, waiting, metric
         return None
 
-    def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
-        """Outcome, value and reason of the gate for the metrics of a suite."""
-        raise NotImplementedError
+    def decide(self, result: Result, counted_as: Metric | None) -> Decision:
+        """The rule's verdict on the gate's statistic, if it has a value.
+
+        Raises:
+            LlmevalError: The rule returned no verdict.
+        """
+        metric, scores = result.find(self.metric), result.case_scores.get(self.metric)
+        if metric is None:
+            return "failed", None, f"{self.metric} does not occur in the results"
+        value = self.statistic_of(metric, scores)
+        if value is None:
+            why = metric.reason or f"{counted(metric.scored, 'case')} scored, {metric.undefined} undefined"
+            return "failed", None, f"{self.subject} is undefined: {why}"
+        outcome, judged, reason = self._judge_value(value, scores, result)
+        if outcome == "passed" and counted_as is not None and metric.abstained:
+            worst = self.value_at_worst(value, metric, scores, counted_as)
+            absent = [counted_as.worst or 0.0] * metric.abstained
+            if worst is None or self._judge_value(worst, scores, result, absent)[0] != "passed":
+                return "undecided", judged, f"cannot tell: {reason}; {self.abstained_doubt(metric)}"
+        return outcome, judged, reason
+
+    def _judge_value(
+        self, value: float, scores: FloatArray | None, result: Result, absent: Sequence[float] = ()
+    ) -> Decision:
+        """The rule's verdict on a value and the scores of cases, with scores for those that abstained."""
+        import numpy as np
+
+        finite = np.empty(0) if scores is None else scores[np.isfinite(scores)]
+        verdict: Any = self.verdict(GateScore(value, np.append(finite, absent), result))
+        match verdict:
+            case (outcome, judged, str() as reason) if outcome in get_args(GateOutcome) and (
+                judged is None or (isinstance(judged, Real) and not isinstance(judged, bool))
+            ):
+                return cast("GateOutcome", outcome), None if judged is None else float(judged), reason
+        outcomes = ", ".join(map(repr, get_args(GateOutcome)))
+        raise LlmevalError(
+            f"verdict returned {reprlib.repr(verdict)}, expected an outcome ({outcomes}), a number or None, and a text"
+        )
+
+    def verdict(self, score: GateScore) -> Decision:
+        """Outcome, value and reason of the gate for a score.
+
+        It is called if the gate's statistic has a value. Where answers that abstain count, a score that passes is
+        judged once more with the worst value for them.
+        """
+        raise NotImplementedError(f"define {type(self).__name__}.verdict(self, score)")
+
+    def statistic_of(self, metric: MetricValue, scores: FloatArray | None) -> float | None:
+        """The gate's statistic of a metric, from its value over cases or from the scores of single cases."""
+        match self.statistic:
+            case "value":
+                return metric.value
+            case "mean":
+                return metric.mean
+            case "low":
+                return metric.low
+            case "high":
+                return metric.high
+            case percentile:
+                return _percentile(scores, percentile)
+
+    def value_at_worst(
+        self, value: float, metric: MetricValue, scores: FloatArray | None, counted_as: Metric
+    ) -> float | None:
+        """The gate's statistic if answers that abstain have the worst score; ``None`` if the metric has none."""
+        worst = counted_as.worst
+        if worst is None:
+            return None
+        if self.statistic in ("value", "mean", "low", "high"):
+            return (value * metric.scored + worst * metric.abstained) / (metric.scored + metric.abstained)
+        import numpy as np
+
+        at_worst = _percentile(
+            np.append(np.empty(0) if scores is None else scores, [worst] * metric.abstained), self.statistic
+        )
+        return worst if at_worst is None else at_worst
+
+    @staticmethod
+    def abstained_doubt(metric: MetricValue) -> str:
+        """The reason why a gate that passes is undecided: cases that abstained."""
+        total = counted(metric.scored + metric.abstained, "case")
+        return f"{metric.scored} of {total} scored, and it fails if the others have the worst score"
+
+
+def _percentile(scores: FloatArray | None, statistic: str) -> float | None:
+    """A percentile of the cases' scores, for limits on ``min``, ``median`` or ``p95``; ``None`` without scores."""
+    import numpy as np
+
+    finite = scores[np.isfinite(scores)] if scores is not None else None
+    if finite is None or not finite.size:
+        return None
+    percent = {"min": 0.0, "median": 50.0, "max": 100.0}.get(statistic)
+    return float(np.percentile(finite, float(statistic[1:]) if percent is None else percent))
 
 
 def split_comparison(text: str) -> tuple[str, str, float] | None:

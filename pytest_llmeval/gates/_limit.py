@@ -36,6 +36,7 @@ from pytest_llmeval.gates._gate import (
     PERCENTILES,
     STATISTICS,
     VALUE,
+    Decision,
     EarlyWords,
     Gate,
     GateKey,
@@ -317,7 +318,7 @@ class LimitGate(ScoreGate):
         claim = f"over all of them it {'meets' if outcome == 'passed' else 'misses'} {text}"
         return EarlyWords(f"{self.subject} is {self._number_of(value)}", value, at, claim)
 
-    def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
+    def decide(self, result: Result, counted_as: Metric | None) -> Decision:
         if self.by is not None:
             return self._groups(result, self.by, counted_as)
         metric = result.find(self.metric)
@@ -325,18 +326,16 @@ class LimitGate(ScoreGate):
             return "failed", None, self._absent(result)
         return self._verdict(result, metric, result.case_scores.get(self.metric), counted_as)
 
-    def verdict_of_any(
-        self, result: Result, waiting: int, metric: Metric | None
-    ) -> tuple[GateOutcome, float | None, str] | None:
+    def verdict_of_any(self, result: Result, waiting: int, metric: Metric | None) -> Decision | None:
         scored = result.find(self.metric)
         if scored is None or self.by is not None:
             return None
         if scored.errored > self.max_errors:
-            return self.verdict(result, None)
+            return self.decide(result, None)
         if self.early_fault(metric) or self.statistic not in ("value", "mean") or scored.abstained:
             return None
         assert metric is not None
-        value = self._statistic(scored, result.case_scores.get(self.metric))
+        value = self.statistic_of(scored, result.case_scores.get(self.metric))
         total = scored.scored + waiting
         ends = [((value or 0.0) * scored.scored + (end or 0.0) * waiting) / total for end in (metric.low, metric.high)]
         holds = {all(bound.holds(end) for bound in self.bounds) for end in ends}
@@ -348,7 +347,7 @@ class LimitGate(ScoreGate):
         reason = f"{self.subject} is between {low} and {high} with any pending verdicts"
         return outcome, value, f"{reason}: {Gate.waiting_cases(waiting)}"
 
-    def _groups(self, result: Result, by: str, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
+    def _groups(self, result: Result, by: str, counted_as: Metric | None) -> Decision:
         judged: list[tuple[float, str, GateOutcome, float | None, str]] = []
         small = []
         scores = result.case_scores.get(self.metric)
@@ -400,11 +399,11 @@ class LimitGate(ScoreGate):
         metric: MetricValue,
         scores: FloatArray | None,
         counted_as: Metric | None,
-    ) -> tuple[GateOutcome, float | None, str]:
+    ) -> Decision:
         if metric.errored > self.max_errors:
             allowed = f", {self.max_errors} allowed" if self.max_errors else ""
-            return "failed", self._statistic(metric, scores), f"{counted(metric.errored, 'case')} errored{allowed}"
-        value = self._statistic(metric, scores)
+            return "failed", self.statistic_of(metric, scores), f"{counted(metric.errored, 'case')} errored{allowed}"
+        value = self.statistic_of(metric, scores)
         # Skipped cases do not prevent judging, but the reader should see them.
         absent = f"; {counted(metric.abstained, 'case')} abstained" if metric.abstained else ""
         absent += f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""
@@ -424,40 +423,12 @@ class LimitGate(ScoreGate):
             more = self._more_cases(metric, missed[0].limit) if len(missed) == 1 else 0
             planned = f"; {counted(more, 'more scored case')} would show it at {number(metric.value)}" if more else ""
             return "failed", value, f"{self.subject} is {self._number_of(value)}, expected {expected}{noted}{planned}"
-        if counted_as is not None and metric.abstained and not self._holds_at_worst(value, metric, scores, counted_as):
-            total = metric.scored + metric.abstained
-            why = f"{metric.scored} of {counted(total, 'case')} scored, and it fails if the others have the worst score"
-            return "undecided", value, f"cannot tell: {self.subject} is {self._number_of(value)}; {why}{noted}"
+        if counted_as is not None and metric.abstained:
+            worst = self.value_at_worst(value, metric, scores, counted_as)
+            if worst is None or not all(bound.holds(worst) for bound in self.bounds):
+                why = f"{self.abstained_doubt(metric)}{noted}"
+                return "undecided", value, f"cannot tell: {self.subject} is {self._number_of(value)}; {why}"
         return "passed", value, f"{self.subject} is {self._number_of(value)}{noted}"
-
-    def _holds_at_worst(self, value: float, metric: MetricValue, scores: FloatArray | None, counted_as: Metric) -> bool:
-        """Whether the bounds hold if answers that abstain have the worst score."""
-        worst = counted_as.worst
-        if worst is None:
-            return False
-        if self.statistic in ("value", "mean", "low", "high"):
-            at_worst = (value * metric.scored + worst * metric.abstained) / (metric.scored + metric.abstained)
-        else:
-            import numpy as np
-
-            value_at_worst = _percentile(
-                np.append(np.empty(0) if scores is None else scores, [worst] * metric.abstained), self.statistic
-            )
-            at_worst = worst if value_at_worst is None else value_at_worst
-        return all(bound.holds(at_worst) for bound in self.bounds)
-
-    def _statistic(self, metric: MetricValue, scores: FloatArray | None) -> float | None:
-        match self.statistic:
-            case "value":
-                return metric.value
-            case "mean":
-                return metric.mean
-            case "low":
-                return metric.low
-            case "high":
-                return metric.high
-            case percentile:
-                return _percentile(scores, percentile)
 
     def _more_cases(self, metric: MetricValue, limit: float) -> int:
         """The number of cases that take the bound of a share past a limit that its value meets; 0 if unknown."""
@@ -542,17 +513,6 @@ class LimitGate(ScoreGate):
         known = f"{', '.join(STATISTICS)}, p0 to p100"
         hint = _hint(_Parts(metric, metrics).subject())
         return f"found {metric!r}, expected a metric, or one of its statistics such as 'mean(f1)' ({known}){hint}"
-
-
-def _percentile(scores: FloatArray | None, statistic: str) -> float | None:
-    """A percentile of the cases' scores, for limits on ``min``, ``median`` or ``p95``; ``None`` without scores."""
-    import numpy as np
-
-    finite = scores[np.isfinite(scores)] if scores is not None else None
-    if finite is None or not finite.size:
-        return None
-    percent = {"min": 0.0, "median": 50.0, "max": 100.0}.get(statistic)
-    return float(np.percentile(finite, float(statistic[1:]) if percent is None else percent))
 
 
 def _unknown(figure: str) -> str:

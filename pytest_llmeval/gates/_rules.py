@@ -105,19 +105,19 @@ def known_keys() -> dict[str, GateKey]:
     return {name: key for rule in reversed(RULES) for name, key in rule.keys().items()}
 
 
-_ENTRIES: dict[str, type] = {}
+_ENTRIES: dict[type[Gate], type] = {}
 
 
 def gate_entry(rule: type[Gate]) -> type:
     """The class by which the mapping form of a rule's gates is validated."""
-    if rule.__name__ not in _ENTRIES:
+    if rule not in _ENTRIES:
         keys = rule.keys()
         parts: list[Any] = [("metric", keys.pop("metric").kind)]
         parts += [(name, key.kind | None, field(default=None)) for name, key in keys.items()]
-        _ENTRIES[rule.__name__] = make_dataclass(
+        _ENTRIES[rule] = make_dataclass(
             "GateEntry", parts, frozen=True, namespace={"__pydantic_config__": DeclaredType.STRICT}
         )
-    return _ENTRIES[rule.__name__]
+    return _ENTRIES[rule]
 
 
 def rule_of(entry: Mapping[str, Any]) -> type[Gate]:

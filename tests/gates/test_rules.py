@@ -1,19 +1,22 @@
 """The table of rules: every key is a fault in the gates of rules that do not own it."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 import jsonschema
+import numpy as np
 import pytest
 from builders import gate_of, run, subjects_of
+from msgspec import structs
 from project import load_text
 
-from pytest_llmeval.core import GateOutcome, GateResult, LlmevalError, Metric, Result, SuiteError
-from pytest_llmeval.gates import DropGate, Gate, GateKey, LimitGate, ScoreGate, TextForm, gate_rule, owned
+from pytest_llmeval.core import GateOutcome, GateResult, LlmevalError, Metric, SuiteError
+from pytest_llmeval.gates import DropGate, Gate, GateKey, GateScore, LimitGate, ScoreGate, TextForm, gate_rule, owned
 from pytest_llmeval.gates import _rules as rules
-from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS, GateFault
-from pytest_llmeval.gates._rules import RULES, known_keys, rule_of
+from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS, VALUE, GateFault
+from pytest_llmeval.gates._rules import RULES, gate_entry, known_keys, rule_of
 from pytest_llmeval.reports._form import gated_metrics
 from pytest_llmeval.reports.html._data import number_line
 
@@ -101,8 +104,16 @@ class GapGate(ScoreGate):
     def allowed(self) -> float:
         return self.max_gap
 
-    def verdict(self, result: Result) -> tuple[GateOutcome, float | None, str]:
-        raise NotImplementedError
+    def verdict(self, score: GateScore) -> tuple[GateOutcome, float | None, str]:
+        gap = 1 - score.value
+        return ("passed" if gap <= self.max_gap else "failed"), gap, f"the gap is {gap:g}"
+
+
+@gate_rule
+class AnyGapGate(GapGate):
+    """Likewise, of any statistic."""
+
+    statistics: ClassVar = (VALUE, *STATISTICS, *PERCENTILES)
 
 
 @gate_rule
@@ -112,8 +123,8 @@ class SayingGate(GapGate):
     form: ClassVar = TextForm("says", "<=", "max_gap")
     said: ClassVar[Any] = None
 
-    def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
-        del result, counted_as
+    def verdict(self, score: GateScore) -> tuple[GateOutcome, float | None, str]:
+        del score
         return type(self).said()  # type: ignore[no-any-return]
 
 
@@ -125,7 +136,9 @@ class SayingGate(GapGate):
         (lambda: ("failed", 0.5, "as it says"), 1, "failed", "as it says"),
         (lambda: ("passed", float("nan"), "as it says"), 0, "undecided", "cannot tell: its value is nan; as it says"),
         (lambda: ("failed", float("inf"), "as it says"), 0, "failed", "cannot tell: its value is inf; as it says"),
-        (lambda: 1 / 0, 0, "failed", "not evaluated: ZeroDivisionError: division by zero"),
+        (lambda: 1 / 0, 0, "failed", "not evaluated: SayingGate: ZeroDivisionError: division by zero"),
+        (lambda: ("passed", None, ""), 0, "passed", ""),
+        (lambda: ("passed", np.float32(0.5), "as it says"), 0, "passed", "as it says"),
     ],
 )
 def test_a_rule_of_a_plugin_passes_no_suite_with_errors_and_costs_no_other_gate(
@@ -135,6 +148,97 @@ def test_a_rule_of_a_plugin_passes_no_suite_with_errors_and_costs_no_other_gate(
     found = SayingGate("score", 0.1).judge(run([1, 0, *["error"] * errors]))
     assert (found.outcome, found.reason.partition(" (")[0]) == (outcome, reason)
     assert found.value is None or math.isfinite(found.value)
+    assert found.value is None or type(found.value) is float
+
+
+@pytest.mark.parametrize(
+    ("statistic", "value"),
+    [("value", 0.6), ("mean", 0.6), ("median", 0.625), ("min", 0.0), ("max", 1.0), ("p10", 0.225)],
+)
+def test_a_rule_judges_the_statistic_that_its_gate_names(statistic: str, value: float) -> None:
+    scores = [1, 0.5, 0, 1, 0.75, 0.5, 0.75, 0.75, 0.5, 0.25]
+    judged = AnyGapGate("score", 0.5, statistic=statistic).judge(run(scores))
+    assert judged.value == pytest.approx(1 - value)
+    assert judged.outcome == ("passed" if value >= 0.5 else "failed")
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        None,
+        True,
+        "passed",
+        ("ok", 1.0, "fine"),
+        (["passed"], 1.0, "fine"),
+        ("passed", "1.0", "fine"),
+        ("passed", True, "fine"),
+        ("passed", 1.0, None),
+        ("passed", 1.0),
+    ],
+)
+def test_what_is_no_verdict_fails_its_gate_and_is_named(monkeypatch: pytest.MonkeyPatch, verdict: Any) -> None:
+    monkeypatch.setattr(SayingGate, "said", staticmethod(lambda: verdict))
+    judged = SayingGate("score", 0.1).judge(run([1, 0]))
+    assert (judged.outcome, judged.value) == ("failed", None)
+    assert judged.reason == (
+        f"not evaluated: SayingGate: verdict returned {verdict!r}, "
+        "expected an outcome ('passed', 'failed', 'undecided', 'not_judged'), a number or None, and a text"
+    )
+
+
+def test_a_rule_without_a_verdict_names_the_method_that_is_missing() -> None:
+    judged = gate_rule(type("Bare", (GapGate,), {"verdict": ScoreGate.verdict}))("score", 0.1).judge(run([1, 0]))
+    assert judged.reason.startswith("not evaluated: Bare: NotImplementedError: define Bare.verdict(self, score)")
+
+
+def test_a_rule_gets_the_scores_of_single_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[GateScore]()
+
+    def verdict(_: ScoreGate, score: GateScore) -> tuple[GateOutcome, float | None, str]:
+        calls.append(score)
+        return "passed", 0.5, ""
+
+    monkeypatch.setattr(SayingGate, "verdict", verdict)
+    result = run([1, 0, "error"])
+    SayingGate("score", 0.5).judge(result)
+    assert [(list(call.cases), call.result) for call in calls] == [([1.0, 0.0], result)]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "max_gap", "outcome"),
+    [("value", 0.5, "undecided"), ("value", 0.7, "passed"), ("min", 0.5, "undecided"), ("value", 0.1, "failed")],
+)
+def test_a_gate_that_passes_only_without_cases_that_abstain_is_undecided(
+    statistic: str, max_gap: float, outcome: str
+) -> None:
+    answered = run([1, 0.5])
+    silent = structs.replace(answered.metrics["score"], abstained=2)
+    judged = AnyGapGate("score", max_gap, statistic=statistic).judge(
+        replace(answered, metrics={"score": silent}), counted_as=Metric("score")
+    )
+    assert judged.outcome == outcome
+    doubt = "; 2 of 4 cases scored, and it fails if the others have the worst score"
+    assert judged.reason.endswith(doubt) is (outcome == "undecided")
+
+
+def test_a_statistic_without_a_value_fails_without_a_call_of_the_rule() -> None:
+    errored = AnyGapGate("score", 0.5, statistic="median").judge(run(["error"]))
+    assert (errored.outcome, errored.value) == ("failed", None)
+    assert errored.reason == "median(score) is undefined: 0 cases scored, 0 undefined"
+    absent = GapGate("scor", 0.5).judge(run([1]))
+    assert (absent.outcome, absent.reason) == ("failed", "scor does not occur in the results")
+
+
+def test_two_rules_of_one_name_have_their_own_keys() -> None:
+    other = gate_rule(
+        type(
+            "GapGate",
+            (GapGate,),
+            {"__annotations__": {"sides": int}, "sides": owned(default=1, sides=GateKey(int, "sides"))},
+        )
+    )
+    assert "sides" not in gate_entry(GapGate).__dataclass_fields__
+    assert "sides" in gate_entry(other).__dataclass_fields__
 
 
 def test_a_text_form_that_is_a_statistic_is_refused() -> None:

@@ -64,8 +64,8 @@ class GapGate(extend.ScoreGate):
     def allowed(self):
         return self.most
 
-    def verdict(self, result, counted_as):
-        gap = 1 - result.metrics[self.metric].value
+    def verdict(self, score):
+        gap = 1 - score.value
         return ("passed" if gap <= self.most else "failed"), gap, f"the gap is {gap:g}"
 
 

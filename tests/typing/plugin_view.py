@@ -59,10 +59,7 @@ class GapGate(extend.ScoreGate):
     def allowed(self) -> float:
         return self.max_gap
 
-    def verdict(self, result: ev.Result, counted_as: ev.Metric | None) -> tuple[extend.GateOutcome, float | None, str]:
-        score = result.find(self.metric)
-        if score is None or score.value is None:
-            return "failed", None, f"{self.metric} has no value"
+    def verdict(self, score: extend.GateScore) -> tuple[extend.GateOutcome, float | None, str]:
         return ("passed" if 1 - score.value <= self.max_gap else "failed"), 1 - score.value, ""
 
 
