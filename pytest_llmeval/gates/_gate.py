@@ -39,7 +39,7 @@ Undecided: TypeAlias = Literal["observed", "pass", "fail"]
 Alternative: TypeAlias = Literal["two_sided", "less"]
 Adjustment: TypeAlias = Literal["familywise", "fdr"]
 GateSource: TypeAlias = Literal["scores", "baseline", "systems"]
-Decision: TypeAlias = tuple[GateOutcome, float | None, str]
+GateDecision: TypeAlias = tuple[GateOutcome, float | None, str]
 """Outcome, value and reason of a gate."""
 
 VALUE = "value"
@@ -47,9 +47,10 @@ VALUE = "value"
 
 STATISTICS = ("mean", "median", "min", "max", "low", "high")
 PERCENTILES = tuple(f"p{percent}" for percent in range(101))
+OPERATORS = (">=", ">", "<=", "<", "==")
 GRAMMAR = (
     "METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' "
-    f"(operators >= > <= < ==; statistics {', '.join(STATISTICS)}, p0 to p100)"
+    f"(operators {' '.join(OPERATORS)}; statistics {', '.join(STATISTICS)}, p0 to p100)"
 )
 FIGURES = frozenset(metric.name for metric in UsageEvaluator().describe())
 """Metrics of usage: costs, tokens and latencies."""
@@ -59,6 +60,9 @@ _PERCENTILE = re.compile(r"p(\d{1,3})")
 _COMPARISON = re.compile(
     r"(?P<left>.+?)(?P<operator>>=|<=|==|>|<)\s*(?P<number>[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?)"
 )
+
+
+KeyUnit: TypeAlias = Literal["", "score", "change"]
 
 
 class TextForm(NamedTuple):
@@ -94,7 +98,7 @@ class GateKey(NamedTuple):
     otherwise: str = ""
     least: int | None = None
     looser: "Literal['', 'more', 'less'] | tuple[str, ...]" = ""
-    unit: Literal["", "score", "change"] = ""
+    unit: KeyUnit = ""
 
     def asks_less(self, early: Any, late: Any) -> bool:
         """Whether a gate may fail less often with another value of the key; no number is no limit."""
@@ -128,7 +132,13 @@ def owned(*, default: Any = MISSING, kw_only: bool = True, **keys: GateKey) -> A
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(owned, field))
 def gate_rule(cls: type[_Rule]) -> type[_Rule]:
-    """Make a class a gate rule: a frozen dataclass whose fields name the keys that it owns."""
+    """Make a class a gate rule: a frozen dataclass whose fields name the keys that it owns.
+
+    A rule with tags of its own has a title, by default one that names them.
+    """
+    declared: Any = cls
+    if "title" not in vars(cls) and isinstance(vars(cls).get("tags"), tuple):
+        declared.title = f"a gate with {' or '.join(map(str, declared.tags))}"
     return dataclass(frozen=True, kw_only=True)(cls)
 
 
@@ -236,7 +246,7 @@ class Gate:
     """The rule in one phrase of Markdown, for the documentation and the JSON Schema."""
 
     title: ClassVar[str] = ""
-    """The kind of gate, for messages."""
+    """The kind of gate, for messages; by default ``a gate with`` its tags."""
 
     statistics: ClassVar[tuple[str, ...]] = (VALUE,)
     """The statistics of a metric that the rule understands; it refuses a gate on another one."""
@@ -358,8 +368,12 @@ class Gate:
     def _subjects(cls) -> str:
         """The forms of a metric that the rule understands, for messages."""
         own = [statistic for statistic in cls.statistics if statistic != VALUE]
-        subjects = (["a metric"] if VALUE in cls.statistics else []) + [f"its {name}" for name in own]
-        return f"{' or '.join(subjects)}{f', such as {own[0]}(f1)' if own else ''}"
+        if not own:
+            return "a metric"
+        *first, last = own
+        names = f"{', '.join(first)} or {last}" if first else last
+        metric = f"a metric or its {names}" if VALUE in cls.statistics else f"{names} of a metric"
+        return f"{metric}, such as {own[0]}(f1)"
 
     def value_of(self, key: str) -> Any:
         """The value of a key of the mapping form; ``None`` if the gate has none."""
@@ -495,12 +509,12 @@ class ScoreGate(Gate):
         value = None if scored is None else self.statistic_of(scored, result.case_scores.get(self.metric))
         return self.result("undecided", value, f"cannot tell: {Gate.waiting_cases(waiting)}")
 
-    def verdict_of_any(self, result: Result, waiting: int, metric: Metric | None) -> Decision | None:
+    def verdict_of_any(self, result: Result, waiting: int, metric: Metric | None) -> GateDecision | None:
         """The verdict that no missing score can change; ``None`` if one can."""
         del result, waiting, metric
         return None
 
-    def decide(self, result: Result, counted_as: Metric | None) -> Decision:
+    def decide(self, result: Result, counted_as: Metric | None) -> GateDecision:
         """The rule's verdict on the gate's statistic, if it has a value.
 
         Raises:
@@ -523,7 +537,7 @@ class ScoreGate(Gate):
 
     def _judge_value(
         self, value: float, scores: FloatArray | None, result: Result, absent: Sequence[float] = ()
-    ) -> Decision:
+    ) -> GateDecision:
         """The rule's verdict on a value and the scores of cases, with scores for those that abstained."""
         import numpy as np
 
@@ -539,7 +553,7 @@ class ScoreGate(Gate):
             f"verdict returned {reprlib.repr(verdict)}, expected an outcome ({outcomes}), a number or None, and a text"
         )
 
-    def verdict(self, score: GateScore) -> Decision:
+    def verdict(self, score: GateScore) -> GateDecision:
         """Outcome, value and reason of the gate for a score.
 
         It is called if the gate's statistic has a value. Where answers that abstain count, a score that passes is

@@ -1,7 +1,7 @@
 """The rules of gates as a whole."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, make_dataclass, replace
 from typing import Any, overload
 
@@ -21,8 +21,9 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import DeclaredType, describe
 from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence, WordedChange
+from pytest_llmeval.gates._declared import declaration_faults
 from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
-from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS, Gate, GateFault, GateKey
+from pytest_llmeval.gates._gate import Gate, GateFault, GateKey
 from pytest_llmeval.gates._limit import LimitGate
 
 
@@ -31,6 +32,7 @@ class GateRules(Sequence[type[Gate]]):
 
     def __init__(self, *rules: type[Gate]) -> None:
         self._rules = list(rules)
+        self._owners: dict[type[Gate], str] = {}
 
     @overload
     def __getitem__(self, place: int) -> type[Gate]: ...
@@ -42,29 +44,43 @@ class GateRules(Sequence[type[Gate]]):
     def __len__(self) -> int:
         return len(self._rules)
 
-    def add(self, rule: type[Gate]) -> None:
+    def add(self, rule: type[Gate], owner: str = "a plugin") -> None:
         """Add a gate rule of a plugin; it may be added again.
 
+        Args:
+            rule: The rule.
+            owner: The plugin, for messages.
+
         Raises:
-            LlmevalError: It is no gate, has no keys, another rule has these keys under the same name, or its text form
-                is a statistic.
+            LlmevalError: It is no gate, declares something wrong, or has keys or a text form of another rule.
         """
-        if not issubclass(rule, Gate):
-            raise LlmevalError(f"found {rule!r}, expected a subclass of pytest_llmeval.extend.Gate")
-        if not rule.tags:
-            raise LlmevalError(f"{rule.__qualname__}.tags is empty: name the keys by which the rule is known")
-        if rule.form is not None and rule.form.call in (*STATISTICS, *PERCENTILES):
-            raise LlmevalError(
-                f"{rule.__qualname__}.form: {rule.form.call}(...) is a statistic: choose another name for the text form"
-            )
-        if rule in self:
+        if rule in self._rules:
             return
-        for known in self:
-            if set(known.tags) & set(rule.tags) and (known.rule == rule.rule or not rule.rule):
-                raise LlmevalError(
-                    f"the gate key {known.tags[0]!r} is taken by {known.__qualname__}: set another `rule`"
-                )
+        if faults := list(declaration_faults(rule)) or list(self._collisions(rule)):
+            raise LlmevalError("; ".join(faults))
         self._rules.append(rule)
+        self._owners[rule] = owner
+
+    def _collisions(self, rule: type[Gate]) -> Iterator[str]:
+        """Yield the keys and the text form of a new rule that another rule has."""
+        keys = rule.keys().keys()
+        for known in self:
+            taken = f"taken by {known.__qualname__} of {self._owners.get(known, 'pytest_llmeval')}"
+            shared = sorted(set(known.tags) & set(rule.tags))
+            if shared and not (rule.rule and known.rule):
+                yield f"{rule.__qualname__}.tags: the gate key {shared[0]!r} is {taken}: choose another"
+            elif shared and known.rule == rule.rule:
+                yield f"{rule.__qualname__}.rule: {rule.rule!r} with {shared[0]!r} is {taken}: choose another"
+            elif not shared and (crossed := sorted({*keys} & {*known.tags} or {*rule.tags} & {*known.keys()})):
+                yield f"{rule.__qualname__}: the gate key {crossed[0]!r} is {taken}: choose another"
+        forms = [(known, known.form) for known in (*self, DriftGate) if known.tags != rule.tags and known.form]
+        for known, form in forms:
+            if rule.form is not None and (form.call, form.operator) == (rule.form.call, rule.form.operator):
+                yield (
+                    f"{rule.__qualname__}.form: the text form {form.call}(METRIC) {form.operator} NUMBER is taken by "
+                    f"{known.__qualname__} of {self._owners.get(known, 'pytest_llmeval')}: choose another"
+                )
+                return
 
     def of_text(self, text: str) -> type[Gate] | None:
         """The first rule whose text form a gate in a report has; ``None`` for limits."""

@@ -243,8 +243,10 @@ def test_two_rules_of_one_name_have_their_own_keys() -> None:
 
 def test_a_text_form_that_is_a_statistic_is_refused() -> None:
     form = TextForm("median", ">=", "min_middle")
-    rule = type("Middle", (GapGate,), {"tags": ("min_middle",), "form": form})
-    with pytest.raises(LlmevalError, match=r"median\(\.\.\.\) is a statistic: choose another name for the text form"):
+    rule = gate_rule(type("Middle", (GapGate,), {"form": form}))
+    with pytest.raises(
+        LlmevalError, match=r"Middle\.form: median\(\.\.\.\) is a statistic: choose another name for the text form"
+    ):
         rules.RULES.add(rule)
 
 
@@ -275,7 +277,7 @@ def test_a_rule_may_understand_some_statistics_only() -> None:
     entry = {"metric": "p10(f1)", "max_gap": 0.1}
     assert MedianGapGate.read(entry) == MedianGapGate("f1", 0.1, statistic="p10")
     with pytest.raises(
-        ValueError, match=r"found 'f1' with max_gap, expected its median or its p10, such as median\(f1\)"
+        ValueError, match=r"found 'f1' with max_gap, expected median or p10 of a metric, such as median\(f1\)"
     ):
         MedianGapGate.read(entry | {"metric": "f1"})
 
@@ -362,3 +364,165 @@ def test_all_foreign_keys_are_named_with_what_was_probably_meant() -> None:
     assert first == "primary does not apply to a gate with a limit"
     assert second == "unknown key max_drp, did you mean max_drop?"
     assert third == "unknown key min_scord, did you mean min_scored?"
+
+
+def declared(base: type = GapGate, bare: bool = False, **attributes: Any) -> Any:
+    """A rule ``Mine`` with the key `max_mine`, besides attributes of its own."""
+    key = {"max_mine": owned(default=0.0, max_mine=GateKey(float, "mine")), "__annotations__": {"max_mine": float}}
+    own = {"tags": ("max_mine",), "form": TextForm("mine", "<=", "max_mine")}
+    rule = type("Mine", (base,), {**key, **own, **attributes})
+    return rule if bare else gate_rule(rule)
+
+
+async def verdict_later(gate: ScoreGate, score: GateScore) -> None:
+    del gate, score
+
+
+def verdict_of_result(gate: ScoreGate, result: Any, counted_as: Any) -> None:
+    del gate, result, counted_as
+
+
+def allowed_of(gate: ScoreGate) -> float:
+    del gate
+    return 1.0
+
+
+def no_arguments(rule: type[Gate], values: Any) -> dict[str, Any]:
+    del rule, values
+    return {}
+
+
+NO_FORM = "Mine has no text form: set form, such as extend.TextForm('gap', '<=', 'max_gap'), or define condition"
+
+
+@pytest.mark.parametrize(
+    ("rule", "fault"),
+    [
+        (lambda: 3, "found 3, expected a subclass of pytest_llmeval.extend.ScoreGate"),
+        (lambda: Gate, "expected a subclass of pytest_llmeval.extend.ScoreGate"),
+        (lambda: GapGate("f1", 0.5), "expected its class GapGate"),
+        (lambda: declared(bare=True), "Mine is not decorated: write @extend.gate_rule above the class"),
+        (lambda: declared(tags=()), "Mine.tags is empty: name the keys by which the rule is known"),
+        (
+            lambda: declared(tags="max_mine"),
+            "Mine.tags: found 'max_mine', expected a tuple of keys such as ('max_gap',)",
+        ),
+        (
+            lambda: declared(tags=("most",)),
+            "Mine.tags: no field has the key 'most': declare it with extend.owned(most=",
+        ),
+        (
+            lambda: declared(max_mine=owned(max_mine=float)),
+            "Mine: key max_mine: found <class 'float'>, expected an extend.GateKey",
+        ),
+        (
+            lambda: declared(max_mine=owned(max_mine=GateKey(float, "", unit="cm"))),
+            "Mine: key max_mine: found unit 'cm', expected",
+        ),  # type: ignore[arg-type]
+        (
+            lambda: declared(max_mine=owned(max_mine=GateKey(float, "", looser="up"))),
+            "Mine: key max_mine: found looser 'up', expected",
+        ),  # type: ignore[arg-type]
+        (
+            lambda: declared(max_mine=owned(max_mine=GateKey(3, ""))),
+            "Mine: key max_mine: found 3, expected a type such as float",
+        ),
+        (
+            lambda: declared(tags=("most",), max_mine=owned(most=GateKey(float, ""))),
+            "Mine.max_mine: no key has its name, and it has no default",
+        ),
+        (
+            lambda: declared(statistics=("value", "p999")),
+            "Mine.statistics: unknown statistic 'p999', expected value, mean, median",
+        ),
+        (lambda: declared(statistics=("medain",)), "Mine.statistics: unknown statistic 'medain', did you mean median?"),
+        (lambda: declared(statistics="p10"), "Mine.statistics: found 'p10', expected a tuple such as ('value', 'p10')"),
+        (lambda: declared(form=None), NO_FORM),
+        (
+            lambda: declared(form=("mine", "<=", "max_mine")),
+            "Mine.form: found ('mine', '<=', 'max_mine'), expected extend.TextForm('mine', '<=', 'max_mine')",
+        ),
+        (
+            lambda: declared(form=TextForm("mine", "!=", "max_mine")),
+            "Mine.form: found the operator '!=', expected one of >=, >, <=, <, ==",
+        ),
+        (lambda: declared(form=TextForm("mi ne", "<=", "max_mine")), "Mine.form: found 'mi ne', expected a word"),
+        (
+            lambda: declared(form=TextForm("mine", "<=", "max_miny")),
+            "Mine.form: unknown key max_miny, did you mean max_mine?",
+        ),
+        (
+            lambda: declared(form=TextForm("p10", "<=", "max_mine")),
+            "Mine.form: p10(...) is a statistic: choose another name",
+        ),
+        (
+            lambda: declared(allowed=allowed_of),
+            "Mine.allowed is a method, expected a property: write @property above it",
+        ),
+        (lambda: declared(allowed=Gate.allowed), "Mine has no limit: define the property allowed"),
+        (lambda: declared(verdict=ScoreGate.verdict), "Mine has no verdict: define verdict(self, score)"),
+        (lambda: declared(verdict=verdict_later), "Mine.verdict is a coroutine function, expected"),
+        (
+            lambda: declared(verdict=verdict_of_result),
+            "Mine.verdict: found parameters gate, result, counted_as, expected self, score",
+        ),
+        (
+            lambda: declared(form=TextForm("drop", "<=", "max_mine")),
+            "Mine.form: the text form drop(METRIC) <= NUMBER is taken by DropGate of pytest_llmeval",
+        ),
+        (
+            lambda: declared(form=TextForm("gap", "<=", "max_mine")),
+            "Mine.form: the text form gap(METRIC) <= NUMBER is taken by GapGate of plugin.py:3",
+        ),
+        (
+            lambda: declared(tags=("max_gap",)),
+            "Mine.tags: the gate key 'max_gap' is taken by GapGate of plugin.py:3: choose another",
+        ),
+        (
+            lambda: declared(max_mine=owned(max_mine=GateKey(float, ""), min=GateKey(float, ""))),
+            "Mine: the gate key 'min' is taken by LimitGate of pytest_llmeval",
+        ),
+        (
+            lambda: declared(
+                max_mine=owned(confidence=GateKey(float, "")),
+                tags=("confidence",),
+                form=TextForm("mine", "<=", "confidence"),
+                arguments=classmethod(no_arguments),
+            ),
+            "Mine: the gate key 'confidence' is taken by DropGate of pytest_llmeval",
+        ),
+        (
+            lambda: declared(
+                max_mine=owned(max_drop=GateKey(float, "")),
+                tags=("max_drop",),
+                rule="anytime",
+                form=TextForm("mine", "<=", "max_drop"),
+                arguments=classmethod(no_arguments),
+            ),
+            "Mine.rule: 'anytime' with 'max_drop' is taken by AnytimeGate of pytest_llmeval",
+        ),
+    ],
+)
+def test_what_a_rule_declares_wrongly_is_refused_where_it_is_added(rule: Any, fault: str) -> None:
+    known = rules.GateRules(*RULES)
+    known.add(GapGate, "plugin.py:3")
+    before = list(known)
+    with pytest.raises(LlmevalError) as caught:
+        known.add(rule())
+    assert fault in str(caught.value)
+    assert list(known) == before
+
+
+def test_a_rule_that_declares_all_that_it_needs_is_added_once() -> None:
+    known = rules.GateRules(*RULES)
+    rule = declared()
+    for _ in range(2):
+        known.add(rule)
+    assert list(known) == [*RULES, rule]
+    assert rule.title == "a gate with max_mine"
+
+
+def test_all_that_a_rule_declares_wrongly_is_named_together() -> None:
+    with pytest.raises(LlmevalError) as caught:
+        rules.GateRules(*RULES).add(declared(statistics=("p999",), form=None, allowed=Gate.allowed))
+    assert str(caught.value).count("; Mine") == 2

@@ -252,7 +252,7 @@ def test_mutants_of_a_plugin_are_tried(folder: Path) -> None:
         (lambda registry: registry.register_importer("table", print), "the import format name 'table' is taken"),
         (lambda registry: registry.register_export("mlflow", print, help=""), "the export name 'mlflow' is taken"),
         (lambda registry: registry.register_results_formats({"ctrf": 1}), "the results format name 'ctrf' is taken"),
-        (lambda registry: registry.register_gate_rule(int), "expected a subclass of pytest_llmeval.extend.Gate"),
+        (lambda registry: registry.register_gate_rule(int), "expected a subclass of pytest_llmeval.extend.ScoreGate"),
         (lambda registry: registry.register_gate_rule(extend.ScoreGate), "ScoreGate.tags is empty"),
     ],
 )
