@@ -39,7 +39,7 @@ Undecided: TypeAlias = Literal["observed", "pass", "fail"]
 Alternative: TypeAlias = Literal["two_sided", "less"]
 Adjustment: TypeAlias = Literal["familywise", "fdr"]
 GateSource: TypeAlias = Literal["scores", "baseline", "systems"]
-GateDecision: TypeAlias = tuple[GateOutcome, float | None, str]
+ScoreVerdict: TypeAlias = tuple[GateOutcome, float | None, str]
 """Outcome, value and reason of a gate."""
 
 VALUE = "value"
@@ -509,12 +509,12 @@ class ScoreGate(Gate):
         value = None if scored is None else self.statistic_of(scored, result.case_scores.get(self.metric))
         return self.result("undecided", value, f"cannot tell: {Gate.waiting_cases(waiting)}")
 
-    def verdict_of_any(self, result: Result, waiting: int, metric: Metric | None) -> GateDecision | None:
+    def verdict_of_any(self, result: Result, waiting: int, metric: Metric | None) -> ScoreVerdict | None:
         """The verdict that no missing score can change; ``None`` if one can."""
         del result, waiting, metric
         return None
 
-    def decide(self, result: Result, counted_as: Metric | None) -> GateDecision:
+    def decide(self, result: Result, counted_as: Metric | None) -> ScoreVerdict:
         """The rule's verdict on the gate's statistic, if it has a value.
 
         Raises:
@@ -537,7 +537,7 @@ class ScoreGate(Gate):
 
     def _judge_value(
         self, value: float, scores: FloatArray | None, result: Result, absent: Sequence[float] = ()
-    ) -> GateDecision:
+    ) -> ScoreVerdict:
         """The rule's verdict on a value and the scores of cases, with scores for those that abstained."""
         import numpy as np
 
@@ -553,7 +553,7 @@ class ScoreGate(Gate):
             f"verdict returned {reprlib.repr(verdict)}, expected an outcome ({outcomes}), a number or None, and a text"
         )
 
-    def verdict(self, score: GateScore) -> GateDecision:
+    def verdict(self, score: GateScore) -> ScoreVerdict:
         """Outcome, value and reason of the gate for a score.
 
         It is called if the gate's statistic has a value. Where answers that abstain count, a score that passes is

@@ -38,10 +38,10 @@ from pytest_llmeval.gates._gate import (
     VALUE,
     EarlyWords,
     Gate,
-    GateDecision,
     GateKey,
     ScoreGate,
     ScoreSide,
+    ScoreVerdict,
     gate_rule,
     owned,
     split_comparison,
@@ -318,7 +318,7 @@ class LimitGate(ScoreGate):
         claim = f"over all of them it {'meets' if outcome == 'passed' else 'misses'} {text}"
         return EarlyWords(f"{self.subject} is {self._number_of(value)}", value, at, claim)
 
-    def decide(self, result: Result, counted_as: Metric | None) -> GateDecision:
+    def decide(self, result: Result, counted_as: Metric | None) -> ScoreVerdict:
         if self.by is not None:
             return self._groups(result, self.by, counted_as)
         metric = result.find(self.metric)
@@ -326,7 +326,7 @@ class LimitGate(ScoreGate):
             return "failed", None, self._absent(result)
         return self._verdict(result, metric, result.case_scores.get(self.metric), counted_as)
 
-    def verdict_of_any(self, result: Result, waiting: int, metric: Metric | None) -> GateDecision | None:
+    def verdict_of_any(self, result: Result, waiting: int, metric: Metric | None) -> ScoreVerdict | None:
         scored = result.find(self.metric)
         if scored is None or self.by is not None:
             return None
@@ -347,7 +347,7 @@ class LimitGate(ScoreGate):
         reason = f"{self.subject} is between {low} and {high} with any pending verdicts"
         return outcome, value, f"{reason}: {Gate.waiting_cases(waiting)}"
 
-    def _groups(self, result: Result, by: str, counted_as: Metric | None) -> GateDecision:
+    def _groups(self, result: Result, by: str, counted_as: Metric | None) -> ScoreVerdict:
         judged: list[tuple[float, str, GateOutcome, float | None, str]] = []
         small = []
         scores = result.case_scores.get(self.metric)
@@ -399,7 +399,7 @@ class LimitGate(ScoreGate):
         metric: MetricValue,
         scores: FloatArray | None,
         counted_as: Metric | None,
-    ) -> GateDecision:
+    ) -> ScoreVerdict:
         if metric.errored > self.max_errors:
             allowed = f", {self.max_errors} allowed" if self.max_errors else ""
             return "failed", self.statistic_of(metric, scores), f"{counted(metric.errored, 'case')} errored{allowed}"

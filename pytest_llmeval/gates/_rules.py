@@ -65,14 +65,14 @@ class GateRules(Sequence[type[Gate]]):
         """Yield the keys and the text form of a new rule that another rule has."""
         keys = rule.keys().keys()
         for known in self:
-            taken = f"taken by {known.__qualname__} of {self._owners.get(known, 'pytest_llmeval')}"
+            whose = f"taken by {known.__qualname__} of {self._owners.get(known, 'pytest_llmeval')}"
             shared = sorted(set(known.tags) & set(rule.tags))
             if shared and not (rule.rule and known.rule):
-                yield f"{rule.__qualname__}.tags: the gate key {shared[0]!r} is {taken}: choose another"
+                yield f"{rule.__qualname__}.tags: the gate key {shared[0]!r} is {whose}: choose another"
             elif shared and known.rule == rule.rule:
-                yield f"{rule.__qualname__}.rule: {rule.rule!r} with {shared[0]!r} is {taken}: choose another"
+                yield f"{rule.__qualname__}.rule: {rule.rule!r} with {shared[0]!r} is {whose}: choose another"
             elif not shared and (crossed := sorted({*keys} & {*known.tags} or {*rule.tags} & {*known.keys()})):
-                yield f"{rule.__qualname__}: the gate key {crossed[0]!r} is {taken}: choose another"
+                yield f"{rule.__qualname__}: the gate key {crossed[0]!r} is {whose}: choose another"
         forms = [(known, known.form) for known in (*self, DriftGate) if known.tags != rule.tags and known.form]
         for known, form in forms:
             if rule.form is not None and (form.call, form.operator) == (rule.form.call, rule.form.operator):

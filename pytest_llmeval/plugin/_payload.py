@@ -19,6 +19,7 @@ from pytest_llmeval.core import (
     decode,
     encode,
     format_error,
+    origin,
     printable,
 )
 from pytest_llmeval.data import IN_MODULE, InputFile, display_path
@@ -148,7 +149,10 @@ class SuiteLoader(Struct):
             EvaluatorError: An evaluator cannot be registered.
         """
         registry = Registry.installed()
-        self.hooks[path](registry=registry)
+        try:
+            self.hooks[path](registry=registry)
+        except LlmevalError as error:
+            raise type(error)(f"{error}{origin(error)}") from error
         return registry
 
     def check_answers(self, suite: LoadedSuite, variants: Iterable[str]) -> None:

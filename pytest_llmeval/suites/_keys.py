@@ -379,7 +379,8 @@ def keys_of(registry: Registry) -> Mapping[str, Key]:
     added = registry.keys
     for name in added:
         if name in KEYS:
-            raise LlmevalError(f"the suite key name {name!r} is taken: choose another")
+            owner = registry.owner_of("suite key", name)
+            raise LlmevalError(f"{owner}: the suite key name {name!r} is taken by pytest_llmeval: choose another")
     return {**KEYS, **added} if added else KEYS
 
 

@@ -1,11 +1,14 @@
 """The registry of everything that can be added."""
 
+import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from msgspec import UNSET, Struct
@@ -19,6 +22,7 @@ from pytest_llmeval.core import (
     format_error,
     origin,
     resolve,
+    shown_path,
     unknown_name,
     with_value,
 )
@@ -28,7 +32,6 @@ from pytest_llmeval.reports import ReportFormat
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from pathlib import Path
 
     from pytest_llmeval.evaluators import CheckKind
     from pytest_llmeval.gates import Gate
@@ -46,6 +49,14 @@ _SHIPPED = {
     "recorded": "pytest_llmeval.evaluators:RecordedScores",
     "text": "pytest_llmeval.evaluators:TextEvaluator",
 }
+
+_PACKAGE = "pytest_llmeval"
+
+_LOADING: ContextVar[str] = ContextVar("_LOADING", default="")
+"""The entry point that is being loaded."""
+
+_SHARED: dict[tuple[str, str], str] = {}
+"""Kind and name to the owner of what all registries of the process share."""
 
 _EXTENSIONS = ("pytest_llmeval.workbench:register",)
 """What ships and joins every run; it registers as the plugins of users do."""
@@ -195,7 +206,8 @@ class _Classes:
             name = self.checked(kind)
         before = self.known.get(name, kind)
         if before != kind and self.get(name) is not resolve(kind):
-            raise self.error(f"the {self.kind} name {name!r} is taken by {self.get(name).__qualname__}: choose another")
+            owner = f"{self.get(name).__qualname__} of {_home_of(self.get(name))}"
+            raise self.error(f"the {self.kind} name {name!r} is taken by {owner}: choose another")
         self.known[name] = kind
 
     def get(self, name: str) -> Any:
@@ -263,7 +275,8 @@ class Registry:
         self._keys: dict[str, Key] = {}
         self._importers: dict[str, ImportFormat] = {}
         self._exports: dict[str, Command] = {}
-        self._results: list[str | Mapping[str, Any]] = []
+        self._results: list[tuple[str | Mapping[str, Any], str]] = []
+        self._owners: dict[tuple[str, str], str] = {}
         self._is_copy = False
 
     def _refuse_in_copy(self, kind: str) -> None:
@@ -340,8 +353,10 @@ class Registry:
         kind = kind_of_function(check, name)
         known = {**SHIPPED, **self._checks}.get(kind.name, kind)
         if known.prepare != kind.prepare:
-            raise EvaluatorError(f"the check name {kind.name!r} is taken: choose another")
+            owner = self.owner_of("check", kind.name)
+            raise EvaluatorError(f"the check name {kind.name!r} is taken by {owner}: choose another")
         self._checks[kind.name] = kind
+        self._owners.setdefault(("check", kind.name), _registrant())
         return check
 
     def register_mutator(self, mutator: _M) -> _M:
@@ -383,7 +398,7 @@ class Registry:
         self._refuse_in_copy("a command")
         self._complete()
         _check_function(add_arguments, "command", name)
-        _add(self._commands, "command", name, Command(help, add_arguments, group))
+        _add(self._commands, self._owners, "command", name, Command(help, add_arguments, group))
 
     def register_gate_rule(self, rule: _G) -> _G:
         """Add a rule of gates for all suites of the process.
@@ -399,7 +414,7 @@ class Registry:
         """
         from pytest_llmeval.gates import RULES
 
-        RULES.add(rule)
+        RULES.add(rule, _registrant())
         return rule
 
     def register_key(self, name: str, key: Key) -> None:
@@ -425,7 +440,7 @@ class Registry:
                 DeclaredType(key.type).convert(key.default)
             except LlmevalError:
                 raise LlmevalError(f"suite key {name!r}: found the default {key.default!r} of another type") from None
-        _add(self._keys, "suite key", name, key)
+        _add(self._keys, self._owners, "suite key", name, key)
 
     def register_report_format(
         self, name: str, write: "str | Callable[[RunReport, Path], str | None]", names: str = ""
@@ -443,7 +458,7 @@ class Registry:
         if name and "." not in name:
             raise LlmevalError(f"found the report format name {name!r}, expected .{name}, or the name of a file")
         _check_function(write, "report format", name)
-        _add(REPORT_FORMATS, "report format", name, ReportFormat(write, names=names))
+        _add(REPORT_FORMATS, _SHARED, "report format", name, ReportFormat(write, names=names))
 
     def register_store(self, name: str, store: "str | Callable[[Path], ReplyStore]", coordination: str = "") -> None:
         """Add a store of judges' replies, which ``llmeval_cache`` selects as ``NAME:PATH``.
@@ -462,7 +477,7 @@ class Registry:
         if not re.fullmatch("[a-z]{2,}", name):
             raise LlmevalError(f"found the store name {name!r}, expected two or more letters a to z")
         _check_function(store, "store", name)
-        _add(StoreKind.KNOWN, "store", name, StoreKind(store, coordination))
+        _add(StoreKind.KNOWN, _SHARED, "store", name, StoreKind(store, coordination))
 
     def register_provider(self, name: str, connect: "str | Callable[[JudgeSpec, Patience], AsyncJudge]") -> None:
         """Add a provider of judge models, which suites select as ``model: NAME:MODEL``.
@@ -478,7 +493,7 @@ class Registry:
         from pytest_llmeval.judges import JudgeSpec
 
         _check_function(connect, "judge provider", name)
-        _add(JudgeSpec.PROVIDERS, "judge provider", name, connect)
+        _add(JudgeSpec.PROVIDERS, _SHARED, "judge provider", name, connect)
 
     def register_results_formats(self, tables: "str | Mapping[str, Any]") -> None:
         """Add formats of other runners' results, which ``llmeval gate`` and the source ``results`` read.
@@ -499,7 +514,7 @@ class Registry:
         """
         self._refuse_in_copy("a results format")
         self._complete()
-        self._results.append(tables)
+        self._results.append((tables, _registrant()))
         if not isinstance(tables, str):
             _ = self.results_formats
 
@@ -518,7 +533,7 @@ class Registry:
         self._refuse_in_copy("an import format")
         self._complete()
         _check_function(importer, "import format", name)
-        _add(self._importers, "import format", name, ImportFormat(importer, tuple(patterns)))
+        _add(self._importers, self._owners, "import format", name, ImportFormat(importer, tuple(patterns)))
 
     def register_export(
         self,
@@ -534,7 +549,7 @@ class Registry:
         self._refuse_in_copy("an export")
         self._complete()
         _check_function(add_arguments, "export", name)
-        _add(self._exports, "export", name, Command(help, add_arguments))
+        _add(self._exports, self._owners, "export", name, Command(help, add_arguments))
 
     def extend(
         self, point: str, function: "str | Callable[..., Any]", needed: Callable[..., bool] | None = None
@@ -626,7 +641,8 @@ class Registry:
         for registered in self._mutators:
             for mutator in _mutators_of(registered):
                 if by_name.setdefault(mutator.name, mutator) != mutator:
-                    raise LlmevalError(f"the mutator name {mutator.name!r} is taken: choose another")
+                    owner = _home_of(by_name[mutator.name].change)
+                    raise LlmevalError(f"the mutator name {mutator.name!r} is taken by {owner}: choose another")
         return tuple(by_name.values())
 
     @property
@@ -648,12 +664,13 @@ class Registry:
         """
         self._complete()
         known: dict[str, Any] = {}
-        for tables in self._results:
+        owners: dict[tuple[str, str], str] = {}
+        for tables, owner in self._results:
             named = resolve(tables)
             if not isinstance(named, Mapping):
                 raise LlmevalError(f"found {tables!r} as results formats, expected a mapping of names to ResultFormat")
             for name, table in named.items():
-                _add(known, "results format", name, table)
+                _add(known, owners, "results format", name, table, owner)
         return known
 
     @property
@@ -673,6 +690,10 @@ class Registry:
         """The commands by name."""
         self._complete()
         return dict(sorted(self._commands.items()))
+
+    def owner_of(self, kind: str, name: str) -> str:
+        """The line that registered a name, such as ``conftest.py:12``, or this package."""
+        return self._owners.get((kind, name), _PACKAGE)
 
     def extensions(self, point: str) -> tuple[Extension, ...]:
         """The extensions of a point, in the order of their registration."""
@@ -708,7 +729,7 @@ class Registry:
         copied = Registry(*known, self._mutators, self._extensions, self._until_named)
         copied._importers, copied._exports = dict(self._importers), dict(self._exports)
         copied._results, copied._keys = list(self._results), dict(self._keys)
-        copied._is_copy = True
+        copied._owners, copied._is_copy = dict(self._owners), True
         return copied
 
 
@@ -718,16 +739,39 @@ def _check_function(function: Any, kind: str, name: str) -> None:
         raise LlmevalError(f"{kind} {name!r}: found {function!r}, expected a function or 'package.module:function'")
 
 
-def _add(table: dict[str, _T], kind: str, name: str, value: _T) -> None:
-    """Add a value to a table of the registry; the same value may be added again.
+def _add(
+    table: dict[str, _T], owners: dict[tuple[str, str], str], kind: str, name: str, value: _T, owner: str = ""
+) -> None:
+    """Add a value to a table of the registry, with its owner; the same value may be added again.
 
     Raises:
         LlmevalError: The name is empty or taken.
     """
     if not name:
         raise LlmevalError(f"the name of a {kind} is empty")
+    if name not in table:
+        owners[kind, name] = owner or _registrant()
     if table.setdefault(name, value) != value:
-        raise LlmevalError(f"the {kind} name {name!r} is taken: choose another")
+        known = owners.get((kind, name), _PACKAGE)
+        raise LlmevalError(f"the {kind} name {name!r} is taken by {known}: choose another")
+
+
+def _registrant() -> str:
+    """The code that calls the registry: this package, or a line such as ``conftest.py:12`` with its entry point."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    if frame is None or str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
+        return _PACKAGE
+    line = f"{shown_path(Path(frame.f_code.co_filename))}:{frame.f_lineno}"
+    return f"entry point {point!r} ({line})" if (point := _LOADING.get()) else line
+
+
+def _home_of(code: Any) -> str:
+    """The file of a class or a function, or this package."""
+    top = code.__module__.partition(".")[0]
+    file = getattr(sys.modules.get(code.__module__), "__file__", None)
+    return top if file is None or top == _PACKAGE else shown_path(Path(file))
 
 
 def _mutators_of(registered: Mutator | str) -> Sequence[Mutator]:
@@ -769,10 +813,11 @@ def _installed_registry() -> Registry:
     for group, register in ((EVALUATORS_GROUP, _register_evaluator), (PLUGINS_GROUP, _register_plugin)):
         for point in sorted(points.select(group=group), key=lambda point: point.name):
             try:
-                register(registry, point.load())
+                with with_value(_LOADING, point.name):
+                    register(registry, point.load())
             except Exception as error:
                 raise EvaluatorError(
-                    f"entry point {point.name!r} of {group} ({point.value}): {type(error).__name__}: {error}"
+                    f"entry point {point.name!r} of {group} ({point.value}): {format_error(error)}{origin(error)}"
                 ) from error
     return registry
 

@@ -239,9 +239,18 @@ def test_mutants_of_a_plugin_are_tried(folder: Path) -> None:
     ("add", "message"),
     [
         (lambda registry: registry.register_store("s3", object), "expected two or more letters a to z"),
-        (lambda registry: registry.register_store("sqlite", object), "the store name 'sqlite' is taken"),
-        (lambda registry: registry.register_provider("openai", object), "the judge provider name 'openai' is taken"),
-        (lambda registry: registry.register_report_format(".json", print), "the report format name '.json' is taken"),
+        (
+            lambda registry: registry.register_store("sqlite", object),
+            "the store name 'sqlite' is taken by pytest_llmeval: choose",
+        ),
+        (
+            lambda registry: registry.register_provider("openai", object),
+            "the judge provider name 'openai' is taken by pytest_llmeval: choose",
+        ),
+        (
+            lambda registry: registry.register_report_format(".json", print),
+            "the report format name '.json' is taken by pytest_llmeval: choose",
+        ),
         (lambda registry: registry.register_report_format("", print), "the name of a report format is empty"),
         (lambda registry: registry.register_report_format("rst", print), r"report format name 'rst', expected \.rst"),
         (lambda registry: registry.register_report_format(".rst2", 3), r"'\.rst2': found 3, expected a function"),
@@ -249,9 +258,18 @@ def test_mutants_of_a_plugin_are_tried(folder: Path) -> None:
         (lambda registry: registry.register_store("disk", 3), "store 'disk': found 3, expected a function"),
         (lambda registry: registry.register_importer("lines2", None), "import format 'lines2': found None"),
         (lambda registry: registry.register_export("nowhere2", 3, help=""), "export 'nowhere2': found 3"),
-        (lambda registry: registry.register_importer("table", print), "the import format name 'table' is taken"),
-        (lambda registry: registry.register_export("mlflow", print, help=""), "the export name 'mlflow' is taken"),
-        (lambda registry: registry.register_results_formats({"ctrf": 1}), "the results format name 'ctrf' is taken"),
+        (
+            lambda registry: registry.register_importer("table", print),
+            "the import format name 'table' is taken by pytest_llmeval: choose",
+        ),
+        (
+            lambda registry: registry.register_export("mlflow", print, help=""),
+            "the export name 'mlflow' is taken by pytest_llmeval: choose",
+        ),
+        (
+            lambda registry: registry.register_results_formats({"ctrf": 1}),
+            "the results format name 'ctrf' is taken by pytest_llmeval: choose",
+        ),
         (lambda registry: registry.register_gate_rule(int), "expected a subclass of pytest_llmeval.extend.ScoreGate"),
         (lambda registry: registry.register_gate_rule(extend.ScoreGate), "ScoreGate.tags is empty"),
     ],

@@ -143,8 +143,11 @@ def test_a_name_that_is_taken_is_told_in_one_line_while_other_suites_run(project
         project.suite(name, [{"id": "a", "expected": "x", "prediction": "x"}])
     ran = project.run()
     assert ran.counts == {"passed": 1, "errors": 1}
-    assert "the evaluator name 'text' is taken by TextEvaluator: choose another" in ran.section("ERRORS")
-    assert "pytest_llmeval" not in ran.section("ERRORS")
+    assert (
+        "the evaluator name 'text' is taken by TextEvaluator of pytest_llmeval: choose another (inner/conftest.py:"
+        in ran.section("ERRORS")
+    )
+    assert "pytest_llmeval/" not in ran.section("ERRORS")
 
 
 def test_an_evaluator_that_raises_makes_its_case_errored_and_no_other(project: "Project") -> None:

@@ -111,7 +111,11 @@ def test_a_comparison_of_commits_sees_added_keys_that_decide_something(tmp_path:
 @pytest.mark.parametrize(
     ("name", "key", "message"),
     [
-        ("owner", Key("another", type=int), "the suite key name 'owner' is taken"),
+        (
+            "owner",
+            Key("another", type=int),
+            r"the suite key name 'owner' is taken by \S*test_added_keys\.py:\d+: choose another",
+        ),
         ("my owner", Key("one", type=str), "expected letters a to z, digits and underscores"),
         ("boss", Key("one"), "expected a pytest_llmeval.extend.Key with a type"),
         ("boss", str, "expected a pytest_llmeval.extend.Key with a type"),
@@ -130,5 +134,8 @@ def test_a_key_that_cannot_be_added_is_refused(registry: Registry, name: str, ke
 
 def test_a_key_that_ships_is_not_replaced(tmp_path: Path, registry: Registry) -> None:
     registry.register_key("gates", Key("others", type=str))
-    with pytest.raises(LlmevalError, match="the suite key name 'gates' is taken: choose another"):
+    with pytest.raises(
+        LlmevalError,
+        match=r"test_added_keys\.py:\d+: the suite key name 'gates' is taken by pytest_llmeval: choose another",
+    ):
         load(tmp_path, "", registry)

@@ -225,7 +225,7 @@ def test_a_registered_function_is_a_check_of_suite_files(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["contains", "in_time"])
 def test_the_name_of_a_check_is_taken_once(name: str) -> None:
-    with pytest.raises(EvaluatorError, match=f"the check name '{name}' is taken: choose another"):
+    with pytest.raises(EvaluatorError, match=f"the check name '{name}' is taken by "):
         with_own().register_check(str.isupper, name)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,10 @@ def test_registering_twice_is_fine_and_another_class_of_that_name_is_not() -> No
     some = Registry({})
     some.register(Length)
     some.register(Length)
-    with pytest.raises(EvaluatorError, match=r"^the evaluator name 'length' is taken by Length: choose another$"):
+    with pytest.raises(
+        EvaluatorError,
+        match=r"^the evaluator name 'length' is taken by Length of \S*test_registry\.py: choose another$",
+    ):
         some.register(Other)
 
 
@@ -74,7 +78,9 @@ def test_a_shipped_name_cannot_be_taken() -> None:
     class Mine(Length):
         name = "text"
 
-    with pytest.raises(EvaluatorError, match="the evaluator name 'text' is taken by TextEvaluator"):
+    with pytest.raises(
+        EvaluatorError, match="the evaluator name 'text' is taken by TextEvaluator of pytest_llmeval: choose another"
+    ):
         Registry.installed().register(Mine)
 
 
@@ -187,7 +193,22 @@ def test_an_installed_package_that_is_broken_is_named(points: list[Point], group
     points.append(Point("mine", found, group=f"pytest_llmeval.{group}"))
     with pytest.raises(EvaluatorError) as caught:
         Registry.installed()
-    assert str(caught.value) == f"entry point 'mine' of pytest_llmeval.{group} (some_package:Thing): {reason}"
+    message, _, line = str(caught.value).partition(" (tests/")
+    assert message == f"entry point 'mine' of pytest_llmeval.{group} (some_package:Thing): {reason}"
+    assert line.startswith("suites/test_registry.py:") or not line
+
+
+def test_a_name_that_two_entry_points_add_names_both(points: list[Point], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "REPORT_FORMATS", {})
+    for name, write in (("first", print), ("second", id)):
+        add = partial(lambda write, added: added.register_report_format(".rst", write), write)
+        points.append(Point(name, add, group="pytest_llmeval.plugins"))
+    message = (
+        r"entry point 'second' of .*: the report format name '\.rst' is taken by entry point 'first' "
+        r"\(tests/suites/test_registry\.py:\d+\): choose another \(tests/suites/test_registry\.py:\d+ in <lambda>\)$"
+    )
+    with pytest.raises(EvaluatorError, match=message):
+        Registry.installed()
 
 
 LAZY = "collections:OrderedDict"
@@ -243,7 +264,9 @@ def test_an_import_string_and_its_class_are_the_same_evaluator() -> None:
     some.register("pytest_llmeval.evaluators:TextEvaluator", name="text")
     some.register(some.get("text"))
     some.register("pytest_llmeval.evaluators:TextEvaluator", name="text")
-    with pytest.raises(EvaluatorError, match="the evaluator name 'text' is taken by TextEvaluator"):
+    with pytest.raises(
+        EvaluatorError, match="the evaluator name 'text' is taken by TextEvaluator of pytest_llmeval: choose another"
+    ):
         some.register("pytest_llmeval.evaluators:Classification", name="text")
 
 
@@ -272,7 +295,10 @@ def test_a_registered_source_is_found_by_its_format() -> None:
     [
         (Length, "expected a subclass of pytest_llmeval.data.formats.Source"),
         (NoReader, "^NoReader: missing methods: read$"),
-        (type("Csv", (Lines,), {"format": "csv"}), "^the source name 'csv' is taken by CsvSource: choose another$"),
+        (
+            type("Csv", (Lines,), {"format": "csv"}),
+            "^the source name 'csv' is taken by CsvSource of pytest_llmeval: choose another$",
+        ),
     ],
 )
 def test_what_is_no_source_is_refused_with_the_reason(wrong: Any, message: str) -> None:
@@ -282,7 +308,7 @@ def test_what_is_no_source_is_refused_with_the_reason(wrong: Any, message: str) 
 
 def test_a_command_name_that_is_taken_is_refused() -> None:
     some = Registry.shipped()
-    with pytest.raises(LlmevalError, match=r"^the command name 'cache' is taken: choose another$"):
+    with pytest.raises(LlmevalError, match=r"^the command name 'cache' is taken by pytest_llmeval: choose another$"):
         some.register_command("cache", print, help="count lines")
 
 
@@ -371,7 +397,10 @@ def test_what_is_no_mutator_is_not_registered(given: Any, said: str) -> None:
     [
         ("test_registry:ABSENT", "mutators 'test_registry:ABSENT': AttributeError"),
         ("test_registry:NO_MUTATORS", "mutators 'test_registry:NO_MUTATORS': found 'backwards', expected a"),
-        (Mutator("backwards", "it is another one", _backwards), "the mutator name 'backwards' is taken"),
+        (
+            Mutator("backwards", "it is another one", _backwards),
+            "test_registry.py: choose another",
+        ),
     ],
 )
 def test_mutators_that_cannot_be_used_are_named(given: Any, said: str) -> None:
