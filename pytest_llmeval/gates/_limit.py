@@ -173,7 +173,11 @@ def change_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> s
 
 def gate_form_fault(text: str, metrics: MetricIndex) -> str:
     """The fault of a malformed gate, with the gate that is probably meant."""
-    return f"found {text!r}, expected {GRAMMAR}{_hint(_Parts(text, metrics).gate())}"
+    if text.strip().startswith("{"):
+        return f"found {text!r} as a text, expected a mapping: write it without quotes"
+    from pytest_llmeval.gates._rules import near_form
+
+    return f"found {text!r}, expected {GRAMMAR}{_hint(_Parts(text, metrics).gate() or near_form(text))}"
 
 
 def mapping_form_fault(entry: Mapping[str, Any], keys: Sequence[str], metrics: MetricIndex) -> str | None:

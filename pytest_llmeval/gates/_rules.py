@@ -12,7 +12,9 @@ from pytest_llmeval.core import (
     ChangeWord,
     GateResult,
     LlmevalError,
+    closest,
     counted,
+    limit,
     missing_key,
     several,
     suggest,
@@ -23,7 +25,7 @@ from pytest_llmeval.data import DeclaredType, describe
 from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence, WordedChange
 from pytest_llmeval.gates._declared import declaration_faults
 from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
-from pytest_llmeval.gates._gate import Gate, GateFault, GateKey
+from pytest_llmeval.gates._gate import STATISTICS, Gate, GateFault, GateKey, split_call, split_comparison
 from pytest_llmeval.gates._limit import LimitGate
 
 
@@ -114,6 +116,20 @@ def gate_of_text(text: str, reference: str) -> Gate | None:
         if (gate := rule.from_text(text, reference)) is not None:
             return gate
     return None
+
+
+def near_form(text: str) -> str | None:
+    """The gate with the call that is most like that of a malformed one, or with its operator; ``None`` without any."""
+    comparison = split_comparison(text)
+    call, metric = (comparison and split_call(comparison[0])) or ("", "")
+    if comparison is None or not call:
+        return None
+    forms = {form.call: form for rule in RULES if (form := rule.form) is not None}
+    near = call if call in forms else closest(call, (*forms, *STATISTICS))
+    if near is None:
+        return None
+    operator = forms[near].operator if near in forms else comparison[1]
+    return f"{near}({metric}) {operator} {limit(comparison[2])}"
 
 
 def known_keys() -> dict[str, GateKey]:

@@ -526,3 +526,22 @@ def test_all_that_a_rule_declares_wrongly_is_named_together() -> None:
     with pytest.raises(LlmevalError) as caught:
         rules.GateRules(*RULES).add(declared(statistics=("p999",), form=None, allowed=Gate.allowed))
     assert str(caught.value).count("; Mine") == 2
+
+
+@pytest.mark.usefixtures("own_rules")
+@pytest.mark.parametrize(
+    ("gate", "hint"),
+    [
+        ("drip(f1) <= 0.1", "did you mean 'drop(f1) <= 0.1'?"),
+        ("drop(f1) >= 0.1", "did you mean 'drop(f1) <= 0.1'?"),
+        ("gpa(f1) <= .1", "did you mean 'gap(f1) <= 0.1'?"),
+        ("gap(f1) >= 0.1", "did you mean 'gap(f1) <= 0.1'?"),
+        ("maen(f1) >= 0.7", "did you mean 'mean(f1) >= 0.7'?"),
+        ("{metric: f1, max_gap: 0.1}", "as a text, expected a mapping: write it without quotes"),
+    ],
+)
+def test_a_malformed_text_form_names_what_is_probably_meant(tmp_path: Path, gate: str, hint: str) -> None:
+    head = "evaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: x, prediction: x}]\n"
+    with pytest.raises(SuiteError) as caught:
+        load_text(f"{head}gates: ['{gate}']\n", tmp_path)
+    assert hint in str(caught.value)
