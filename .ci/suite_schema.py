@@ -19,9 +19,8 @@ from pytest_llmeval.suites._schema import SCHEMA_URL, suite_schema
 DOCS = Path(__file__).parents[1] / "docs"
 PUBLISHED = DOCS / "suite.schema.json"
 PAGE = DOCS / "suite-files.md"
-GATES = {DOCS / "thresholds-and-gates.md": "min", DOCS / "regressions.md": "max_drop"}
-"""Page to a key by which the rules of its table are known."""
-MARKERS = "<!-- keys of gates -->\n\n", "\n\n<!-- end of keys -->"
+GATES = re.compile(r"(<!-- keys of gates with (\w+) -->\n\n).*?(\n\n<!-- end of keys -->)", re.DOTALL)
+"""A table of the keys of gates in a page, with a key by which its rules are known."""
 
 
 def text() -> str:
@@ -42,28 +41,39 @@ def page() -> str:
     return "".join([before, start, "\n".join(["| key | value | default |", "|---|---|---|", *written]), end, listed])
 
 
-def gates_page(path: Path) -> str:
-    """Return a page with the table of the keys of gates between its markers, without rows of an earlier page."""
-    first, *_ = GATES.values()
-    known = gate_rows(first) if GATES[path] != first else []
-    rows = [row for row in gate_rows(GATES[path]) if row not in known]
-    start, end = MARKERS
-    before, _, after = path.read_text(encoding="utf-8").partition(start)
-    table = "\n".join(["| key | value | default |", "|---|---|---|", *rows])
-    return f"{before}{start}{table}{end}{after.partition(end)[2]}"
+def gates_pages() -> dict[Path, str]:
+    """Return the pages with tables of the keys of gates, as they are to be; rows are in the first table only."""
+    tables = {}
+    known = set[tuple[str, ...]]()
+    for tag in dict.fromkeys(rule.tags[0] for rule in RULES):
+        rows = gate_rows(tag)
+        new = [row for key, row in rows.items() if key not in known]
+        known |= rows.keys()
+        tables[tag] = "\n".join(["| key | value | default |", "|---|---|---|", *new])
+    pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+    written = {
+        path: GATES.sub(lambda match: f"{match[1]}{tables[match[2]]}{match[3]}", page) for path, page in pages.items()
+    }
+    documented = {match[2] for page in pages.values() for match in GATES.finditer(page)}
+    if lacking := [tag for tag in tables if tag not in documented]:
+        raise SystemExit(
+            f"no page has a table between <!-- keys of gates with {lacking[0]} --> and <!-- end of keys -->"
+        )
+    return {path: page for path, page in written.items() if GATES.search(page)}
 
 
-def gate_rows(tag: str) -> list[str]:
-    """Return a row for each key of the rules that are known by a key."""
+def gate_rows(tag: str) -> dict[tuple[str, ...], str]:
+    """Return a row for each key, with its meaning and default, of the rules that are known by a key."""
     rules = [rule for rule in RULES if tag in rule.tags]
     keys = {rule: rule.keys() for rule in rules}
     owned = {name: [rule for rule in rules if name in keys[rule]] for names in keys.values() for name in names}
-    rows = []
+    rows = {}
     for name, owners in owned.items():
         key = keys[owners[0]][name]
         meaning = ". ".join(f"`{rule.rule}`: {rule.meaning}" for rule in owners) if name == "rule" else key.meaning
         some = "" if owners == rules else f" ({', '.join(f'`{rule.rule}`' for rule in owners)})"
-        rows.append(f"| `{name}` | {meaning}{some} | {key.otherwise or default(owners[0], name)} |")
+        otherwise = key.otherwise or default(owners[0], name)
+        rows[name, meaning, otherwise] = f"| `{name}` | {meaning}{some} | {otherwise} |"
     return rows
 
 
@@ -80,5 +90,5 @@ def default(rule: type[Gate], name: str) -> str:
 if __name__ == "__main__":
     sys.stdout.write(f"{PUBLISHED.write_text(text(), encoding='utf-8')} characters\n")
     PAGE.write_text(page(), encoding="utf-8")
-    for each in GATES:
-        each.write_text(gates_page(each), encoding="utf-8")
+    for path, content in gates_pages().items():
+        path.write_text(content, encoding="utf-8")
