@@ -44,11 +44,11 @@ def page() -> str:
 def gates_pages() -> dict[Path, str]:
     """Return the pages with tables of the keys of gates, as they are to be; rows are in the first table only."""
     tables = {}
-    known = set[tuple[str, ...]]()
+    known = set[str]()
     for tag in dict.fromkeys(rule.tags[0] for rule in RULES):
         rows = gate_rows(tag)
-        new = [row for key, row in rows.items() if key not in known]
-        known |= rows.keys()
+        new = [row for row in rows if row not in known]
+        known |= {*rows, *rows.values()}
         tables[tag] = "\n".join(["| key | value | default |", "|---|---|---|", *new])
     pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
     written = {
@@ -62,8 +62,8 @@ def gates_pages() -> dict[Path, str]:
     return {path: page for path, page in written.items() if GATES.search(page)}
 
 
-def gate_rows(tag: str) -> dict[tuple[str, ...], str]:
-    """Return a row for each key, with its meaning and default, of the rules that are known by a key."""
+def gate_rows(tag: str) -> dict[str, str]:
+    """Return a row for each key of the rules that are known by a key, and the row that it has if all of them own it."""
     rules = [rule for rule in RULES if tag in rule.tags]
     keys = {rule: rule.keys() for rule in rules}
     owned = {name: [rule for rule in rules if name in keys[rule]] for names in keys.values() for name in names}
@@ -73,7 +73,7 @@ def gate_rows(tag: str) -> dict[tuple[str, ...], str]:
         meaning = ". ".join(f"`{rule.rule}`: {rule.meaning}" for rule in owners) if name == "rule" else key.meaning
         some = "" if owners == rules else f" ({', '.join(f'`{rule.rule}`' for rule in owners)})"
         otherwise = key.otherwise or default(owners[0], name)
-        rows[name, meaning, otherwise] = f"| `{name}` | {meaning}{some} | {otherwise} |"
+        rows[f"| `{name}` | {meaning}{some} | {otherwise} |"] = f"| `{name}` | {meaning} | {otherwise} |"
     return rows
 
 
