@@ -69,8 +69,12 @@ def _key_faults(rule: type[Gate]) -> Iterator[str]:
             yield f": key {name}: found {short_repr(key.kind)}, expected a type such as float"
     if rule.arguments.__func__ is Gate.arguments.__func__:  # type: ignore[attr-defined]
         for field in fields(rule):
-            if field.default is field.default_factory is MISSING and field.name not in keys:
+            if field.default is not MISSING or field.default_factory is not MISSING or field.name == "metric":
+                continue
+            if field.name not in keys:
                 yield f".{field.name}: no key has its name, and it has no default: name the key {field.name}"
+            elif rule.tags != (field.name,):
+                yield f".{field.name}: gates may leave the key out, and it has no default: set default=None"
     known = (VALUE, *STATISTICS, *PERCENTILES)
     statistics: Any = rule.statistics
     if not isinstance(statistics, tuple) or not statistics:

@@ -163,21 +163,23 @@ def _share_hint(value: float, metric: Metric, text: str = "") -> str:
 
 
 def change_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> str | None:
-    """The fault of a gate by whose metric no change can exceed the allowed one; ``None`` if it can."""
+    """The fault of a gate by whose metric no change can be as large as the allowed one; ``None`` if it can."""
     metric = declared_metric(name, metrics)
-    if metric is None or metric.low is None or metric.high is None or allowed <= metric.high - metric.low + TOLERANCE:
+    if metric is None or metric.low is None or metric.high is None:
         return None
-    most = f"at most {limit(metric.high - metric.low)}: {name} lies from {limit(metric.low)} to {limit(metric.high)}"
-    return f"found {key} {limit(allowed)}, expected {most}{_share_hint(allowed, metric)}"
+    most = metric.high - metric.low
+    if abs(allowed) <= most + TOLERANCE:
+        return None
+    expected = f"at most {limit(most)}" if allowed > 0 else f"at least {limit(-most)}"
+    reason = f"{name} lies from {limit(metric.low)} to {limit(metric.high)}"
+    return f"found {key} {limit(allowed)}, expected {expected}: {reason}{_share_hint(allowed, metric)}"
 
 
-def gate_form_fault(text: str, metrics: MetricIndex) -> str:
-    """The fault of a malformed gate, with the gate that is probably meant."""
+def gate_form_fault(text: str, metrics: MetricIndex, near: str | None) -> str:
+    """The fault of a malformed gate, with the gate that is probably meant: a limit, or else `near`."""
     if text.strip().startswith("{"):
         return f"found {text!r} as a text, expected a mapping: write it without quotes"
-    from pytest_llmeval.gates._rules import near_form
-
-    return f"found {text!r}, expected {GRAMMAR}{_hint(_Parts(text, metrics).gate() or near_form(text))}"
+    return f"found {text!r}, expected {GRAMMAR}{_hint(_Parts(text, metrics).gate() or near)}"
 
 
 def mapping_form_fault(entry: Mapping[str, Any], keys: Sequence[str], metrics: MetricIndex) -> str | None:
@@ -502,18 +504,19 @@ class LimitGate(ScoreGate):
         return f"found {describe(entry)}, expected a number or {{min, max}}{_hint(meant, quoted=False)}"
 
     @staticmethod
-    def subject_fault(text: str, metric: str, metrics: MetricIndex) -> str | None:
+    def subject_fault(text: str, metric: str, metrics: MetricIndex, near: str | None) -> str | None:
         """The fault of a gate whose metric is no name, such as ``avg(f1)``; ``None`` if it may be one.
 
         Args:
             text: The gate, or its key ``metric``.
             metric: The metric in it, as it was parsed.
             metrics: Those of the suite.
+            near: The gate of another rule that is most like it, if any.
         """
         if not _NO_NAME.search(_LABEL.sub("", metric)):
             return None
         if text != metric:
-            return gate_form_fault(text, metrics)
+            return gate_form_fault(text, metrics, near)
         known = f"{', '.join(STATISTICS)}, p0 to p100"
         hint = _hint(_Parts(metric, metrics).subject())
         return f"found {metric!r}, expected a metric, or one of its statistics such as 'mean(f1)' ({known}){hint}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_llmeval.core import MetricIndex
+from pytest_llmeval.core import MetricIndex, fault_of
 from pytest_llmeval.data import describe
 from pytest_llmeval.gates._gate import Gate, GateFault
 from pytest_llmeval.gates._limit import (
@@ -38,7 +38,7 @@ class GateReader:
         """The gate of an entry; ``None`` if faults have been reported."""
         try:
             gate = self._read_text(entry) if isinstance(entry, str) else self._read_value(entry)
-            return None if gate is None else gate.clustered(self.cluster_by)
+            return None if gate is None else self._with_limit(gate.clustered(self.cluster_by))
         except GateFault as error:
             for key, fault in error.faults:
                 self.report(key, fault, error.at_key)
@@ -46,6 +46,18 @@ class GateReader:
         except ValueError as error:  # a number is out of range, or keys exclude each other
             self.report("", str(error), False)
             return None
+
+    def _with_limit(self, gate: Gate) -> Gate:
+        """The gate, whose text and limit can be computed: a rule of a plugin may raise any error.
+
+        Raises:
+            ValueError: They cannot.
+        """
+        try:
+            gate.result("not_judged", None, "")
+        except Exception as error:
+            raise ValueError(f"{type(gate).__name__}: {fault_of(error)}") from error
+        return gate
 
     def _read_text(self, text: str) -> Gate:
         """The gate of a text; rules besides limits are loaded only for texts that begin with a call."""
@@ -56,8 +68,24 @@ class GateReader:
 
             gate = gate_of_text(text, self.reference)
         if gate is None:
-            raise GateFault(("", gate_form_fault(text, self.metrics)))
+            raise GateFault(("", gate_form_fault(text, self.metrics, self._near_form(text))))
         return gate
+
+    def subject_fault(self, text: str, metric: str) -> str | None:
+        """The fault of a gate whose metric is no name, such as ``avg(f1)``; ``None`` if it may be one.
+
+        Args:
+            text: The gate, or its key ``metric``.
+            metric: The metric in it, as it was parsed.
+        """
+        return LimitGate.subject_fault(text, metric, self.metrics, self._near_form(text))
+
+    @staticmethod
+    def _near_form(text: str) -> str | None:
+        """The gate of a rule with a text form that is most like a malformed one; ``None`` without any."""
+        from pytest_llmeval.gates._rules import near_form
+
+        return near_form(text)
 
     def _read_value(self, value: Any) -> Gate | None:
         """The gate of a mapping; other values are faults."""

@@ -107,10 +107,8 @@ def _check_gate(
     judged = any(evaluator.asks for evaluator in reading.metrics.evaluators.values())
     extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (Metric.PASS_RATE,)
     if fault := reading.metric_fault(gate.metric, extra):
-        from pytest_llmeval.gates import LimitGate
-
         text = gate.metric if isinstance(entry, Mapping) else entry
-        reading.fault(subject, LimitGate.subject_fault(text, gate.metric, reading.metrics) or fault)
+        reading.fault(subject, reader.subject_fault(text, gate.metric) or fault)
         return
     for key, fault in reader.misfits(gate, entry):
         reading.fault((*place, key) if key else place, fault)

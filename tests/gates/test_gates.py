@@ -73,7 +73,7 @@ def test_gates_are_read(text: str, expected: Gate) -> None:
 )
 def test_what_is_no_comparison_is_told_with_an_example(text: str) -> None:
     assert LimitGate.from_text(text) is None
-    fault = gate_form_fault(text, MetricIndex.from_evaluators({}))
+    fault = gate_form_fault(text, MetricIndex.from_evaluators({}), None)
     assert fault.startswith(f"found {text!r}, expected METRIC OPERATOR NUMBER such as 'f1 >= 0.7'")
     assert "statistics mean, median, min, max, low, high, p0 to p100" in fault
 

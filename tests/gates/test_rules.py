@@ -321,10 +321,17 @@ def test_a_suite_reads_the_text_form_of_a_rule(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own_rules")
-@pytest.mark.parametrize("gate", ["gap(f1) <= 20", "{metric: f1, max_gap: 20}"])
-def test_a_number_in_the_unit_of_its_metric_must_be_possible_for_it(tmp_path: Path, gate: str) -> None:
+@pytest.mark.parametrize(
+    ("gate", "expected"),
+    [
+        ("gap(f1) <= 20", "found max_gap 20, expected at most 1"),
+        ("gap(f1) <= -4", "found max_gap -4, expected at least -1"),
+        ("{metric: f1, max_gap: 20}", "found max_gap 20, expected at most 1"),
+    ],
+)
+def test_a_number_in_the_unit_of_its_metric_must_be_possible_for_it(tmp_path: Path, gate: str, expected: str) -> None:
     head = "evaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: x, prediction: x}]\n"
-    with pytest.raises(SuiteError, match=r"found max_gap 20, expected at most 1: f1 lies from 0 to 1"):
+    with pytest.raises(SuiteError, match=f"{expected}: f1 lies from 0 to 1"):
         load_text(f"{head}gates: ['{gate}']\n" if "(" in gate else f"{head}gates: [{gate}]\n", tmp_path)
 
 
@@ -366,7 +373,18 @@ def test_all_foreign_keys_are_named_with_what_was_probably_meant() -> None:
     assert third == "unknown key min_scord, did you mean min_scored?"
 
 
-def declared(base: type = GapGate, bare: bool = False, **attributes: Any) -> Any:
+class MineGate(ScoreGate):
+    """A rule without a declaration."""
+
+    @property
+    def allowed(self) -> float:
+        return self.max_mine  # type: ignore[attr-defined, no-any-return]
+
+    def verdict(self, score: GateScore) -> tuple[GateOutcome, float | None, str]:
+        return "passed", score.value, ""
+
+
+def declared(base: type = MineGate, bare: bool = False, **attributes: Any) -> Any:
     """A rule ``Mine`` with the key `max_mine`, besides attributes of its own."""
     key = {"max_mine": owned(default=0.0, max_mine=GateKey(float, "mine")), "__annotations__": {"max_mine": float}}
     own = {"tags": ("max_mine",), "form": TextForm("mine", "<=", "max_mine")}
@@ -431,6 +449,7 @@ NO_FORM = "Mine has no text form: set form, such as extend.TextForm('gap', '<=',
             lambda: declared(tags=("most",), max_mine=owned(most=GateKey(float, ""))),
             "Mine.max_mine: no key has its name, and it has no default",
         ),
+        (lambda: declared(base=GapGate), "Mine.max_gap: gates may leave the key out, and it has no default"),
         (
             lambda: declared(statistics=("value", "p999")),
             "Mine.statistics: unknown statistic 'p999', expected value, mean, median",
@@ -475,7 +494,12 @@ NO_FORM = "Mine has no text form: set form, such as extend.TextForm('gap', '<=',
             "Mine.form: the text form gap(METRIC) <= NUMBER is taken by GapGate of plugin.py:3",
         ),
         (
-            lambda: declared(tags=("max_gap",)),
+            lambda: declared(
+                tags=("max_gap",),
+                max_mine=owned(max_gap=GateKey(float, "")),
+                arguments=classmethod(no_arguments),
+                form=TextForm("mine", "<=", "max_gap"),
+            ),
             "Mine.tags: the gate key 'max_gap' is taken by GapGate of plugin.py:3: choose another",
         ),
         (
@@ -545,3 +569,16 @@ def test_a_malformed_text_form_names_what_is_probably_meant(tmp_path: Path, gate
     with pytest.raises(SuiteError) as caught:
         load_text(f"{head}gates: ['{gate}']\n", tmp_path)
     assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("gate", ["mine(f1) <= 0.1", "{metric: f1, max_mine: 0.1}"])
+def test_a_limit_that_cannot_be_computed_is_a_fault_of_its_gate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: str
+) -> None:
+    rule = declared(allowed=property(lambda gate: gate.most_mine))
+    monkeypatch.setattr(rules, "RULES", rules.GateRules(*RULES, rule))
+    head = "evaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: x, prediction: x}]\n"
+    with pytest.raises(
+        SuiteError, match=r"gates\[0\]: Mine: AttributeError: 'Mine' object has no attribute 'most_mine'"
+    ):
+        load_text(f"{head}gates: ['{gate}']\n" if "(" in gate else f"{head}gates: [{gate}]\n", tmp_path)
