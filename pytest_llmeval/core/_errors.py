@@ -330,7 +330,7 @@ FAULT_CODES: Final[Mapping[str, str]] = {
     "LE104": r"cannot be read: |which cannot be read|found a directory|found a device|found more than [\d.]+ MiB",
     "LE105": r"expected valid|malformed|found a tab|invalid escape|expected UTF-8|NUL character|an empty file"
     r"|without data",
-    "LE106": r"expected METRIC OPERATOR NUMBER|beside max_drop|beside min",
+    "LE106": r"expected METRIC OPERATOR NUMBER|beside max_drop|beside min|write it without quotes",
     "LE107": r"the range of|expected a (?:whole )?number\b(?:(?!expected).)*?(?:from|between|of at|above|below)"
     r"|expected at least",
     "LE108": r"the suite has no case|no case has a prediction",

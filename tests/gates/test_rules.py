@@ -12,7 +12,7 @@ from builders import gate_of, run, subjects_of
 from msgspec import structs
 from project import load_text
 
-from pytest_llmeval.core import GateOutcome, GateResult, LlmevalError, Metric, SuiteError
+from pytest_llmeval.core import Fault, GateOutcome, GateResult, LlmevalError, Metric, SuiteError
 from pytest_llmeval.gates import DropGate, Gate, GateKey, GateScore, LimitGate, ScoreGate, TextForm, gate_rule, owned
 from pytest_llmeval.gates import _rules as rules
 from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS, VALUE, GateFault
@@ -582,3 +582,10 @@ def test_a_limit_that_cannot_be_computed_is_a_fault_of_its_gate(
         SuiteError, match=r"gates\[0\]: Mine: AttributeError: 'Mine' object has no attribute 'most_mine'"
     ):
         load_text(f"{head}gates: ['{gate}']\n" if "(" in gate else f"{head}gates: [{gate}]\n", tmp_path)
+
+
+def test_a_quoted_mapping_has_the_code_of_malformed_gates(tmp_path: Path) -> None:
+    head = "evaluators: [text]\ncases: [{id: a, expected: x, prediction: x}]\n"
+    with pytest.raises(SuiteError) as caught:
+        load_text(f"{head}gates: ['{{metric: f1}}']\n", tmp_path)
+    assert Fault.code_of(caught.value.faults[0].message) == "LE106"
