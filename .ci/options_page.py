@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_llmeval.cli import OPTIONS
 from pytest_llmeval.cli._options import Option
-from pytest_llmeval.reports import FORMATS
+from pytest_llmeval.reports import ReportFormat
 from pytest_llmeval.suites import Registry
 
 PUBLISHED = Path(__file__).parents[1] / "docs/options.md"
@@ -78,7 +78,7 @@ def reports_page() -> str:
     before, start, after = REPORTS.read_text(encoding="utf-8").partition(_BEFORE)
     _, end, rest = after.partition(_AFTER)
     rows = []
-    for name, form in sorted(FORMATS.items()):
+    for name, form in sorted(ReportFormat.KNOWN.items()):
         content = f"[{form.meaning}](#{form.section})" if form.section else form.meaning
         rows.append(f"| `{f'report{name}' if name.startswith('.') else name}` | {content} |")
     return "".join([before, start, "\n".join(rows), end, rest])

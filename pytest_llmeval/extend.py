@@ -98,19 +98,17 @@ if TYPE_CHECKING:
         read_score,
         read_yes_no,
     )
+    from pytest_llmeval.plugin import CaseChooser, PlanReport, RunWatcher
     from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport
     from pytest_llmeval.run import (
         Answers,
-        CaseChooser,
         CaseRunner,
         ChoiceTerms,
         Collected,
         Job,
         Next,
-        PlanReport,
         Reported,
         RunScope,
-        RunWatcher,
         Suites,
     )
     from pytest_llmeval.suites import Key, LoadedSuite, SuiteReading
@@ -120,7 +118,7 @@ _HOMES = {
     "Answers": "run",
     "AsyncJudge": "judges",
     "BatchTarget": "targets",
-    "CaseChooser": "run",
+    "CaseChooser": "plugin",
     "CaseFile": "data",
     "CaseReport": "reports",
     "CaseRunner": "run",
@@ -145,13 +143,13 @@ _HOMES = {
     "Mutator": "core",
     "Next": "run",
     "Patience": "judges",
-    "PlanReport": "run",
+    "PlanReport": "plugin",
     "ReplyStore": "judges",
     "Reported": "run",
     "ResultFormat": "exchange",
     "RunReport": "reports",
     "RunScope": "run",
-    "RunWatcher": "run",
+    "RunWatcher": "plugin",
     "ScoreGate": "gates",
     "Scores": "exchange",
     "Source": "data",

@@ -13,7 +13,7 @@ import pytest_llmeval
 from pytest_llmeval.data.formats._base import CELL_CHECKS
 from pytest_llmeval.evaluators import SHIPPED
 from pytest_llmeval.gates import RULES
-from pytest_llmeval.reports import FORMATS
+from pytest_llmeval.reports import ReportFormat
 from pytest_llmeval.suites import Registry, suite_schema
 
 UNJUDGED = {"fact_check"}
@@ -142,7 +142,7 @@ def test_every_format_of_reports_is_described() -> None:
     sections = {
         re.sub(r"\W+", "-", title.lower()) for title in re.findall(r"^##+ (.+)$", page("reports.md"), re.MULTILINE)
     }
-    lacking = {form.section for form in FORMATS.values()} - sections - {""}
+    lacking = {form.section for form in ReportFormat.KNOWN.values()} - sections - {""}
     assert not lacking, f"add the section {listed(lacking)} to docs/reports.md"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_llmeval.reports import FORMATS
+from pytest_llmeval.reports import ReportFormat
 from pytest_llmeval.suites import SUITE_FILES
 
 if TYPE_CHECKING:
@@ -217,8 +217,8 @@ def _share(text: str) -> float:
     return share
 
 
-_SUFFIXES = ", ".join(sorted(name for name in FORMATS if name.startswith(".")))
-_NAMES = "; ".join(f"{name} is {FORMATS[name].meaning}" for name in FORMATS if not name.startswith("."))
+_SUFFIXES = ", ".join(sorted(name for name in ReportFormat.KNOWN if name.startswith(".")))
+_NAMES = "; ".join(f"{name} is {form.meaning}" for name, form in ReportFormat.KNOWN.items() if not name.startswith("."))
 _REPORT = f"write a report; its name chooses the format: {_SUFFIXES}. {_NAMES}"
 
 

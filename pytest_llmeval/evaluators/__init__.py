@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.evaluators._answers import AnswerText, NoJsonError, References, as_text, describe_found, has_cjk
+    from pytest_llmeval.evaluators._answers import AnswerText, AnswerValue, NoJsonError, References
     from pytest_llmeval.evaluators._calls import MessageStep, MissingTraceError, ToolCall, read_transcript
     from pytest_llmeval.evaluators._changes import ChangeablePart
     from pytest_llmeval.evaluators._classification import Classification
@@ -47,11 +47,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "_answers": (
         "AnswerText",
+        "AnswerValue",
         "NoJsonError",
         "References",
-        "as_text",
-        "describe_found",
-        "has_cjk",
     ),
     "_calls": (
         "MessageStep",

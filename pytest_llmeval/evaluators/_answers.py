@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from msgspec import Struct
 
@@ -19,41 +19,52 @@ _FENCE_MARK: Final = "```"
 _TAG = re.compile(r"[<\[◁]/?(?:think|thinking|thoughts?|reasoning)[>\]▷]", re.IGNORECASE)
 
 
-def as_text(value: Any) -> str | None:
-    """A JSON scalar of an answer or expectation as text: a string unchanged, a number or boolean as its JSON text.
+class AnswerValue(NamedTuple):
+    """A JSON value of an answer or expectation.
 
-    Returns:
-        The text; ``None`` for null, a list, an object, a value that JSON cannot say, or one that was not given.
+    Attributes:
+        value: Data; a type that JSON does not have is only described.
     """
-    if isinstance(value, str):
-        return None if isinstance(value, Opaque) else value
-    if isinstance(value, (bool, int, float)):
-        return json.dumps(value)
-    return None
 
+    value: Any
 
-def describe_found(value: Any) -> str:
-    """The kind of a JSON value for messages: ``null``, ``a list``, ``number 3``, ``text 'abc...'``."""
-    match value:
-        case None:
-            description = "null"
-        case Opaque():
-            description = str(value)
-        case str():
-            description = f"text {quotation(value, _LONGEST)}"
-        case bool():
-            description = json.dumps(value)
-        case int() | float():
-            description = f"number {json.dumps(value)}"
-        case list() | tuple():
-            description = "a list"
-        case dict():
-            description = MediaForm(value).line if MediaForm.matches(value) else "an object"
-        case Missing():
-            description = "nothing"
-        case _:
-            description = f"a value of type {type(value).__name__}"
-    return description
+    @property
+    def text(self) -> str | None:
+        """A scalar as text: a string unchanged, a number or boolean as its JSON text.
+
+        ``None`` for null, a list, an object, a value that JSON cannot say, or one that was not given.
+        """
+        value = self.value
+        if isinstance(value, str):
+            return None if isinstance(value, Opaque) else value
+        if isinstance(value, (bool, int, float)):
+            return json.dumps(value)
+        return None
+
+    @property
+    def kind(self) -> str:
+        """The kind for messages: ``null``, ``a list``, ``number 3``, ``text 'abc...'``."""
+        value = self.value
+        match value:
+            case None:
+                description = "null"
+            case Opaque():
+                description = str(value)
+            case str():
+                description = f"text {quotation(value, _LONGEST)}"
+            case bool():
+                description = json.dumps(value)
+            case int() | float():
+                description = f"number {json.dumps(value)}"
+            case list() | tuple():
+                description = "a list"
+            case dict():
+                description = MediaForm(value).line if MediaForm.matches(value) else "an object"
+            case Missing():
+                description = "nothing"
+            case _:
+                description = f"a value of type {type(value).__name__}"
+        return description
 
 
 _FENCE = re.compile(
@@ -62,6 +73,9 @@ _FENCE = re.compile(
 )
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[\[\]{}]', re.DOTALL)
 _LAST_WORD = re.compile(r"[\w.+\\-]*\s*")
+
+
+_CJK: Final = re.compile("[\u3400-\u9fff]")
 
 
 class NoJsonError(ValueError):
@@ -76,6 +90,11 @@ class AnswerText(Struct, frozen=True):
     """
 
     text: str
+
+    @property
+    def has_cjk(self) -> bool:
+        """Whether it has Chinese characters, which no spaces separate."""
+        return _CJK.search(self.text) is not None
 
     def spoken(self) -> tuple[str, str]:
         """The answer of a model's reply after its thoughts, and a fault if the reply ends inside them.
@@ -145,7 +164,7 @@ def _parse_strictly(text: str) -> Any:
             end = text[-20:]
             raise NoJsonError(f"found truncated JSON (the text ends with {end!r}), expected all of it") from None
         where = f"line {error.lineno}, column {error.colno}"
-        raise NoJsonError(f"found {describe_found(text)}, expected JSON ({error.msg} at {where})") from None
+        raise NoJsonError(f"found {AnswerValue(text).kind}, expected JSON ({error.msg} at {where})") from None
     except RecursionError:
         raise NoJsonError("found JSON that is nested too deeply, expected less") from None
     except NoJsonError:
@@ -207,14 +226,13 @@ class References(Struct, frozen=True):
         if value is None:
             return cls([])
         many = list(value) if isinstance(value, (list, tuple)) else [value]
-        texts = [text for reference in many if (text := as_text(reference)) is not None]
+        texts = [text for reference in many if (text := AnswerValue(reference).text) is not None]
         if len(texts) == len(many):
             return cls(texts)
-        description = describe_found(value)
+        description = AnswerValue(value).kind
         if isinstance(value, (list, tuple)):
-            description = (
-                next(describe_found(reference) for reference in value if as_text(reference) is None) + " in the list"
-            )
+            others = map(AnswerValue, value)
+            description = next(other.kind for other in others if other.text is None) + " in the list"
         return cls([], f"found {description}, expected text or a list of texts")
 
     @classmethod
@@ -260,11 +278,3 @@ def _likeness(left: "Counter[str]", right: "Counter[str]") -> float:
     """The share of common words of an answer and a reference: twice the common ones over all."""
     total = left.total() + right.total()
     return 2 * (left & right).total() / total if total else 0.0
-
-
-_CJK: Final = re.compile("[\u3400-\u9fff]")
-
-
-def has_cjk(text: str) -> bool:
-    """Whether an answer or reference has Chinese characters, which no spaces separate."""
-    return _CJK.search(text) is not None

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from pytest_llmeval.core import Case, call_text
-from pytest_llmeval.evaluators._answers import AnswerText, NoJsonError, describe_found
+from pytest_llmeval.evaluators._answers import AnswerText, AnswerValue, NoJsonError
 
 _FAILED: Final = frozenset(
     ("error", "errored", "failed", "failure", "interrupted", "retried", "retry", "timeout", "timed_out")
@@ -102,7 +102,7 @@ class ToolCall(NamedTuple):
                 f"found an object with {keys}, expected a list of tool calls, or tool_calls or messages"
             )
         if not isinstance(trace, list | tuple):
-            raise MissingTraceError(f"found {describe_found(trace)}, expected a list of tool calls or messages")
+            raise MissingTraceError(f"found {AnswerValue(trace).kind}, expected a list of tool calls or messages")
         if any(is_message(item) for item in trace):
             trace = [item for number, message in enumerate(trace) for item in _items(message, f"messages[{number}]")]
         return _join_results(trace)
@@ -249,7 +249,7 @@ def _items(message: Any, place: str) -> Iterator[Mapping[str, Any]]:
             yield from _item(part, f"{place}.{name}[{number}]")
     calls = message.get("tool_calls")
     if calls is not None and not isinstance(calls, list | tuple):
-        raise MissingTraceError(f"{place}.tool_calls: found {describe_found(calls)}, expected a list of calls")
+        raise MissingTraceError(f"{place}.tool_calls: found {AnswerValue(calls).kind}, expected a list of calls")
     yield from calls or ()
     if isinstance(call := message.get("function_call"), dict):  # OpenAI's form before there were several calls
         yield call
@@ -275,7 +275,7 @@ def _item(part: Any, place: str) -> Iterator[Mapping[str, Any]]:
     if isinstance(part, dict):
         description = f"a part of type {kind!r}" if kind else f"a part with {', '.join(map(str, part)) or 'no keys'}"
     else:
-        description = describe_found(part)
+        description = AnswerValue(part).kind
     raise MissingTraceError(
         f"{place}: found {description}, expected text, a tool call or its result as OpenAI, Anthropic, Gemini, "
         "LangChain, pydantic-ai or OpenTelemetry write them"
@@ -332,7 +332,7 @@ def _plain(item: Any) -> ToolCall | None:
 def _call(item: Any, index: int) -> ToolCall:
     """The tool call of an item in any service's form; without arguments it has none."""
     if not isinstance(item, dict):
-        return ToolCall("", {}, fault=f"[{index}]: found {describe_found(item)}, expected {_FORM}")
+        return ToolCall("", {}, fault=f"[{index}]: found {AnswerValue(item).kind}, expected {_FORM}")
     function = item.get("function")
     inner = function if isinstance(function, dict) else item
     name = inner.get("name", inner.get("tool_name"))
@@ -343,7 +343,7 @@ def _call(item: Any, index: int) -> ToolCall:
     if _part_type(item) == "custom_tool_call" and isinstance(item.get("input"), str):
         return ToolCall(str(name), {"input": item["input"]}, _is_failed_call(item))  # its input is text of any form
     if not isinstance(name, str) or not name:
-        return ToolCall("", {}, fault=f"[{index}].name: found {describe_found(name)}, expected the name of a tool")
+        return ToolCall("", {}, fault=f"[{index}].name: found {AnswerValue(name).kind}, expected the name of a tool")
     arguments = inner.get("arguments")
     for key in _OTHER_ARGUMENTS if arguments is None else ():
         arguments = inner.get(key) if arguments is None else arguments
@@ -356,7 +356,7 @@ def _call(item: Any, index: int) -> ToolCall:
         except NoJsonError as error:
             arguments, fault = {}, f"[{index}].arguments: {error}"
     if arguments is not None and not isinstance(arguments, dict):
-        fault = f"[{index}].arguments: found {describe_found(arguments)}, expected an object"
+        fault = f"[{index}].arguments: found {AnswerValue(arguments).kind}, expected an object"
         arguments = {}
     return ToolCall(name, arguments, _is_failed_call(item), fault)
 

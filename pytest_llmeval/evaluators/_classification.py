@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
     suggest,
     unknown_name,
 )
-from pytest_llmeval.evaluators._answers import describe_found
+from pytest_llmeval.evaluators._answers import AnswerValue
 from pytest_llmeval.evaluators.measures import _confusion as confusion
 
 ClassMetric: TypeAlias = Literal[
@@ -145,12 +145,12 @@ class Classification(Evaluator):
         """The fault of a label; ``None`` if it has none."""
         key = LabelKey.of_value(value)
         if key is None:
-            return f"found {describe_found(value)}, expected a label (text, number or boolean)"
+            return f"found {AnswerValue(value).kind}, expected a label (text, number or boolean)"
         if not self._closed or key in self._closed:
             return None
         spelled = [str(label) for label in self.labels]
         hint = "" if str(value) in spelled else suggest(str(value), spelled)
-        return f"found {describe_found(value)}, expected one of the labels {', '.join(self._closed)}{hint}"
+        return f"found {AnswerValue(value).kind}, expected one of the labels {', '.join(self._closed)}{hint}"
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what is wrong with the expected label or labels, each fault once."""
@@ -312,7 +312,7 @@ def _gold_keys(expected: Any) -> tuple[list[str], str | None]:
         return [], "no expected label"
     keys = [key for value in values if (key := LabelKey.of_value(value)) is not None]
     if len(keys) < len(values):
-        return [], f"found {describe_found(expected)} as expected, expected a label or a list of labels"
+        return [], f"found {AnswerValue(expected).kind} as expected, expected a label or a list of labels"
     return keys, None
 
 
@@ -321,12 +321,12 @@ def _predicted_keys(case: Case) -> tuple[list[str], str | None]:
     many = isinstance(case.expected, (list, tuple))
     if not many:
         key = LabelKey.of_value(case.prediction)
-        return ([], f"found {describe_found(case.prediction)}, expected a label") if key is None else ([key], None)
+        return ([], f"found {AnswerValue(case.prediction).kind}, expected a label") if key is None else ([key], None)
     if not isinstance(case.prediction, (list, tuple)):
-        return [], f"found {describe_found(case.prediction)}, expected a list of labels"
+        return [], f"found {AnswerValue(case.prediction).kind}, expected a list of labels"
     keys = [LabelKey.of_value(value) or LabelKey.NONE for value in case.prediction]
     faults = [
-        f"found {describe_found(case.prediction[index])} at position {index + 1}, expected a label"
+        f"found {AnswerValue(case.prediction[index]).kind} at position {index + 1}, expected a label"
         for index, key in enumerate(keys)
         if key == LabelKey.NONE
     ][:1]

@@ -19,7 +19,7 @@ from pytest_llmeval.core import (
     Sums,
     unknown_name,
 )
-from pytest_llmeval.evaluators._answers import AnswerText, References, as_text, describe_found
+from pytest_llmeval.evaluators._answers import AnswerText, AnswerValue, References
 from pytest_llmeval.evaluators.measures._overlap import (
     BLEU,
     ROUGE,
@@ -160,7 +160,7 @@ class TextEvaluator(Evaluator):
             raise EvaluatorError(accepted.fault)
         prediction, fault = self._read(case.prediction)
         references = [self._remove_citations(reference) for reference in accepted.texts]
-        malformed = fault if prediction is not None else f"found {describe_found(case.prediction)}, expected text"
+        malformed = fault if prediction is not None else f"found {AnswerValue(case.prediction).kind}, expected text"
         counts: dict[str, float] = {}
         undefined: dict[str, str] = {}
         by_locomo = self.f1 == _LOCOMO and "f1" in self.metrics
@@ -198,7 +198,7 @@ class TextEvaluator(Evaluator):
 
     def _read(self, prediction: Any) -> tuple[str | None, str | None]:
         """The answer after its thoughts, ``None`` if it is no text, and the fault of a reply that is cut off."""
-        text = as_text(prediction)
+        text = AnswerValue(prediction).text
         if text is None:
             return None, None
         spoken, fault = AnswerText(text).spoken()

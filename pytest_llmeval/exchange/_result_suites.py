@@ -31,7 +31,7 @@ from pytest_llmeval.data import CaseFile, Document, FileSource, Source
 from pytest_llmeval.evaluators import RecordedScores
 from pytest_llmeval.exchange._readers import read_results
 from pytest_llmeval.exchange.results import ResultRow, results_schema
-from pytest_llmeval.gates import split_statistic
+from pytest_llmeval.gates import Gate
 from pytest_llmeval.numbers import Repeats
 from pytest_llmeval.reports import CaseReport, SuiteReport
 from pytest_llmeval.run import run_predicted
@@ -97,7 +97,7 @@ def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
     reserved = {
         metric
         for metric in names_of(rows, "metric")
-        if metric in (Metric.PASS_RATE, *SUITE_METRICS) or split_statistic(metric)[0] != "value"
+        if metric in (Metric.PASS_RATE, *SUITE_METRICS) or Gate.split_statistic(metric)[0] != "value"
     }
     if not reserved:
         return rows

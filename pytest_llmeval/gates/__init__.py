@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         TextForm,
         gate_rule,
         owned,
-        split_statistic,
     )
     from pytest_llmeval.gates._limit import LimitGate
     from pytest_llmeval.gates._reading import GateReader
@@ -33,7 +32,6 @@ _HOMES = {
         "TextForm",
         "gate_rule",
         "owned",
-        "split_statistic",
     ),
     "_drop": ("DriftGate", "DropGate", "LiftGate", "WATCHED_RUNS"),
     "_limit": ("LimitGate",),

@@ -263,6 +263,14 @@ class Gate:
     def __str__(self) -> str:
         return self.condition
 
+    @staticmethod
+    def split_statistic(text: str) -> tuple[str, str]:
+        """Split a gate's ``mean(f1)`` into statistic and metric; a bare metric has the statistic ``value``."""
+        call, inner = split_call(text) or ("", "")
+        percentile = _PERCENTILE.fullmatch(call)
+        statistic = f"p{int(percentile[1])}" if percentile else call
+        return (statistic, inner) if statistic in (*STATISTICS, *PERCENTILES) else (VALUE, text.strip())
+
     @property
     def subject(self) -> str:
         """The metric as the gate names it."""
@@ -310,7 +318,7 @@ class Gate:
             ValueError: A number is out of range, or keys exclude each other.
         """
         cls.check_values(values)
-        statistic, metric = split_statistic(values["metric"])
+        statistic, metric = Gate.split_statistic(values["metric"])
         return cls(metric=metric, statistic=statistic, **cls.arguments(values))
 
     @classmethod
@@ -361,7 +369,7 @@ class Gate:
         fewest = values.get("min_cases")
         if values.get("by") is None and fewest is not None and fewest > 1:
             raise ValueError("found min_cases without by, expected both: min_cases applies to groups")
-        if split_statistic(values["metric"])[0] not in cls.statistics:
+        if Gate.split_statistic(values["metric"])[0] not in cls.statistics:
             raise ValueError(f"found {values['metric']!r} with {cls.tags[0]}, expected {cls._subjects()}")
 
     @classmethod
@@ -622,11 +630,3 @@ def split_call(text: str) -> tuple[str, str] | None:
     """Split a gate's ``drop(f1)`` into the word and the text in its parentheses; ``None`` for texts without a call."""
     match = _CALL.fullmatch(text.strip())
     return None if match is None else (match["call"], match["inner"].strip())
-
-
-def split_statistic(text: str) -> tuple[str, str]:
-    """Split a gate's ``mean(f1)`` into statistic and metric; a bare metric has the statistic ``value``."""
-    call, inner = split_call(text) or ("", "")
-    percentile = _PERCENTILE.fullmatch(call)
-    statistic = f"p{int(percentile[1])}" if percentile else call
-    return (statistic, inner) if statistic in (*STATISTICS, *PERCENTILES) else (VALUE, text.strip())

@@ -45,7 +45,6 @@ from pytest_llmeval.gates._gate import (
     gate_rule,
     owned,
     split_comparison,
-    split_statistic,
 )
 from pytest_llmeval.numbers import TOLERANCE, UsageEvaluator, cases_for_bound
 
@@ -285,7 +284,7 @@ class LimitGate(ScoreGate):
         subject, operator, number = comparison
         if not math.isfinite(number):
             raise ValueError(f"found {text!r}, expected a limit below 1.8e308")
-        statistic, metric = split_statistic(subject)
+        statistic, metric = Gate.split_statistic(subject)
         return cls(metric, (ScoreLimit(operator, number),), statistic=statistic)
 
     @classmethod

@@ -40,7 +40,8 @@ from pytest_llmeval.suites import (
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import StoredJudgement
-    from pytest_llmeval.run import CaseChoice, CaseChooser, Suite
+    from pytest_llmeval.plugin._extensions import CaseChooser
+    from pytest_llmeval.run import CaseChoice, Suite
 
 TAG = "a tag of evaluation cases"
 """The description of the mark that is registered for a tag."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pytest
@@ -34,9 +34,12 @@ from pytest_llmeval.plugin._payload import (
 )
 from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, worker_process
 from pytest_llmeval.plugin._session import Run, SessionSuites
-from pytest_llmeval.run import CaseRunner, ChoiceTerms, RunWatcher
+from pytest_llmeval.run import CaseRunner, ChoiceTerms
 from pytest_llmeval.services import Activity, Snapshot, UseRecord
 from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, Registry, StopGroup, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.plugin._extensions import RunWatcher
 
 _FIRST_S: Final = 2.0
 _EVERY_S: Final = 0.5
@@ -505,7 +508,7 @@ class StopWatchHooks:
         self._session = session
 
     @cached_property
-    def _watches(self) -> list[RunWatcher]:
+    def _watches(self) -> "list[RunWatcher]":
         """The watchers that registered extensions bring."""
         assert self._session is not None
         config = self._run.config

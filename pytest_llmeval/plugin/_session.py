@@ -33,7 +33,6 @@ from pytest_llmeval.plugin._pytest_private import fixture_info, rerun_last_faile
 from pytest_llmeval.run import (
     CaseRunner,
     LoadedCase,
-    PlanReport,
     Reported,
     RunRecord,
     RunTerms,
@@ -45,6 +44,7 @@ from pytest_llmeval.services import SOURCE_MARK, ServiceAddress, UseRecord
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.plugin._extensions import PlanReport
     from pytest_llmeval.run import ResultOptions, Shard
 
 

@@ -6,7 +6,7 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports._failures import FEW_FAILURES, cause_of, explain, returned_modes, shared_reason
-    from pytest_llmeval.reports._files import FORMATS, ReportFormat, WrittenReports, shows_passed_cases, write_reports
+    from pytest_llmeval.reports._files import ReportFormat, WrittenReports, shows_passed_cases
     from pytest_llmeval.reports._form import (
         MOST,
         CaseReport,
@@ -38,7 +38,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "_headline": ("MergeAnswer",),
     "_failures": ("FEW_FAILURES", "cause_of", "explain", "shared_reason", "returned_modes"),
-    "_files": ("FORMATS", "ReportFormat", "WrittenReports", "shows_passed_cases", "write_reports"),
+    "_files": (
+        "ReportFormat",
+        "WrittenReports",
+        "shows_passed_cases",
+    ),
     "_form": (
         "CaseReport",
         "Changes",

@@ -7,7 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports._form import RunReport
@@ -16,7 +18,7 @@ ERROR_ANALYSIS = "errors.json"
 PERCENTAGES = "evaluate_summary.txt"
 
 
-class ReportFormat(NamedTuple):
+class ReportFormat(Struct, frozen=True):
     """A file format of ``--llmeval-report``, with the function that writes it.
 
     Attributes:
@@ -27,13 +29,16 @@ class ReportFormat(NamedTuple):
         names: Pattern of the ends of files in this format, before the suffix; empty if the suffix decides.
     """
 
+    KNOWN: ClassVar[dict[str, "ReportFormat"]] = {}
+    """Suffix, or usual name of the file, to format. `Registry.register_report_format` adds those of plugins."""
+
     writer: "str | Callable[[RunReport, Path], str | None]"
     meaning: str = ""
     section: str = ""
     names: str = ""
 
 
-FORMATS = {
+ReportFormat.KNOWN |= {
     ".csv": ReportFormat("pytest_llmeval.reports._csv:write_csv", "the scores as CSV", "csv"),
     ".html": ReportFormat("pytest_llmeval.reports.html._page:write_html", "a page", "html"),
     ".json": ReportFormat("pytest_llmeval.reports._json:write_json", "all data", "json"),
@@ -52,7 +57,6 @@ FORMATS = {
         names=r"evaluate_summary(?:_\w+)?",
     ),
 }
-"""Suffix, or usual name of the file, to format. `Registry.register_report_format` adds those of plugins."""
 
 
 SUITE = "{suite}"
@@ -72,16 +76,50 @@ class WrittenReports(NamedTuple):
     missing: list[str]
     notes: list[str]
 
+    @classmethod
+    def write(cls, report: "RunReport", paths: Iterable[Path]) -> "WrittenReports":
+        """Write a run's report files, and GitHub's job summary if ``GITHUB_STEP_SUMMARY`` names its file.
+
+        Args:
+            report: The run.
+            paths: Of the files; the suffix determines the format. ``{suite}`` in one represents the name of a suite:
+                each suite has a file of its own.
+        """
+        from pytest_llmeval.core import fault_of, resolve
+
+        written: list[Path] = []
+        missing: list[str] = []
+        notes: list[str] = []
+        for path, part in _files(report, paths):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                note = resolve(ReportFormat.KNOWN[report_format(path)].writer)(part, path)
+                written.append(path)
+                notes += [f"{path}: {note}"] if note else []
+            except OSError as error:
+                missing.append(f"report NOT written to {path}: {error.strerror}")
+            except Exception as error:  # noqa: BLE001 (the writer of a plugin: the other reports are written)
+                missing.append(f"report NOT written to {path}: {fault_of(error)}")
+        summary = os.environ.get("GITHUB_STEP_SUMMARY")
+        if summary and (report.suites or report.faults):
+            from pytest_llmeval.reports._markdown import append_markdown
+
+            try:
+                append_markdown(report, Path(summary))
+            except OSError as error:
+                notes.append(f"job summary NOT written to {summary}: {error.strerror}")
+        return cls(written, missing, notes)
+
 
 def report_format(path: Path) -> str:
-    """The key in `FORMATS` of a report file: by the end of its name, else by its suffix.
+    """The key in `ReportFormat.KNOWN` of a report file: by the end of its name, else by its suffix.
 
     >>> [report_format(Path(name)) for name in ("out/errors.json", "my_errors.json", "terrors.json")]
     ['errors.json', 'errors.json', '.json']
     """
     patterns = {
         key: rf"(?:.*[^A-Za-z])?(?:{format_.names})\{Path(key).suffix}"
-        for key, format_ in FORMATS.items()
+        for key, format_ in ReportFormat.KNOWN.items()
         if format_.names
     }
     return next((key for key, pattern in patterns.items() if re.fullmatch(pattern, path.name)), path.suffix)
@@ -90,40 +128,6 @@ def report_format(path: Path) -> str:
 def shows_passed_cases(paths: Sequence[Path], verbosity: int) -> bool:
     """Whether a report file, or the terminal at this verbosity, shows the findings about passed cases."""
     return bool(paths) or verbosity > 0 or "GITHUB_STEP_SUMMARY" in os.environ
-
-
-def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
-    """Write a run's report files, and GitHub's job summary if ``GITHUB_STEP_SUMMARY`` names its file.
-
-    Args:
-        report: The run.
-        paths: Of the files; the suffix determines the format. ``{suite}`` in one represents the name of a suite: each
-            suite has a file of its own.
-    """
-    from pytest_llmeval.core import fault_of, resolve
-
-    written: list[Path] = []
-    missing: list[str] = []
-    notes: list[str] = []
-    for path, part in _files(report, paths):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            note = resolve(FORMATS[report_format(path)].writer)(part, path)
-            written.append(path)
-            notes += [f"{path}: {note}"] if note else []
-        except OSError as error:
-            missing.append(f"report NOT written to {path}: {error.strerror}")
-        except Exception as error:  # noqa: BLE001 (the writer of a plugin: the other reports are written)
-            missing.append(f"report NOT written to {path}: {fault_of(error)}")
-    summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if summary and (report.suites or report.faults):
-        from pytest_llmeval.reports._markdown import append_markdown
-
-        try:
-            append_markdown(report, Path(summary))
-        except OSError as error:
-            notes.append(f"job summary NOT written to {summary}: {error.strerror}")
-    return WrittenReports(written, missing, notes)
 
 
 def _files(report: "RunReport", paths: Iterable[Path]) -> Iterator[tuple[Path, "RunReport"]]:

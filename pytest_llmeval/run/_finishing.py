@@ -48,7 +48,6 @@ from pytest_llmeval.reports import (
     fill_tables,
     gate_verdicts,
     systems_report,
-    write_reports,
 )
 from pytest_llmeval.run._execute import different_answers
 from pytest_llmeval.run._judging import can_fail, judge, left_to_others, variants_of
@@ -394,7 +393,7 @@ def write_run(report: RunReport, paths: Sequence[Path], root: Path) -> WrittenRe
         root: pytest's rootdir.
     """
     drawn = any(path.suffix == ".html" for path in paths)
-    return write_reports(with_past(report, root) if drawn else report, paths)
+    return WrittenReports.write(with_past(report, root) if drawn else report, paths)
 
 
 REQUIRE_GATES = "--llmeval-require-gates"

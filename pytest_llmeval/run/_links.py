@@ -28,13 +28,7 @@ from pytest_llmeval.run._job import FIGURE_DIGITS, Answers, Job, Link, Next, wit
 from pytest_llmeval.run._measuring import cut_in_blocks
 from pytest_llmeval.services import Secrets, SharedTask, Stopwatch, ThisThread
 from pytest_llmeval.suites import LoadedSuite, ModelSystem, Registry
-from pytest_llmeval.targets import (
-    BatchTarget,
-    World,
-    bind_case,
-    call_target,
-    typed_input,
-)
+from pytest_llmeval.targets import BatchTarget, PythonTarget, World
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import Reservation, RunStore
@@ -467,19 +461,20 @@ class AskTarget:
     async def _call(self, job: Job, target: Callable[..., Any]) -> Any:
         """The target's prediction for a job."""
         spec, world = job.suite.target, job.world
-        ask = partial(call_target, timeout=spec.timeout if spec is not None else None, around=job.around)
+        callee = PythonTarget(target)
         if job.messages is None:
-            value = typed_input(target, job.case.input, job.case.object_of("input"))
+            value = callee.typed_input(job.case.input, job.case.object_of("input"))
         else:
             from pytest_llmeval.core import Media
 
-            value = typed_input(target, Media.restore_all(job.messages))
+            value = callee.typed_input(Media.restore_all(job.messages))
+        bound = callee.bound(job.suite.typed(job.case), world)
+        ask = partial(bound.ask, timeout=spec.timeout if spec is not None else None, around=job.around)
         if world is not None and world.thread is not None:
             ask = partial(ask, run=world.thread.call, can_be_left=True)
         elif self.thread is not None:
             ask = partial(ask, run=partial(self._run_in, self.thread))
-        bound = bind_case(target, job.suite.typed(job.case), world)
-        return await ask(bound, value)
+        return await ask(value)
 
     async def _run_in(self, thread: ThisThread, work: Callable[[], Any]) -> Any:
         """Call a plain target in the thread that waits for it; what it asks is a part of its call."""

@@ -41,7 +41,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import OutputFolder, OwnFiles, display_path
 from pytest_llmeval.judges import JudgeMode
 from pytest_llmeval.numbers import UsageReport, summarize
-from pytest_llmeval.reports import Line, ReportedTexts, RunReport
+from pytest_llmeval.reports import ReportedTexts, RunReport
 from pytest_llmeval.run._execute import as_approved, is_skipped
 from pytest_llmeval.run._run_record import RunRecord
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
@@ -277,19 +277,6 @@ class Suites(Protocol):
         """The settings by evaluator that decide the verdicts of judges on a suite."""
 
 
-class RunWatcher(Protocol):
-    """An extension of a run while its cases run, at the point ``watched``."""
-
-    def take(self, run: RunRecord, key: SuiteKey, cases: Iterable[str]) -> None:
-        """Note that cases of a suite that may stop have ended, fixtures included.
-
-        Args:
-            run: Everything that has been reported.
-            key: The key of the suite.
-            cases: Their ids.
-        """
-
-
 class CaseChoice(Struct, frozen=True):
     """The decision on a case in a run of affected cases: it runs, or its record is carried over.
 
@@ -318,32 +305,6 @@ class ChoiceTerms(Struct, frozen=True):
     mutates: bool = False
     replays: "Callable[[SuiteKey, LoadedSuite, Case], bool]" = lambda *_: False
     collected: "Callable[[], Mapping[SuiteKey, LoadedSuite]]" = dict
-
-
-class CaseChooser(Protocol):
-    """Chooses the cases of a run, at the point ``chosen``."""
-
-    def choose(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, CaseChoice]:
-        """The fate of each case of a suite, or of a system of it, by id."""
-
-
-class PlanReport(Protocol):
-    """The plan of a run, from the extension point ``planned``."""
-
-    @property
-    def exceeds_budget(self) -> bool:
-        """Whether the planned run is known to exceed a limit."""
-
-    def lines(self, width: int, *, everything: bool = False) -> "Iterable[Line]":
-        """The plan of a run as text.
-
-        Args:
-            width: The width of the terminal, in columns.
-            everything: Whether columns without room follow in tables below.
-        """
-
-    def data(self) -> Mapping[str, Any]:
-        """The plan of a run as JSON data."""
 
 
 class RunScope(Struct, frozen=True):

@@ -27,7 +27,6 @@ from pytest_llmeval.core import (
     with_value,
 )
 from pytest_llmeval.data import SOURCES, DeclaredType, Source
-from pytest_llmeval.reports import FORMATS as REPORT_FORMATS
 from pytest_llmeval.reports import ReportFormat
 
 if TYPE_CHECKING:
@@ -458,7 +457,7 @@ class Registry:
         if name and "." not in name:
             raise LlmevalError(f"found the report format name {name!r}, expected .{name}, or the name of a file")
         _check_function(write, "report format", name)
-        _add(REPORT_FORMATS, _SHARED, "report format", name, ReportFormat(write, names=names))
+        _add(ReportFormat.KNOWN, _SHARED, "report format", name, ReportFormat(write, names=names))
 
     def register_store(self, name: str, store: "str | Callable[[Path], ReplyStore]", coordination: str = "") -> None:
         """Add a store of judges' replies, which ``llmeval_cache`` selects as ``NAME:PATH``.
@@ -653,7 +652,7 @@ class Registry:
     @property
     def report_formats(self) -> Mapping[str, ReportFormat]:
         """The formats of reports, by suffix or usual file name, sorted."""
-        return dict(sorted(REPORT_FORMATS.items()))
+        return dict(sorted(ReportFormat.KNOWN.items()))
 
     @property
     def results_formats(self) -> Mapping[str, Any]:

@@ -193,13 +193,13 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
             role: What the callable is, for messages.
 
         Raises:
-            PredictionError: As of `pytest_llmeval.targets._python.load_target`.
+            PredictionError: As of `pytest_llmeval.targets._python.PythonTarget.load`.
         """
         if name in self.objects:
             return cast("Callable[..., Any]", self.objects[name])
-        from pytest_llmeval.targets import load_target
+        from pytest_llmeval.targets import PythonTarget
 
-        return load_target(name, self.path.parent, role)
+        return PythonTarget.load(name, self.path.parent, role).function
 
     @property
     def bulk(self) -> bool:

@@ -6,7 +6,7 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets._network import connect_target
-    from pytest_llmeval.targets._python import Target, World, bind_case, call_target, load_target, typed_input
+    from pytest_llmeval.targets._python import PythonTarget, Target, World
     from pytest_llmeval.targets._recordings import (
         Journal,
         RecordingMode,
@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "_network": ("connect_target",),
     "_python": (
-        "bind_case",
+        "PythonTarget",
         "Target",
         "World",
-        "call_target",
-        "load_target",
-        "typed_input",
     ),
     "_recordings": (
         "Journal",

@@ -14,7 +14,7 @@ from importlib.metadata import distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType, ModuleType, NoneType, UnionType
-from typing import Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from pytest_llmeval.core import (
     MISSING,
@@ -33,67 +33,6 @@ _T = TypeVar("_T")
 Target: TypeAlias = Callable[[Any], Any]
 CallPlain: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Calls a plain function, in some thread."""
-
-
-async def call_target(
-    target: Target,
-    value: Any,
-    timeout: float | None = None,
-    run: CallPlain | None = None,
-    *,
-    can_be_left: bool = False,
-    around: Callable[[], AbstractContextManager[None]] = nullcontext,
-) -> Any:
-    """A target's prediction for an input, without holding up the event loop.
-
-    Args:
-        target: Plain or async.
-        value: The input.
-        timeout: Seconds that the target may take; ``None`` waits for ever.
-        run: Calls a plain target that has no time limit; default: in a thread of its own, which can be left behind.
-        can_be_left: Whether `run` calls in a thread that can be left behind, and so takes one with a time limit.
-        around: Returns a context manager that is entered around the call, and around waiting for what it returns.
-
-    Raises:
-        PredictionError: It took longer than the limit, called ``sys.exit``, cancelled itself, or does not
-            take the input alone.
-        BaseException: Any error of the target.
-    """
-    watch = Stopwatch.current()
-    itself = getattr(target, "clocks_itself", False) is True
-
-    def call() -> Any:
-        with watch.call(), around(), kept_process():
-            return target(value)
-
-    async def awaited(answer: Awaitable[Any]) -> Any:
-        with nullcontext() if itself else watch.call(), around(), kept_process():
-            return await awaited_for_user(answer)
-
-    if run is None or (timeout is not None and not can_be_left):
-        run = partial(in_thread, name="llmeval-target")
-    try:
-        async with asyncio.timeout(timeout) as limit:
-            if inspect.iscoroutinefunction(target):
-                return await awaited(target(value))
-            answer = await _run_plain(run, call)
-            return await awaited(answer) if inspect.isawaitable(answer) else answer
-    except TimeoutError as error:
-        if timeout is None or not limit.expired():
-            raise
-        raise PredictionError(f"the target took longer than {timeout:g} s") from error
-    except TypeError as error:
-        if (wrong := wrong_call(target, value, error)) is not None:
-            raise wrong from error
-        raise
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise PredictionError("the target cancelled itself (CancelledError)") from error
-    except SystemExit as error:
-        # Let out of its task, it would end the event loop.
-        raise PredictionError(f"the target called sys.exit({error.code!r})") from error
 
 
 _BOUND_TO_THREADS: Final = (
@@ -123,32 +62,6 @@ async def _run_plain(run: CallPlain, call: Callable[[], Any]) -> Any:
                 "calls them in the main thread, or make the function async"
             )
         raise
-
-
-def typed_input(target: Callable[..., Any], form: Any, native: Any = MISSING) -> Any:
-    """An input as a target gets it: the user's object, or the model that the target's annotation names.
-
-    Args:
-        target: The user's.
-        form: The input as JSON data, for a target whose annotation names another type than that of the object.
-        native: The object that the user's code gave; default: the data.
-
-    Raises:
-        PredictionError: The input does not fit; the message names every place.
-    """
-    value = form if native is MISSING else native
-    named = _input_types(target)
-    if value is not form and not isinstance(value, Mapping) and all(map(_is_mapping, named)):
-        return form
-    kind = _model_of(named)
-    if kind is None or isinstance(value, kind):
-        return value
-    from pytest_llmeval.data import DeclaredType
-
-    try:
-        return DeclaredType(kind).convert(form)
-    except LlmevalError as error:
-        raise PredictionError(f"the input is no {kind.__name__}, which the target takes: {error}") from None
 
 
 def _is_mapping(named: Any) -> bool:
@@ -226,17 +139,6 @@ def in_world(target: Callable[..., Any], world: Any) -> Callable[..., Any]:
     return target if name is None else partial(target, **{name: world})
 
 
-def bind_case(target: Callable[..., Any], case: Case, world: "World | None" = None) -> Callable[[Any], Any]:
-    """A target as a function of the input alone, with the case and the world that it takes besides.
-
-    Args:
-        target: The user's.
-        case: The case.
-        world: The world of its suite, once it is set up; ``None`` without one.
-    """
-    return for_case(target if world is None else in_world(target, world.value), case)
-
-
 def wrong_call(target: Callable[..., Any], value: Any, error: TypeError) -> PredictionError | None:
     """The error of a target that does not take the input alone; ``None`` if the target itself raised it."""
     try:
@@ -274,43 +176,6 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _NOT_LOADED: Final = frozenset({"pytest_llmeval", *sys.stdlib_module_names})
 _DEEPEST: Final = 8
 """Most wrappers around a function that are looked through."""
-
-
-def load_target(name: str, folder: Path, role: str = "target") -> Callable[..., Any]:
-    """Import a suite's target or other callable ``module:name``, also from a module next to the suite file.
-
-    The module belongs to the project, and it, or a module inside it, defines the callable: a suite file cannot execute
-    what a module merely imports, such as ``os.system``.
-
-    Args:
-        name: Of module and callable.
-        folder: The suite file's.
-        role: What the callable is, for messages.
-
-    Raises:
-        PredictionError: The module belongs to Python or to an installed package, it does not import, or it defines no
-            such callable.
-    """
-    module_name, _, attribute = name.partition(":")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    if owner := _foreign(module_name.partition(".")[0]):
-        raise PredictionError(f"{role} {name!r}: {module_name!r} {owner}, expected a module of your project")
-    try:
-        module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:
-        raise PredictionError(
-            f"{role} {name!r}: module {module_name!r} cannot be imported: {format_error(error)}"
-            f"{_where_to_add(module_name, folder, error)}"
-        ) from error
-    beside = folder / f"{module_name}.py"
-    origin = getattr(module, "__file__", None)
-    if beside.is_file() and origin is not None and Path(origin).resolve() != beside.resolve():
-        raise PredictionError(
-            f"{role} {name!r}: module {module_name!r} was already imported from {origin}, "
-            f"not from {beside}: rename one of them"
-        )
-    return _find_definition(name, module, attribute, role)
 
 
 def _where_to_add(name: str, folder: Path, error: BaseException) -> str:
@@ -408,6 +273,146 @@ def _find_decorated(value: Any) -> list[Any]:
 
 
 _THREAD: Final = "llmeval-world"
+
+
+class PythonTarget(NamedTuple):
+    """A user's callable as a target.
+
+    Attributes:
+        function: Plain or async.
+    """
+
+    function: Callable[..., Any]
+
+    @classmethod
+    def load(cls, name: str, folder: Path, role: str = "target") -> "PythonTarget":
+        """Import a suite's target or other callable ``module:name``, also from a module next to the suite file.
+
+        The module belongs to the project, and it, or a module inside it, defines the callable: a suite file cannot
+        execute what a module merely imports, such as ``os.system``.
+
+        Args:
+            name: Of module and callable.
+            folder: The suite file's.
+            role: What the callable is, for messages.
+
+        Raises:
+            PredictionError: The module belongs to Python or to an installed package, it does not import, or it defines
+                no such callable.
+        """
+        module_name, _, attribute = name.partition(":")
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+        if owner := _foreign(module_name.partition(".")[0]):
+            raise PredictionError(f"{role} {name!r}: {module_name!r} {owner}, expected a module of your project")
+        try:
+            module = importlib.import_module(module_name)
+        except (Exception, SystemExit) as error:
+            raise PredictionError(
+                f"{role} {name!r}: module {module_name!r} cannot be imported: {format_error(error)}"
+                f"{_where_to_add(module_name, folder, error)}"
+            ) from error
+        beside = folder / f"{module_name}.py"
+        origin = getattr(module, "__file__", None)
+        if beside.is_file() and origin is not None and Path(origin).resolve() != beside.resolve():
+            raise PredictionError(
+                f"{role} {name!r}: module {module_name!r} was already imported from {origin}, "
+                f"not from {beside}: rename one of them"
+            )
+        return cls(_find_definition(name, module, attribute, role))
+
+    def typed_input(self, form: Any, native: Any = MISSING) -> Any:
+        """An input as the target gets it: the user's object, or the model that its annotation names.
+
+        Args:
+            form: The input as JSON data, for a target whose annotation names another type than that of the object.
+            native: The object that the user's code gave; default: the data.
+
+        Raises:
+            PredictionError: The input does not fit; the message names every place.
+        """
+        value = form if native is MISSING else native
+        named = _input_types(self.function)
+        if value is not form and not isinstance(value, Mapping) and all(map(_is_mapping, named)):
+            return form
+        kind = _model_of(named)
+        if kind is None or isinstance(value, kind):
+            return value
+        from pytest_llmeval.data import DeclaredType
+
+        try:
+            return DeclaredType(kind).convert(form)
+        except LlmevalError as error:
+            raise PredictionError(f"the input is no {kind.__name__}, which the target takes: {error}") from None
+
+    def bound(self, case: Case, world: "World | None" = None) -> "PythonTarget":
+        """The target of the input alone, with the case and the world that it takes besides.
+
+        Args:
+            case: The case.
+            world: The world of its suite, once it is set up; ``None`` without one.
+        """
+        function = self.function if world is None else in_world(self.function, world.value)
+        return PythonTarget(for_case(function, case))
+
+    async def ask(
+        self,
+        value: Any,
+        timeout: float | None = None,
+        run: CallPlain | None = None,
+        *,
+        can_be_left: bool = False,
+        around: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> Any:
+        """The prediction for an input, without holding up the event loop.
+
+        Args:
+            value: The input.
+            timeout: Seconds that the target may take; ``None`` waits for ever.
+            run: Calls a plain target that has no time limit; default: in a thread of its own, which can be left behind.
+            can_be_left: Whether `run` calls in a thread that can be left behind, and so takes one with a time limit.
+            around: Returns a context manager that is entered around the call, and around waiting for what it returns.
+
+        Raises:
+            PredictionError: It took longer than the limit, called ``sys.exit``, cancelled itself, or does not
+                take the input alone.
+            BaseException: Any error of the target.
+        """
+        target, watch = self.function, Stopwatch.current()
+        itself = getattr(target, "clocks_itself", False) is True
+
+        def call() -> Any:
+            with watch.call(), around(), kept_process():
+                return target(value)
+
+        async def awaited(answer: Awaitable[Any]) -> Any:
+            with nullcontext() if itself else watch.call(), around(), kept_process():
+                return await awaited_for_user(answer)
+
+        if run is None or (timeout is not None and not can_be_left):
+            run = partial(in_thread, name="llmeval-target")
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                if inspect.iscoroutinefunction(target):
+                    return await awaited(target(value))
+                answer = await _run_plain(run, call)
+                return await awaited(answer) if inspect.isawaitable(answer) else answer
+        except TimeoutError as error:
+            if timeout is None or not limit.expired():
+                raise
+            raise PredictionError(f"the target took longer than {timeout:g} s") from error
+        except TypeError as error:
+            if (wrong := wrong_call(target, value, error)) is not None:
+                raise wrong from error
+            raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise PredictionError("the target cancelled itself (CancelledError)") from error
+        except SystemExit as error:
+            # Let out of its task, it would end the event loop.
+            raise PredictionError(f"the target called sys.exit({error.code!r})") from error
 
 
 class World:

@@ -179,7 +179,7 @@ class InputComparison(NamedTuple):
 
 @dataclass
 class AffectedCases:
-    """The choice of cases for ``--llmeval-affected``; implements `pytest_llmeval.run._stages.CaseChooser`.
+    """The choice of cases for ``--llmeval-affected``; implements `pytest_llmeval.plugin._extensions.CaseChooser`.
 
     Attributes:
         suites: Of the run.

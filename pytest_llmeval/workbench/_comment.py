@@ -15,7 +15,7 @@ from pytest_llmeval.baselines import Stamp
 from pytest_llmeval.cli import CommandResult, say, write_text
 from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, SuiteError, counted, interval, number, seconds
 from pytest_llmeval.data import InputFile
-from pytest_llmeval.gates import split_statistic
+from pytest_llmeval.gates import Gate
 from pytest_llmeval.reports import (
     MOST,
     CaseReport,
@@ -468,7 +468,7 @@ def _summary(
 
 def _fall(change: Change) -> float:
     """The decline of a metric as a share of its range, by which a comment calls a change large."""
-    metric = split_statistic(change.name)[1]
+    metric = Gate.split_statistic(change.name)[1]
     low, high = change.suite.ranges.get(metric, (0.0, 0.0))
     difference = change.change.difference or 0.0
     drop = difference if metric in change.suite.lower_is_better else -difference

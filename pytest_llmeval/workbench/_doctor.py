@@ -44,7 +44,7 @@ from pytest_llmeval.judges import (
 from pytest_llmeval.plugin import planned_cases
 from pytest_llmeval.services import ServiceAddress
 from pytest_llmeval.suites import LoadedSuite
-from pytest_llmeval.targets import load_target
+from pytest_llmeval.targets import PythonTarget
 from pytest_llmeval.workbench._console import named_files, notes, suite_files
 from pytest_llmeval.workbench._project import SOURCE, Project, run_pytest
 
@@ -274,7 +274,7 @@ def pytest_collection_finish(session: Any) -> None:
             continue
         for name, role in ((target.python, "target"), (target.world, "world")):
             try:
-                _ = name and load_target(name, suite.path.parent, role)
+                _ = name and PythonTarget.load(name, suite.path.parent, role)
             except PredictionError as error:
                 faults[f"{_TARGET_FAULT}{loaded.key.display_path}: {' '.join(str(error).split())}"] = None
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -13,7 +13,7 @@ from pytest_llmeval import Case, Totals, get_evaluator, score
 from pytest_llmeval.core import MetricIndex, Result
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
-from pytest_llmeval.reports import RunReport, RunStart, fill_tables, write_reports
+from pytest_llmeval.reports import RunReport, RunStart, WrittenReports, fill_tables
 from pytest_llmeval.reports._making import suite_report
 from pytest_llmeval.tasks.retrieval._ranking import set_counts
 
@@ -172,7 +172,7 @@ def test_the_summary_file_has_the_percentages_that_the_old_program_prints(tmp_pa
         tables = fill_tables(MetricIndex.from_evaluators({"retrieval": evaluator}), result)
         suite = suite_report("legal", "legal.eval.yaml", result, [], len(records), None, tables=tables)
         path = tmp_path / "evaluate_summary_dense.txt"
-        write_reports(RunReport(run=RunStart("2026-01-01", 0.1, "0"), suites=[suite]), [path])
+        WrittenReports.write(RunReport(run=RunStart("2026-01-01", 0.1, "0"), suites=[suite]), [path])
         lines = [line.split() for line in path.read_text("utf-8").splitlines() if line.endswith("%")]
         ours = [cells[-3:] for cells in lines if cells[-5:-3] != ["micro", "F1"]]
         theirs = [[cell.strip() for cell in line.split("|")[2:]] for line in run["original_table"][1:]]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import MISSING
-from pytest_llmeval.evaluators import AnswerText, References, as_text, describe_found
+from pytest_llmeval.evaluators import AnswerText, AnswerValue, References
 from pytest_llmeval.evaluators._patterns import PatternError, TimedPattern
 from pytest_llmeval.evaluators._schemas import JsonSchema, SlowSchemaError
 
@@ -18,7 +18,7 @@ from pytest_llmeval.evaluators._schemas import JsonSchema, SlowSchemaError
     ],
 )  # fmt: skip
 def test_scalars_are_text(value: Any, text: str | None) -> None:
-    assert as_text(value) == text
+    assert AnswerValue(value).text == text
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_references_are_a_scalar_or_a_list_of_scalars(value: Any, references: li
     ],
 )  # fmt: skip
 def test_found_value_is_described_briefly(value: Any, found: str) -> None:
-    assert describe_found(value) == found
+    assert AnswerValue(value).kind == found
 
 
 def test_a_schema_that_doubles_its_work_at_each_level_is_given_up() -> None:

@@ -8,7 +8,7 @@ import pytest
 from builders import gate_of, parse_gate
 
 from pytest_llmeval.core import GroupResult, MetricIndex, MetricValue, Result
-from pytest_llmeval.gates import Gate, LimitGate, split_statistic
+from pytest_llmeval.gates import Gate, LimitGate
 from pytest_llmeval.gates._limit import ScoreLimit, gate_form_fault
 
 VALUES = (0.05, 0.2, 0.35, 0.5, 0.9)
@@ -355,4 +355,4 @@ def test_a_partial_gate_judges_part_of_a_suite() -> None:
 
 @pytest.mark.parametrize("text", ["mean(f1)", "f1", " p5(f1 ) "])
 def test_a_subject_splits_into_statistic_and_metric(text: str) -> None:
-    assert split_statistic(text)[1] == "f1"
+    assert Gate.split_statistic(text)[1] == "f1"

@@ -13,7 +13,7 @@ from pytest_llmeval.data import Document
 from pytest_llmeval.exchange import GateVerdict
 from pytest_llmeval.exchange.gating import GateOptions, judge_results
 from pytest_llmeval.exchange.results import ResultRow
-from pytest_llmeval.gates import Gate, split_statistic
+from pytest_llmeval.gates import Gate
 from pytest_llmeval.gates._gate import PERCENTILES, VALUE
 from pytest_llmeval.gates._rules import RULES, rule_of
 
@@ -128,7 +128,7 @@ def in_unit(keys: Mapping[str, Any], factor: float, shift: float) -> dict[str, A
                 scaled[mirror_of(name) if factor < 0 else name] = factor * value + shift
             case _:
                 scaled[name] = value
-    statistic, metric = split_statistic(keys["metric"])
+    statistic, metric = Gate.split_statistic(keys["metric"])
     if factor < 0 and statistic != VALUE:
         scaled["metric"] = f"{mirror_of(statistic)}({metric})"
     return scaled

@@ -276,6 +276,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "evaluators.measures._tokens._RougeTable": lambda kind: kind(lambda text, _: text.split()),
     "exchange._media.ImportedMedia": lambda kind: kind(None),
     "exchange.promptfoo._prompts.PromptReader": lambda kind: kind(None),
+    "gates._gate.Gate": lambda kind: kind,
     "gates._limit.LimitGate": lambda kind: kind,
     "gates._reading.GateReader": lambda kind: kind(GIVEN["metrics"](), dict, print, "without"),
     "gates._rules.GateRules": lambda kind: kind(DropGate),

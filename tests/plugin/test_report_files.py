@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_llmeval.reports import FORMATS, CaseReport, RunReport, SuiteReport, agent_lines
+from pytest_llmeval.reports import CaseReport, ReportFormat, RunReport, SuiteReport, agent_lines
 from pytest_llmeval.suites import Registry
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def test_a_conftest_that_cannot_register_is_a_fault_of_the_suite(capitals: "Proj
 def test_a_suffix_without_a_report_is_a_usage_error(capitals: "Project", name: str) -> None:
     ran = capitals.run("--llmeval", f"--llmeval-report={name}", llmeval=False)
     assert ran.code == pytest.ExitCode.USAGE_ERROR
-    suffixes = sorted(name for name in FORMATS if name.startswith("."))
+    suffixes = sorted(name for name in ReportFormat.KNOWN if name.startswith("."))
     assert f"expected one of {', '.join(suffixes)}, .llmeval" in ran.text
     assert "Traceback" not in ran.text
 

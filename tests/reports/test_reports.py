@@ -13,7 +13,7 @@ from wcwidth import wcswidth
 from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core import CaseRecord, is_visible
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.reports import KindOutcome, RunReport, RunStart, Survival, published, render, text, write_reports
+from pytest_llmeval.reports import KindOutcome, RunReport, RunStart, Survival, WrittenReports, published, render, text
 from pytest_llmeval.reports._json import write_data, write_json
 from pytest_llmeval.reports._making import suite_report
 from pytest_llmeval.reports._markdown import append_markdown, to_markdown, write_markdown
@@ -385,7 +385,7 @@ def test_each_suite_may_have_a_report_of_its_own(tmp_path: Path, monkeypatch: py
     # Not all systems tell capitals apart in names of files, and some have devices of such names.
     others = [structs.replace(run.suites[0], suite=name) for name in ("a/b[c]", "a/b[c]", "A/B[C]", "aux")]
     both = structs.replace(run, suites=[*run.suites, *others])
-    written = write_reports(both, [tmp_path / "{suite}" / "summary.txt"]).written
+    written = WrittenReports.write(both, [tmp_path / "{suite}" / "summary.txt"]).written
     names = [run.suites[0].suite, "a-b[c]", "a-b[c]-2", "A-B[C]-3", "_aux"]
     assert written == [tmp_path / name / "summary.txt" for name in names]
     assert [path.read_text(encoding="utf-8").splitlines()[0] for path in written] == [

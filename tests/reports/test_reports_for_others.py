@@ -12,7 +12,7 @@ from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import GateResult
-from pytest_llmeval.reports import RunReport, RunStart, write_reports
+from pytest_llmeval.reports import RunReport, RunStart, WrittenReports
 from pytest_llmeval.reports._ctrf import to_ctrf
 from pytest_llmeval.reports._making import suite_report
 
@@ -78,7 +78,7 @@ def run() -> RunReport:
 
 
 def test_every_case_gate_and_faulty_file_is_a_test_of_ctrf(tmp_path: Path) -> None:
-    written = write_reports(run(), [tmp_path / "out" / "ctrf-report.json"])
+    written = WrittenReports.write(run(), [tmp_path / "out" / "ctrf-report.json"])
     assert written.missing == []
     report = json.loads((tmp_path / "out" / "ctrf-report.json").read_text(encoding="utf-8"))
     assert report == json.loads(json.dumps(to_ctrf(run())))
@@ -103,7 +103,7 @@ def test_every_case_gate_and_faulty_file_is_a_test_of_ctrf(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("name", "is_ctrf"), [("ctrf.json", True), ("my-ctrf.json", True), ("notctrf.json", False)])
 def test_the_name_of_a_file_says_that_it_is_ctrf(tmp_path: Path, name: str, is_ctrf: bool) -> None:
-    write_reports(run(), [tmp_path / name])
+    WrittenReports.write(run(), [tmp_path / name])
     assert ("reportFormat" in json.loads((tmp_path / name).read_text(encoding="utf-8"))) is is_ctrf
 
 
@@ -111,7 +111,7 @@ def test_scores_are_rows_of_a_parquet_file(tmp_path: Path) -> None:
     cases = [Case("a", expected="x", prediction="x", labels={"topic": "t"}), Case("b", prediction="x")]
     result = score(get_evaluator("text", metrics=["f1"]), cases)
     suite = suite_report("s[gpt]", "s.eval.yaml", result, [], 2, variant="gpt")
-    write_reports(RunReport(run=RunStart("now", 1.0, "1"), suites=[suite]), [tmp_path / "scores.parquet"])
+    WrittenReports.write(RunReport(run=RunStart("now", 1.0, "1"), suites=[suite]), [tmp_path / "scores.parquet"])
     rows = pq.read_table(tmp_path / "scores.parquet").to_pylist()
     assert rows == [
         {
@@ -139,7 +139,7 @@ def test_without_pyarrow_the_other_reports_are_written(tmp_path: Path, monkeypat
         return original(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", without_pyarrow)
-    written = write_reports(run(), [tmp_path / "s.parquet", tmp_path / "r.md"])
+    written = WrittenReports.write(run(), [tmp_path / "s.parquet", tmp_path / "r.md"])
     assert written.written == [tmp_path / "r.md"]
     (line,) = written.missing
     assert "s.parquet: a report in Parquet needs the extra 'parquet' (pyarrow" in line

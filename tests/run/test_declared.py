@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 import pytest_llmeval as ev
 from pytest_llmeval.core import EvaluatorError, LlmevalError, PredictionError, SuiteError
-from pytest_llmeval.targets import typed_input
+from pytest_llmeval.targets import PythonTarget
 
 CASES = [
     {"id": "a", "input": "France", "expected": "Paris", "labels": {"continent": "Europe"}},
@@ -167,11 +167,11 @@ def test_a_target_gets_the_type_that_its_annotation_names() -> None:
 
     def untyped(value: "Unknown") -> None: ...  # type: ignore[name-defined]  # noqa: F821 (users' annotations)
 
-    assert typed_input(asked, {"question": "q", "number": "3"}) == Ask("q", 3)
-    assert typed_input(Callable(), {"total": 3}) == Reply(total=3)
-    assert typed_input(untyped, {"a": 1}) == {"a": 1}
+    assert PythonTarget(asked).typed_input({"question": "q", "number": "3"}) == Ask("q", 3)
+    assert PythonTarget(Callable()).typed_input({"total": 3}) == Reply(total=3)
+    assert PythonTarget(untyped).typed_input({"a": 1}) == {"a": 1}
     with pytest.raises(PredictionError, match="the input is no Reply, which the target takes: total: Field required"):
-        typed_input(Callable(), {})
+        PythonTarget(Callable()).typed_input({})
 
 
 def test_a_named_function_answers() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_llmeval import Case
 from pytest_llmeval.core import PredictionError
-from pytest_llmeval.targets import call_target
+from pytest_llmeval.targets import PythonTarget
 from pytest_llmeval.targets._python import for_case
 
 CASE = Case("a", input="Q", labels={"kind": "k"})
@@ -59,7 +59,7 @@ async def later(question: str, case: Case) -> Any:
 )
 def test_a_target_gets_the_input_alone_and_the_case_if_it_requires_it(target: Callable[..., Any], answer: Any) -> None:
     given = for_case(target, CASE)
-    assert asyncio.run(call_target(given, CASE.input)) == answer
+    assert asyncio.run(PythonTarget(given).ask(CASE.input)) == answer
 
 
 def pair(one: str, other: str) -> Any:
@@ -72,7 +72,7 @@ def wrong_inside(question: str) -> Any:
 
 def test_a_target_that_does_not_take_the_input_alone_is_told_what_targets_get() -> None:
     with pytest.raises(PredictionError) as caught:
-        asyncio.run(call_target(for_case(pair, CASE), CASE.input))
+        asyncio.run(PythonTarget(for_case(pair, CASE)).ask(CASE.input))
     text = str(caught.value)
     assert text.startswith("TypeError: pair() missing 1 required positional argument: 'other' (")
     assert f"test_arguments.py:{pair.__code__.co_firstlineno}); a target gets the `input`" in text
@@ -80,4 +80,4 @@ def test_a_target_that_does_not_take_the_input_alone_is_told_what_targets_get() 
 
 def test_a_type_error_inside_a_target_is_its_own() -> None:
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'other'"):
-        asyncio.run(call_target(wrong_inside, "Q"))
+        asyncio.run(PythonTarget(wrong_inside).ask("Q"))

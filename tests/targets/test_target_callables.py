@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import PredictionError
-from pytest_llmeval.targets import load_target
+from pytest_llmeval.targets import PythonTarget
 
 _OF_TESTS = ("app_of_tests", "beside_suite", "faulty_target", "installed_app", "library_of_tests", "same_name")
 
@@ -29,7 +29,7 @@ def write_module(folder: Path, name: str, text: str) -> str:
 
 def test_a_module_beside_the_suite_file_is_found(tmp_path: Path) -> None:
     write_module(tmp_path, "beside_suite", "class App:\n    @staticmethod\n    def answer(x): return x * 2\n")
-    assert load_target("beside_suite:App.answer", tmp_path)(4) == 8
+    assert PythonTarget.load("beside_suite:App.answer", tmp_path).function(4) == 8
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_module_beside_the_suite_file_is_found(tmp_path: Path) -> None:
 def test_a_target_that_cannot_be_had_is_told(tmp_path: Path, text: str, name: str, message: str) -> None:
     write_module(tmp_path, "faulty_target", text)
     with pytest.raises(PredictionError) as caught:
-        load_target(name, tmp_path)
+        PythonTarget.load(name, tmp_path)
     assert str(caught.value).startswith(f"target {name!r}: ")
     assert message in str(caught.value)
 
@@ -56,9 +56,9 @@ def test_two_modules_of_one_name_are_not_confused(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         write_module(tmp_path / folder, "same_name", "def answer(x): return x")
-    load_target("same_name:answer", tmp_path / "a")
+    PythonTarget.load("same_name:answer", tmp_path / "a")
     with pytest.raises(PredictionError, match=r"was already imported from .*same_name\.py, not from .*: rename one of"):
-        load_target("same_name:answer", tmp_path / "b")
+        PythonTarget.load("same_name:answer", tmp_path / "b")
 
 
 LIBRARY = """
@@ -150,7 +150,7 @@ def app(tmp_path: Path) -> Path:
     ],
 )
 def test_a_target_is_what_a_module_defines_or_its_package_exports(app: Path, name: str) -> None:
-    assert callable(load_target(name, app))
+    assert callable(PythonTarget.load(name, app).function)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_target_is_what_a_module_defines_or_its_package_exports(app: Path, nam
 )
 def test_what_a_module_only_imports_is_no_target(app: Path, name: str, message: str) -> None:
     with pytest.raises(PredictionError, match=message):
-        load_target(name, app)
+        PythonTarget.load(name, app)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_what_a_module_only_imports_is_no_target(app: Path, name: str, message: 
 )
 def test_python_this_plugin_and_installed_packages_have_no_targets(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(PredictionError, match=message):
-        load_target(name, tmp_path)
+        PythonTarget.load(name, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -230,10 +230,10 @@ def test_a_package_installed_from_a_folder_of_this_machine_is_the_users_own(
     write_module(place, "installed_app", "def answer(x): return x")
     monkeypatch.syspath_prepend(place)
     if is_own:
-        assert load_target("installed_app:answer", tmp_path)(1) == 1
+        assert PythonTarget.load("installed_app:answer", tmp_path).function(1) == 1
     else:
         with pytest.raises(PredictionError, match="belongs to an installed package"):
-            load_target("installed_app:answer", tmp_path)
+            PythonTarget.load("installed_app:answer", tmp_path)
 
 
 @pytest.mark.parametrize(("layers", "known"), [(8, True), (9, False)])
@@ -241,7 +241,7 @@ def test_eight_layers_of_foreign_decorators_are_looked_through(app: Path, layers
     stacked = "plain(" * layers + "lambda x: x" + ")" * layers
     write_module(app, "stack_of_tests", f"from library_of_tests import plain\nstacked = {stacked}\n")
     if known:
-        assert load_target("stack_of_tests:stacked", app)("a") == "a"
+        assert PythonTarget.load("stack_of_tests:stacked", app).function("a") == "a"
     else:
         with pytest.raises(PredictionError):
-            load_target("stack_of_tests:stacked", app)
+            PythonTarget.load("stack_of_tests:stacked", app)

@@ -12,7 +12,7 @@ import pytest
 from pytest_llmeval import MISSING, Case, PredictionError, SuiteError
 from pytest_llmeval.data.files import documents as reading
 from pytest_llmeval.services import Background, ThisThread, caught
-from pytest_llmeval.targets import RecordingMode, Recordings, call_target
+from pytest_llmeval.targets import PythonTarget, RecordingMode, Recordings
 from pytest_llmeval.targets._recordings import NotRecorded, input_digest, recording_mode
 
 Predict = Callable[..., Any]
@@ -26,7 +26,7 @@ def predictor(request: pytest.FixtureRequest) -> Iterator[Predict]:
     def predict(target: Callable[[Any], Any], value: Any, timeout: float | None = None) -> Any:
         here = ThisThread()
         run = here.call if "waits" in request.param else None
-        answer, error = here.run(background, caught(call_target(target, value, timeout, run)))
+        answer, error = here.run(background, caught(PythonTarget(target).ask(value, timeout, run)))
         if error is not None:
             raise error
         return answer

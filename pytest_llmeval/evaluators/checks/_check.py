@@ -24,7 +24,7 @@ from pytest_llmeval.core import (
     format_error,
     grouped,
 )
-from pytest_llmeval.evaluators._answers import as_text, describe_found
+from pytest_llmeval.evaluators._answers import AnswerValue
 from pytest_llmeval.judges import PanelVerdict, Question, Verdict
 
 _LONGEST = 80
@@ -78,9 +78,9 @@ class Subject:
             UnreadableError: It is no text.
         """
         is_record = self.is_answer and isinstance(self.value, Mapping)
-        text = as_text(self.value.get("answer") if is_record else self.value)
+        text = AnswerValue(self.value.get("answer") if is_record else self.value).text
         if text is None:
-            raise UnreadableError(f"{describe_found(self.value)}, which is no text")
+            raise UnreadableError(f"{AnswerValue(self.value).kind}, which is no text")
         return composed(text)
 
     @cached_property
@@ -118,8 +118,8 @@ class Subject:
 
     def show(self) -> str:
         """The part as messages of checks show it."""
-        text = as_text(self.value)
-        return describe_found(self.value) if text is None else quoted(text)
+        text = AnswerValue(self.value).text
+        return AnswerValue(self.value).kind if text is None else quoted(text)
 
 
 CheckTest: TypeAlias = Callable[[Subject], CheckOutcome]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core import MissingExtraError, counted, is_finite_number, limit, suggest, unknown_name
-from pytest_llmeval.evaluators._answers import describe_found
+from pytest_llmeval.evaluators._answers import AnswerValue
 from pytest_llmeval.evaluators.checks._check import (
     CheckError,
     CheckKind,
@@ -320,7 +320,7 @@ def _contexts(subject: Subject) -> list[str]:
     contexts = subject.part("contexts")
     listed = [contexts] if isinstance(contexts, str) else contexts
     if not isinstance(listed, list | tuple) or not all(isinstance(context, str) for context in listed):
-        raise CheckError(f"found {describe_found(contexts)} as contexts, expected a list of texts")
+        raise CheckError(f"found {AnswerValue(contexts).kind} as contexts, expected a list of texts")
     return list(listed)
 
 

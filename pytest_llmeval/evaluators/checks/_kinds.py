@@ -19,7 +19,7 @@ from pytest_llmeval.core import (
     limit,
 )
 from pytest_llmeval.data import json_text
-from pytest_llmeval.evaluators._answers import describe_found
+from pytest_llmeval.evaluators._answers import AnswerValue
 from pytest_llmeval.evaluators._schemas import JsonSchema
 from pytest_llmeval.evaluators.checks._check import (
     CheckError,
@@ -227,7 +227,7 @@ def _scalar_difference(expected: Any, actual: Any, place: str) -> str | None:
     kinds = _SCALAR_KINDS.get(type(expected)), _SCALAR_KINDS.get(type(actual))
     if None in kinds or kinds[0] == kinds[1]:
         return f"{place}: {_value_text(actual)}"
-    return f"{place}: {describe_found(actual)}, not {describe_found(expected)}"
+    return f"{place}: {AnswerValue(actual).kind}, not {AnswerValue(expected).kind}"
 
 
 def _mapping_difference(
@@ -269,7 +269,7 @@ def _missing_item(expected: Sequence[Any], actual: Sequence[Any], place: str) ->
 def _value_text(value: Any) -> str:
     """A JSON value of an answer as a check's message shows it: scalars in full, others by their kind."""
     is_scalar = isinstance(value, _SCALARS) and not isinstance(value, Opaque)
-    return quoted(json.dumps(value, ensure_ascii=False)) if is_scalar else describe_found(value)
+    return quoted(json.dumps(value, ensure_ascii=False)) if is_scalar else AnswerValue(value).kind
 
 
 JSON_KINDS: Final = (
@@ -382,7 +382,7 @@ def _at_most(figure: str, most: float | Most) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
         value = subject.part(figure)
         if not is_finite_number(value):
-            raise CheckError(f"found {describe_found(value)} as {figure}, expected a number")
+            raise CheckError(f"found {AnswerValue(value).kind} as {figure}, expected a number")
         return CheckOutcome(value <= limit_of, f"{figure} {limit(value)}")
 
     return test

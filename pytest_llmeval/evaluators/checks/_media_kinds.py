@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import ClassVar, Final
 
 from pytest_llmeval.core import Case, MediaForm, Parts
-from pytest_llmeval.evaluators._answers import describe_found
+from pytest_llmeval.evaluators._answers import AnswerValue
 from pytest_llmeval.evaluators.checks._check import (
     CheckError,
     CheckKind,
@@ -69,7 +69,7 @@ def _medium(subject: Subject) -> MediaForm:
         UnreadableError: It is none.
     """
     if not MediaForm.matches(subject.value):
-        raise UnreadableError(f"{describe_found(subject.value)}, which is no image, sound or document")
+        raise UnreadableError(f"{AnswerValue(subject.value).kind}, which is no image, sound or document")
     return MediaForm(subject.value)
 
 
@@ -119,7 +119,7 @@ def _expected_media(case: Case) -> Sequence[MediaForm]:
     """
     accepted = list(MediaForm.find_all(Parts.expectation("answer", None, case.expected)))
     if not accepted:
-        raise CheckError(f"found {describe_found(case.expected)} as expected, expected an image, sound or document")
+        raise CheckError(f"found {AnswerValue(case.expected).kind} as expected, expected an image, sound or document")
     return accepted
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from pytest_llmeval.core import Parts, PredictionParts, counted, limit, printable
 from pytest_llmeval.data import DeclaredType
-from pytest_llmeval.evaluators._answers import as_text
+from pytest_llmeval.evaluators._answers import AnswerValue
 from pytest_llmeval.evaluators._calls import MissingTraceError, ToolCall
 from pytest_llmeval.evaluators._patterns import SlowPatternError, TimedPattern
 from pytest_llmeval.evaluators.checks._check import (
@@ -65,7 +65,7 @@ class Levenshtein:
 
 def _plain_text(value: Text) -> str:
     """The text of a check's argument, in the composed form in which answers are compared."""
-    text = as_text(value)
+    text = AnswerValue(value).text
     assert text is not None  # its type has been checked
     return composed(text)
 

@@ -25,7 +25,7 @@ from pytest_llmeval.core import (
     counted,
     listed,
 )
-from pytest_llmeval.evaluators._answers import describe_found
+from pytest_llmeval.evaluators._answers import AnswerValue
 from pytest_llmeval.evaluators.judge._evaluator import Judge
 from pytest_llmeval.evaluators.judge._human_labels import OTHER_ANSWER, PeopleScores
 from pytest_llmeval.evaluators.judge._judged_case import JudgedCase, reason_lines
@@ -172,7 +172,7 @@ class JudgeAgreement(Judge):
             return None
         if not PeopleScores.are_in(expected):
             is_object = isinstance(expected, Mapping)
-            form = f"an object with {sorted(expected)}" if is_object else describe_found(expected)
+            form = f"an object with {sorted(expected)}" if is_object else AnswerValue(expected).kind
             return f"found {form}, expected {{reference, human}}"
         return PeopleScores.fault(expected, self.judged(self._judged_case(case)).scale)
 

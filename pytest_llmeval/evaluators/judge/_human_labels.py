@@ -12,7 +12,7 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 
 from pytest_llmeval.core import Basis, Case, Fault, FloatArray, ShownPrints, SuiteError, Sums, counted
 from pytest_llmeval.data import FaultLog, InputFile
-from pytest_llmeval.evaluators._answers import describe_found
+from pytest_llmeval.evaluators._answers import AnswerValue
 from pytest_llmeval.evaluators.measures._confusion import ratio
 
 LabelScale: TypeAlias = Literal["yesno", "1-5"]
@@ -207,7 +207,7 @@ class PeopleScores(NamedTuple):
         for score in people_of(expected):
             if type(score) not in (int, float) or not low <= score <= high:
                 expected_text = f"expected a number from {low:g} to {high:g}, or a list of them"
-                return f"human: found {describe_found(score)}, {expected_text}"
+                return f"human: found {AnswerValue(score).kind}, {expected_text}"
         return None
 
     @classmethod

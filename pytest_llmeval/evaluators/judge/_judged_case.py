@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     listed,
 )
 from pytest_llmeval.data import DataPath, json_text
-from pytest_llmeval.evaluators._answers import References, as_text, describe_found
+from pytest_llmeval.evaluators._answers import AnswerValue, References
 from pytest_llmeval.evaluators.measures._confusion import ratio
 from pytest_llmeval.judges import FLAGS, UNNAMED_DEFECTS, Mode, PanelVerdict, Question, Verdict, is_unanswerable
 
@@ -71,7 +71,7 @@ class CaseTexts:
         texts = {name: text for name in fields if (text := available.get(name)) is not None}
         lacking = [name for name in fields if name not in texts and name not in optional]
         if subject in lacking and fault is None:
-            fault = f"found {describe_found(case.input)} as input, expected the {subject} as text"
+            fault = f"found {AnswerValue(case.input).kind} as input, expected the {subject} as text"
         return cls(texts, malformed, _ABSENT[lacking[0]] if lacking else None, fault)
 
 
@@ -82,7 +82,7 @@ def _subject(value: Any, key: str) -> str | None:
     """
     if value is None or value == "":
         return None
-    if isinstance(value, Mapping) and (text := as_text(value.get(key))) is not None:
+    if isinstance(value, Mapping) and (text := AnswerValue(value.get(key)).text) is not None:
         return MediaText.carrying(text, value)
     return json_text(value)
 
@@ -93,7 +93,7 @@ def _reference(expected: Any) -> tuple[dict[str, str], str | None]:
     if accepted.fault and any(MediaForm.find_all(expected)):
         return {"reference": json_text(expected)}, None
     if accepted.fault:
-        return {}, f"found {describe_found(expected)} as expected, expected text or a list of texts"
+        return {}, f"found {AnswerValue(expected).kind} as expected, expected text or a list of texts"
     references = [reference for reference in accepted.texts if reference.strip()]
     if not references:
         return {}, None
@@ -104,7 +104,7 @@ def _reference(expected: Any) -> tuple[dict[str, str], str | None]:
 def _answer(prediction: Any) -> tuple[dict[str, str], str | None]:
     """The answer that a judge is shown: lists and objects as JSON, null and nothing as the empty answer."""
     if prediction is None or prediction is MISSING:
-        return {"answer": ""}, f"found {describe_found(prediction)}, expected an answer"
+        return {"answer": ""}, f"found {AnswerValue(prediction).kind}, expected an answer"
     return {"answer": json_text(prediction)}, None
 
 
@@ -116,7 +116,7 @@ def _trajectory(case: Case) -> tuple[dict[str, str], str | None]:
         if isinstance(steps, list) and case.prediction not in (None, MISSING):
             steps = [*steps, {"answer": case.prediction}]
     if not isinstance(steps, list):
-        description = describe_found(case.prediction)
+        description = AnswerValue(case.prediction).kind
         return {"trajectory": ""}, f"found {description} without messages and tool_calls, expected a trajectory"
     lines = (f"{number}. {json.dumps(step, ensure_ascii=False)}" for number, step in enumerate(steps, 1))
     return {"trajectory": "\n".join(lines)}, None
@@ -128,27 +128,29 @@ def _gold(expected: Any) -> tuple[dict[str, str], str | None]:
         return {}, None
     if isinstance(expected, Mapping):
         return {f"gold_{name}": text for name, text in _parts(expected).items()}, None
-    text = as_text(expected)
+    text = AnswerValue(expected).text
     if text is None:
-        return {}, f"found {describe_found(expected)} as expected, expected text or {{verdict, justification}}"
+        return {}, f"found {AnswerValue(expected).kind} as expected, expected text or {{verdict, justification}}"
     return {"gold_justification": text}, None
 
 
 def _explanation(prediction: Any) -> tuple[dict[str, str], str | None]:
     """The explanation that a judge grades: verdict, justification and sources; a text is the justification."""
     parts = _parts(prediction) if isinstance(prediction, Mapping) else {}
-    text = as_text(prediction)
+    text = AnswerValue(prediction).text
     if text is not None:
         parts = {"justification": text}
     if "justification" in parts:
         return parts, None
-    description = "an object without a justification" if isinstance(prediction, Mapping) else describe_found(prediction)
+    description = (
+        "an object without a justification" if isinstance(prediction, Mapping) else AnswerValue(prediction).kind
+    )
     return {**parts, "justification": ""}, f"found {description}, expected text or {{verdict, justification}}"
 
 
 def _parts(value: Mapping[str, Any]) -> dict[str, str]:
     """The texts of a fact-check explanation's fields, as a judge is shown them."""
-    texts = {name: as_text(value.get(name)) for name in ("verdict", "justification")}
+    texts = {name: AnswerValue(value.get(name)).text for name in ("verdict", "justification")}
     texts["sources"] = EvidenceSource.list_text(value.get("evidence_sources")) or None
     return {name: text for name, text in texts.items() if text is not None}
 
@@ -237,7 +239,7 @@ def prompt_texts(case: Case, names: Iterable[str], file: str) -> CaseTexts:
             absent = absent or f"no {name}"
         else:
             texts[name] = ""
-            what = describe_found(case.prediction) if name == "answer" else f"a prediction without {name}"
+            what = AnswerValue(case.prediction).kind if name == "answer" else f"a prediction without {name}"
             malformed = malformed or f"found {what}, expected {name}, as {file} names it"
     return CaseTexts(texts, malformed, absent, fault)
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import EvaluatorError, Fault, PredictionError, SuiteError, excerpt, unknown_name
 from pytest_llmeval.data import InputFile, OutputFile, kind
-from pytest_llmeval.evaluators import JsonSchema, ToolCall, describe_found
+from pytest_llmeval.evaluators import AnswerValue, JsonSchema, ToolCall
 from pytest_llmeval.services import Secrets
 
 _PARAMETERS: Final = ("parameters", "input_schema", "inputSchema")
@@ -119,13 +119,13 @@ def read_schemas(path: Path) -> Mapping[str, Any]:
         return data
     if not isinstance(data, list):
         raise EvaluatorError(
-            f"{path.name}: found {describe_found(data)}, expected tools by name, or a list of definitions"
+            f"{path.name}: found {AnswerValue(data).kind}, expected tools by name, or a list of definitions"
         )
     schemas: dict[str, Any] = {}
     for number, entry in enumerate(data):
         inner = _definition(entry)
         if inner is None:
-            why = f"found {describe_found(entry)}, expected the definition of a tool with its name"
+            why = f"found {AnswerValue(entry).kind}, expected the definition of a tool with its name"
             raise EvaluatorError(f"{path.name}[{number}]: {why}")
         schemas[inner["name"]] = next((inner[key] for key in (*_PARAMETERS, _PYDANTIC_AI) if key in inner), {})
     return schemas
@@ -158,7 +158,7 @@ class ToolSchemas:
         compiled: dict[str, JsonSchema] = {}
         for name, schema in self.schemas.items():
             if not isinstance(schema, dict | bool):
-                raise ValueError(f"{name}: found {describe_found(schema)}, expected a JSON Schema")  # noqa: TRY004 (a fault)
+                raise ValueError(f"{name}: found {AnswerValue(schema).kind}, expected a JSON Schema")  # noqa: TRY004 (a fault)
             try:
                 compiled[name] = JsonSchema.compile(schema)
             except SchemaError as error:

@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
     suggest,
 )
 from pytest_llmeval.data import CaseFile, CaseId, Document, FileSource, InputFile, kind, render_path
-from pytest_llmeval.evaluators import describe_found
+from pytest_llmeval.evaluators import AnswerValue
 from pytest_llmeval.judges import JudgedEvaluator, ModeFile, Question, Verdict
 
 _STOPS: Final = ("script", "target", "max_turns")
@@ -62,7 +62,7 @@ class Conversation(Evaluator):
         turns, stop = prediction.get("turns"), prediction.get("stop")
         if not isinstance(turns, int) or stop not in self._stops:
             names = [metric.name for metric in self.describe()]
-            malformed = f"found {describe_found(case.prediction)}, expected a conversation with turns and stop"
+            malformed = f"found {AnswerValue(case.prediction).kind}, expected a conversation with turns and stop"
             return Observation({}, {}, dict.fromkeys(names, "no conversation"), malformed, abstained=tuple(names))
         details = {"turns": turns, "stop": stop}
         for name, form in (("stop_reason", str), ("stop_comment", str), ("unrecorded_from", int)):
@@ -143,7 +143,7 @@ class UserDrift(JudgedEvaluator):
             JudgeError: The judge gave no verdict.
         """
         if _conversation(case) is None:
-            description = describe_found(case.prediction)
+            description = AnswerValue(case.prediction).kind
             why = f"found {description}, which no simulated user has led"
             return Observation({}, undefined={_METRIC: why}, abstained=(_METRIC,))
         (verdict,) = verdicts

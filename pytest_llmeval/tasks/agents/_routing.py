@@ -28,7 +28,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.data import CaseFile, CaseId, DataRow, FileSource, kind
-from pytest_llmeval.evaluators import AnswerText, MissingTraceError, ToolCall, describe_found, ratio
+from pytest_llmeval.evaluators import AnswerText, AnswerValue, MissingTraceError, ToolCall, ratio
 from pytest_llmeval.tasks.agents._arguments import ArgumentRules, pair_calls
 from pytest_llmeval.tasks.agents._catalogue import ListedTool, ToolSchemas, read_catalogue
 
@@ -365,17 +365,17 @@ def _route(expected: Any) -> Route | str:
     if isinstance(expected, str):
         expected = {"expect": expected}
     if not isinstance(expected, Mapping) or "expect" not in expected:
-        return f"found {describe_found(expected)}, expected the name of a tool, or an object with expect"
+        return f"found {AnswerValue(expected).kind}, expected the name of a tool, or an object with expect"
     if unknown := [str(key) for key in expected if key not in _ROUTE_KEYS]:
         return unknown_name("key", unknown[0], _ROUTE_KEYS)
     tool, siblings, arguments = expected["expect"], expected.get("not") or [], expected.get("args")
     siblings = [siblings] if isinstance(siblings, str) else siblings
     if tool is not None and not isinstance(tool, str):
-        return f"expect: found {describe_found(tool)}, expected the name of a tool, or none"
+        return f"expect: found {AnswerValue(tool).kind}, expected the name of a tool, or none"
     if not isinstance(siblings, list | tuple) or not all(isinstance(sibling, str) for sibling in siblings):
-        return f"not: found {describe_found(siblings)}, expected a list of names"
+        return f"not: found {AnswerValue(siblings).kind}, expected a list of names"
     if arguments is not None and not isinstance(arguments, Mapping):
-        return f"args: found {describe_found(arguments)}, expected an object"
+        return f"args: found {AnswerValue(arguments).kind}, expected an object"
     return Route(None if tool == "none" else tool, frozenset(siblings), arguments)
 
 
@@ -407,5 +407,5 @@ def _calls(prediction: Any) -> list[ToolCall]:
             arguments = item.get("arguments") if isinstance(item, Mapping) else None
             calls.append({"name": name, "arguments": {} if arguments is None else arguments})
         elif (name is not None and name != "none") or (isinstance(item, Mapping) and not {"tool", "name"} & set(item)):
-            raise MissingTraceError(f"found {describe_found(item)}, expected an object with tool and arguments")
+            raise MissingTraceError(f"found {AnswerValue(item).kind}, expected an object with tool and arguments")
     return ToolCall.read_trace(calls)

@@ -9,7 +9,7 @@ from itertools import compress
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core import FloatArray
-from pytest_llmeval.evaluators import describe_found
+from pytest_llmeval.evaluators import AnswerValue
 from pytest_llmeval.tasks._replies import ReplyData, read_reply
 from pytest_llmeval.tasks.emotion_cause._pairs import (
     CANDIDATES,
@@ -472,10 +472,10 @@ def _fault(labels: Any, key: str, length: int | None) -> str | None:
     if labels is None:
         return None
     if not isinstance(labels, (list, tuple)):
-        return f"{key}: found {describe_found(labels)}, expected a list with a label for each utterance"
+        return f"{key}: found {AnswerValue(labels).kind}, expected a list with a label for each utterance"
     wrong = next((label for label in labels if not (label is None or isinstance(label, (str, int, float)))), None)
     if wrong is not None:
-        return f"{key}: found {describe_found(wrong)} as a label, expected a number or a name"
+        return f"{key}: found {AnswerValue(wrong).kind} as a label, expected a number or a name"
     if length is not None and len(labels) != length:
         return f"{key}: found {len(labels)} labels, expected {length}, one for each utterance"
     return None

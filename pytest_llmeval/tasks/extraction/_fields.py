@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
     Sums,
     printable,
 )
-from pytest_llmeval.evaluators import AnswerText, describe_found
+from pytest_llmeval.evaluators import AnswerText, AnswerValue
 from pytest_llmeval.tasks._rates import precision_recall_f1
 from pytest_llmeval.tasks.extraction._nodes import AnyValue, Elements, FieldNode, FieldsOutcome, Record, Whole, compare
 from pytest_llmeval.tasks.extraction._values import EXACT, Day, Folded, Members, Numeral, ValueComparator
@@ -356,7 +356,7 @@ class FieldsEvaluator(Evaluator):
             return
         if not isinstance(case.expected, self._form):
             expected = "a list" if isinstance(self._root, Elements) else "an object"
-            yield f"found {describe_found(case.expected)}, expected {expected}"
+            yield f"found {AnswerValue(case.expected).kind}, expected {expected}"
         else:
             yield from self._root.faults("", case.expected)
 
@@ -375,7 +375,7 @@ class FieldsEvaluator(Evaluator):
             names = (*_RATES, "fields_exact", *_COUNTS)
             return Observation({}, undefined=dict.fromkeys(names, "no expected fields"), malformed=malformed)
         if not isinstance(case.expected, self._form):
-            raise EvaluatorError(f"found {describe_found(case.expected)} as expected, expected an object")
+            raise EvaluatorError(f"found {AnswerValue(case.expected).kind} as expected, expected an object")
         malformed = malformed or _of_another_form(answer, case.expected)
         out = FieldsOutcome()
         compare(self._root, "", "", case.expected, answer, out)
@@ -402,7 +402,7 @@ class FieldsEvaluator(Evaluator):
         if isinstance(prediction, self._form):
             return prediction, None
         form = "a list" if isinstance(self._root, Elements) else "an object"
-        return None, f"found {describe_found(prediction)}, expected {form}"
+        return None, f"found {AnswerValue(prediction).kind}, expected {form}"
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Compute the rates of all fields, and of each."""

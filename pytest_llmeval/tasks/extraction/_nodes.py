@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from pytest_llmeval.core import EvaluatorError, excerpt
-from pytest_llmeval.evaluators import describe_found
+from pytest_llmeval.evaluators import AnswerValue
 from pytest_llmeval.tasks.extraction._values import EXACT, SCALARS, ValueComparator, exact_key
 
 _LONGEST = 120
@@ -304,7 +304,7 @@ class Record(FieldNode):
     def faults(self, place: str, value: Any) -> Iterator[str]:
         """Yield what is wrong with the object and its fields."""
         if not isinstance(value, dict):
-            yield f"{place}: found {describe_found(value)}, expected an object"
+            yield f"{place}: found {AnswerValue(value).kind}, expected an object"
             return
         for name, node, item in self._items(value):
             yield from node.faults(field_path(place, name), item)
@@ -404,7 +404,7 @@ class Elements(FieldNode):
     def faults(self, place: str, value: Any) -> Iterator[str]:
         """Yield what is wrong with the list and its elements."""
         if not isinstance(value, list | tuple):
-            yield f"{place}: found {describe_found(value)}, expected a list"
+            yield f"{place}: found {AnswerValue(value).kind}, expected a list"
             return
         for index, element in enumerate(value):
             yield from self.element.faults(element_path(place, index), element)

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 from unicodedata import normalize
 
-from pytest_llmeval.evaluators import as_text, describe_found
+from pytest_llmeval.evaluators import AnswerValue
 
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
@@ -122,7 +122,7 @@ class ValueComparator:
 
     def fault(self, value: Any) -> str | None:
         """Say why a value cannot be what is expected; ``None`` if it can."""
-        return f"found {describe_found(value)}, expected {self.expected}" if self.read(value) is None else None
+        return f"found {AnswerValue(value).kind}, expected {self.expected}" if self.read(value) is None else None
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Folded(ValueComparator):
 
     def read(self, value: Any) -> Hashable | None:
         """Return the folded text."""
-        text = as_text(value)
+        text = AnswerValue(value).text
         if text is None:
             return None
         if not text.isascii():

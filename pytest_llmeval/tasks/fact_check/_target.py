@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pytest_llmeval.core import Missing, PredictionError, printable, suggest
-from pytest_llmeval.evaluators import as_text, describe_found
+from pytest_llmeval.evaluators import AnswerValue
 from pytest_llmeval.judges import JudgeRequest, Message, ReplyObject
 from pytest_llmeval.tasks._replies import ReplyData, read_reply
 
@@ -73,7 +73,7 @@ def verdict_fault(value: Any, *, strict: bool = True, labels: tuple[str, ...] = 
         hint = f" (did you mean {meant!r}? `verdict_labels: synonyms` accepts both)"
     if not hint and labels == VERDICTS and isinstance(value, str):
         hint = " (`verdicts` declares the labels of another data set)"
-    return f"found {describe_found(value)}, expected one of {', '.join(labels)}{hint}"
+    return f"found {AnswerValue(value).kind}, expected one of {', '.join(labels)}{hint}"
 
 
 _JUSTIFICATION: Final = ("justification", "reasoning")
@@ -132,7 +132,7 @@ def read_answer(prediction: Any) -> Answer:
     elif isinstance(data, Mapping):
         description = f"an object with {', '.join(printable(str(key)) for key in list(data)[:_SHOWN_KEYS]) or 'no key'}"
     else:
-        description = describe_found(prediction)
+        description = AnswerValue(prediction).kind
     return Answer(
         justification=text, confidence="Low", unparsed=True, faults=(f"found {description}, expected {_EXPECTED}",)
     )
@@ -156,14 +156,14 @@ def _from_object(data: Mapping[str, Any], note: str) -> Answer:
     faults: list[str] = []
     verdict = data.get("verdict", NOT_ENOUGH)
     if not isinstance(verdict, str):
-        faults.append(f"verdict: found {describe_found(verdict)}, expected text")
+        faults.append(f"verdict: found {AnswerValue(verdict).kind}, expected text")
     key = next((key for key in _JUSTIFICATION if not _is_blank(data.get(key))), _JUSTIFICATION[0])
     justification = data.get(key)
     faults += _text_faults(data, [key])
     return Answer(
         verdict=verdict,
         justification=justification if isinstance(justification, str) else "",
-        confidence=as_text(data.get("confidence")) or _UNKNOWN,
+        confidence=AnswerValue(data.get("confidence")).text or _UNKNOWN,
         sources=_sources(data.get("evidence_sources"), faults),
         faults=tuple(faults),
         note=note,
@@ -223,7 +223,7 @@ def claim_faults(expected: Any, *, strict: bool, labels: tuple[str, ...] = VERDI
     if expected is None:
         return
     if not isinstance(expected, Mapping):
-        yield f"found {describe_found(expected)}, expected an object with verdict, justification and evidence_sources"
+        yield f"found {AnswerValue(expected).kind}, expected an object with verdict, justification and evidence_sources"
         return
     verdict = expected.get("verdict")
     wrong = None if verdict is None else verdict_fault(verdict, strict=strict, labels=labels)
@@ -238,12 +238,12 @@ def _source_faults(sources: Any, *, deep: bool = True) -> Iterator[str]:
     if sources is None:
         return
     if not isinstance(sources, (list, tuple)):
-        yield f"evidence_sources: found {describe_found(sources)}, expected a list"
+        yield f"evidence_sources: found {AnswerValue(sources).kind}, expected a list"
         return
     for place, source in enumerate(sources):
         where = f"evidence_sources[{place}]"
         if not isinstance(source, (str, Mapping)):
-            yield f"{where}: found {describe_found(source)}, expected text or an object with content and url"
+            yield f"{where}: found {AnswerValue(source).kind}, expected text or an object with content and url"
         elif deep and isinstance(source, Mapping):
             yield from _text_faults(source, ("content", "url"), f"{where}.")
 
@@ -253,7 +253,7 @@ def _text_faults(data: Mapping[str, Any], keys: Iterable[str], prefix: str = "")
     for key in keys:
         value = data.get(key)
         if value is not None and not isinstance(value, str):
-            yield f"{prefix}{key}: found {describe_found(value)}, expected text"
+            yield f"{prefix}{key}: found {AnswerValue(value).kind}, expected text"
 
 
 _INSTRUCTIONS: Final = """\

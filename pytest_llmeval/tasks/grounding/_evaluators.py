@@ -19,7 +19,7 @@ from pytest_llmeval.core import (
     Sums,
     as_line,
 )
-from pytest_llmeval.evaluators import CaseTexts, describe_found
+from pytest_llmeval.evaluators import AnswerValue, CaseTexts
 from pytest_llmeval.judges import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.tasks.grounding._questions import CLAIM_MODES, checklist_mode, claim_mode_version
 from pytest_llmeval.tasks.grounding._steps import (
@@ -297,7 +297,7 @@ class Checklist(JudgedEvaluator):
         if not isinstance(own, list | tuple) or not all(map(_is_text, own)):
             wrong = next(item for item in own if not _is_text(item)) if isinstance(own, list | tuple) else own
             raise EvaluatorError(
-                f"expected.{Parts.INSTRUCTIONS}: found {describe_found(wrong)}, expected a list of texts"
+                f"expected.{Parts.INSTRUCTIONS}: found {AnswerValue(wrong).kind}, expected a list of texts"
             )
         return (*self.instructions, *own)
 

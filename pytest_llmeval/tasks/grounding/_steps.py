@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import MISSING, Case, JudgeError, PredictionError, PredictionParts, excerpt, quotation
 from pytest_llmeval.data import json_text
-from pytest_llmeval.evaluators import References, as_text, cited_by, describe_found, split_sentences
+from pytest_llmeval.evaluators import AnswerValue, References, cited_by, split_sentences
 from pytest_llmeval.judges import Question, Verdict
 from pytest_llmeval.tasks.grounding._questions import (
     ask_for_citations,
@@ -112,7 +112,7 @@ def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:
 
 def _question(value: Any) -> str | None:
     """The user's question in a case's input: a text, the text under ``question``, or all but the passages."""
-    if isinstance(value, Mapping) and as_text(value.get("question")) is None:
+    if isinstance(value, Mapping) and AnswerValue(value.get("question")).text is None:
         value = {name: part for name, part in value.items() if name != _CONTEXTS and part is not None} or None
     elif isinstance(value, Mapping):
         value = value["question"]
@@ -123,7 +123,7 @@ def _question(value: Any) -> str | None:
 def _answer(prediction: Any) -> tuple[str, str | None]:
     """The text of the answer that claims are taken from, and the fault of an absent one."""
     if prediction is None or prediction is MISSING:
-        return "", f"found {describe_found(prediction)}, expected an answer"
+        return "", f"found {AnswerValue(prediction).kind}, expected an answer"
     return json_text(prediction), None
 
 
@@ -131,7 +131,7 @@ def _reference(expected: Any) -> tuple[str | None, str | None]:
     """The expected answer that claims are taken from, if any, and the fault of several or of another form."""
     accepted = References.read(expected)
     if accepted.fault:
-        return None, f"found {describe_found(expected)} as expected, expected text"
+        return None, f"found {AnswerValue(expected).kind} as expected, expected text"
     references = [reference for reference in accepted.texts if reference.strip()]
     if len(references) > 1:
         return None, f"found {len(references)} expected answers, expected one: claims are those of one text"
@@ -151,7 +151,7 @@ def _passages(value: Any, owner: str = "") -> tuple[list[str], str | None]:
     """The retrieved passages as texts, with their faults; a null keeps its number as an empty text."""
     passages = [value] if isinstance(value, str) else value
     if not isinstance(passages, list | tuple):
-        return [], f"found {describe_found(value)} as contexts{owner}, expected a list of texts"
+        return [], f"found {AnswerValue(value).kind} as contexts{owner}, expected a list of texts"
     null = next((number for number, passage in enumerate(passages) if passage is None), None)
     fault = None if null is None else f"found null as contexts[{null}]{owner}, expected text"
     return ["" if passage is None else json_text(passage) for passage in passages], fault

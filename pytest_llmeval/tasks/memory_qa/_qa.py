@@ -47,7 +47,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.data import OutputFile
-from pytest_llmeval.evaluators import ChangeablePart, References, describe_found, has_cjk
+from pytest_llmeval.evaluators import AnswerText, AnswerValue, ChangeablePart, References
 from pytest_llmeval.judges import is_unanswerable
 from pytest_llmeval.run import score
 from pytest_llmeval.services import Secrets
@@ -276,7 +276,7 @@ def _result(agent: Agent, sample: Sample, pair: QAPair, failure: str) -> EvalRes
         except Exception as error:  # noqa: BLE001 (as above)
             failure = Secrets.of_variables().presentable(format_error(error))
         if not isinstance(prediction, str):
-            prediction, failure = "", f"the agent returned {describe_found(prediction)}, expected text"
+            prediction, failure = "", f"the agent returned {AnswerValue(prediction).kind}, expected text"
     return EvalResult(
         sample_id=sample.sample_id,
         question_id=pair.question_id,
@@ -513,7 +513,7 @@ def _forgotten(case: Case, near: Neighbours) -> Any:
     answer, expected = ChangeablePart.of_text(case), _expected(case)
     if answer is None or not expected or any(map(is_unanswerable, expected)):
         return None
-    return answer.put(_FORGOTTEN[has_cjk(answer.value)])
+    return answer.put(_FORGOTTEN[AnswerText(answer.value).has_cjk])
 
 
 def _made_up(case: Case, near: Neighbours) -> Any:

@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
     ReportTable,
     listed,
 )
-from pytest_llmeval.evaluators import describe_found, precision, ratio
+from pytest_llmeval.evaluators import AnswerValue, precision, ratio
 from pytest_llmeval.tasks.narrative._alignment import Alignment, Matching
 from pytest_llmeval.tasks.narrative._document import (
     ACTION_FIELDS,
@@ -504,7 +504,7 @@ def _given_text(case: Case) -> str:
 def _wrong(value: object) -> str:
     """The message for a story annotation that is no JSON document."""
     malformed = json_fault(value) if isinstance(value, str) else None
-    return f"found {malformed or describe_found(value)}, {_EXPECTED}"
+    return f"found {malformed or AnswerValue(value).kind}, {_EXPECTED}"
 
 
 def _read_prediction(data: Mapping[str, Any]) -> Story:

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core import listed as list_items
 from pytest_llmeval.data import render_path
-from pytest_llmeval.evaluators import AnswerText, describe_found, harmonic_mean
+from pytest_llmeval.evaluators import AnswerText, AnswerValue, harmonic_mean
 from pytest_llmeval.tasks._replies import read_reply
 
 Span: TypeAlias = tuple[int, int]
@@ -306,7 +306,7 @@ def read_story(data: Mapping[str, Any]) -> Story:
     story = reader.story(data)
     wrong = [f"{key}: {message}" for key, message in format_faults(data)]
     wrong += [
-        f"{render_path(path)}: found {describe_found(value)}, expected {expected}"
+        f"{render_path(path)}: found {AnswerValue(value).kind}, expected {expected}"
         for path, value, expected in reader.faults
     ]
     misnamed = tuple(f"{render_path(path)}: {message}" for path, message in reader.misnamed)

@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
     Sums,
     listed,
 )
-from pytest_llmeval.evaluators import describe_found
+from pytest_llmeval.evaluators import AnswerValue
 
 _END_MARKS = re.compile("[。！？.!?]+")
 
@@ -421,7 +421,7 @@ class _Gold(Struct, frozen=True):
         stated = case.expected.get("n_sentences") if isinstance(case.expected, Mapping) else None
         n_sentences = _sentence_count(case.input) if stated is None else _whole(stated)
         if stated is not None and (n_sentences is None or n_sentences < 0):
-            return cls(fault=f"found {describe_found(stated)} as n_sentences, expected a whole number of at least 0")
+            return cls(fault=f"found {AnswerValue(stated).kind} as n_sentences, expected a whole number of at least 0")
         values = _listed(case.expected)
         if values is None:
             return cls(absent=True, n_sentences=n_sentences)
@@ -449,12 +449,12 @@ def _read_prediction(prediction: Any) -> tuple[list[int], str | None]:
 def _read(values: Any) -> tuple[list[int], str | None]:
     """The whole numbers in a list of segment boundaries, and the fault of a list with anything else."""
     if not isinstance(values, (list, tuple)):
-        return [], f"found {describe_found(values)}, {_FORM}"
+        return [], f"found {AnswerValue(values).kind}, {_FORM}"
     if _WHOLE.issuperset(map(type, values)):
         return list(values), None
     numbers = [_whole(value) for value in values]
     wrong = [
-        f"{describe_found(value)} at position {position}"
+        f"{AnswerValue(value).kind} at position {position}"
         for position, (value, number) in enumerate(zip(values, numbers, strict=True), start=1)
         if number is None
     ]

@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     listed,
 )
 from pytest_llmeval.data import CaseId
-from pytest_llmeval.evaluators import AnswerText, describe_found
+from pytest_llmeval.evaluators import AnswerText, AnswerValue
 from pytest_llmeval.tasks.retrieval._ranking import distinct_keys, ranked_counts, relevant_ranks
 from pytest_llmeval.tasks.retrieval._source import Fields, Query, Reader, gains_of
 
@@ -118,7 +118,7 @@ class DocumentIds(Evaluator):
         for place, id_ in enumerate(ids):
             if self._reader.fields.key_of(id_, "id") is None:
                 raise EvaluatorError(
-                    f"expected ids[{place}]: found {describe_found(id_)}, expected a text or a whole number"
+                    f"expected ids[{place}]: found {AnswerValue(id_).kind}, expected a text or a whole number"
                 )
         gains: dict[str, float] = {}
         for name, gain in gains_of(ids, "id", self._reader.fields).items():
@@ -199,7 +199,7 @@ class DocumentIds(Evaluator):
             return f"found results with {keys}, expected one of the fields {', '.join(self.id_fields)}"
         passages = [id_ for id_ in ids if id_ is not None and " " in id_]
         if ids and len(passages) == len(ids) and not any(" " in id_ for id_ in gains):
-            result = describe_found(passages[0])
+            result = AnswerValue(passages[0]).kind
             return f"found results such as {result}, expected ids; name their place: on: 'sources[].id'"
         return None
 

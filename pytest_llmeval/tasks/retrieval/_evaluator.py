@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     listed,
     printable,
 )
-from pytest_llmeval.evaluators import AnswerText, describe_found
+from pytest_llmeval.evaluators import AnswerText, AnswerValue
 from pytest_llmeval.tasks.retrieval._ranking import (
     LEGAL,
     LISTED_MEASURES,
@@ -272,7 +272,7 @@ class Retrieval(Evaluator):
         """Yield the faults of the query's attributes and of the positives."""
         meta = self._fields.query_of(case.input).meta
         if not isinstance(meta, Mapping | None):
-            yield f"input.meta: found {describe_found(meta)}, expected an object"
+            yield f"input.meta: found {AnswerValue(meta).kind}, expected an object"
         for task, rule in self._others.items():
             if fault := rule.fault(meta):
                 yield f"input.meta: task {task!r}: {fault}"

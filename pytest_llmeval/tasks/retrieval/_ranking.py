@@ -16,7 +16,7 @@ from pydantic import Discriminator, Field, Tag
 
 from pytest_llmeval.core import MISSING, FloatArray
 from pytest_llmeval.data import CaseId
-from pytest_llmeval.evaluators import describe_found, harmonic_mean
+from pytest_llmeval.evaluators import AnswerValue, harmonic_mean
 
 _STRICT = {"extra": "forbid"}
 
@@ -144,7 +144,7 @@ class SameSet(FieldRule):
     def value_fault(self, value: Any) -> str | None:
         """Return the fault of a value, if any."""
         right = value is MISSING or self._values(value) is not None
-        return None if right else f"found {describe_found(value)}, expected a list of values"
+        return None if right else f"found {AnswerValue(value).kind}, expected a list of values"
 
     def matcher(self, value: Any) -> Callable[[Any], bool]:
         """Whether an attribute has the query's values and no others."""
@@ -327,7 +327,7 @@ class Near(FieldRule):
     def value_fault(self, value: Any) -> str | None:
         """Return the fault of a value, if any."""
         where = "" if self.number is None else f", or an object with it as {self.number!r}"
-        return None if self.read(value)[0] is not None else f"found {describe_found(value)}, expected a number{where}"
+        return None if self.read(value)[0] is not None else f"found {AnswerValue(value).kind}, expected a number{where}"
 
     def matcher(self, value: Any) -> Callable[[Any], bool]:
         """Whether an attribute is close enough to the query's value."""

@@ -24,7 +24,7 @@ from pytest_llmeval.data import (
     kind,
     render_path,
 )
-from pytest_llmeval.evaluators import describe_found
+from pytest_llmeval.evaluators import AnswerValue
 from pytest_llmeval.tasks._replies import read_reply
 from pytest_llmeval.tasks._rows import UnreadKeys, wrong_values
 
@@ -182,7 +182,7 @@ class Reader:
         if isinstance(prediction, dict) and "results" in prediction:
             prediction = prediction["results"]
         if not isinstance(prediction, list):
-            return Entries((), fault=f"found {describe_found(original)}, expected a list of results")
+            return Entries((), fault=f"found {AnswerValue(original).kind}, expected a list of results")
         bare = "id" in self.kinds
         if bare and _all_texts(prediction) and all(prediction):
             return Entries([{}] * len(prediction), prediction)
@@ -200,7 +200,7 @@ class Reader:
             return None
         expected = "objects" if "id" not in self.kinds else "objects or ids"
         return (
-            f"found a list of which no item is a result, such as {describe_found(prediction[0])}, expected {expected}"
+            f"found a list of which no item is a result, such as {AnswerValue(prediction[0]).kind}, expected {expected}"
         )
 
     def _item(self, entry: Any, *, bare: bool) -> Mapping[str, Any] | None:
@@ -278,7 +278,7 @@ def _fault(prediction: Iterable[Any]) -> str | None:
     """The fault of the first search result that is neither an object nor an id."""
     for rank, result in enumerate(prediction, 1):
         if not isinstance(result, dict | str) and CaseId.read(result) is None:
-            return f"result {rank}: found {describe_found(result)}, expected an object or an id"
+            return f"result {rank}: found {AnswerValue(result).kind}, expected an object or an id"
     return None
 
 
@@ -291,7 +291,7 @@ def listed_positives(expected: Any) -> list[Any] | None:
     listed = expected.get("positives") if isinstance(expected, dict) else expected
     if expected is None or isinstance(listed, list):
         return listed
-    raise EvaluatorError(f"expected.positives: found {describe_found(listed)}, expected a list")
+    raise EvaluatorError(f"expected.positives: found {AnswerValue(listed).kind}, expected a list")
 
 
 def gains_of(positives: Sequence[Any], by: By, fields: Fields) -> Mapping[str, float]:
@@ -345,7 +345,7 @@ def _relevance_faults(positives: Sequence[Any]) -> Iterator[str]:
     for place, positive in enumerate(positives):
         grade = positive.get("relevance", 1) if isinstance(positive, dict) else 1
         if type(grade) is bool or not isinstance(grade, (int, float)) or not 0 < grade <= most:
-            wrong = f"found {describe_found(grade)}, expected a number above 0"
+            wrong = f"found {AnswerValue(grade).kind}, expected a number above 0"
             yield f"expected.positives[{place}].relevance: {wrong}"
 
 

@@ -18,7 +18,7 @@ from pytest_llmeval.core import (
     Sums,
     unknown_name,
 )
-from pytest_llmeval.evaluators import describe_found
+from pytest_llmeval.evaluators import AnswerValue
 from pytest_llmeval.tasks.similarity._pixels import (
     LEAST_SIDE,
     SIGMA,
@@ -138,7 +138,7 @@ def _is_image(value: Any) -> bool:
 
 def _named(value: Any) -> str:
     """The media or other value of an image case, as messages name it."""
-    return MediaForm(value).line if MediaForm.matches(value) else describe_found(value)
+    return MediaForm(value).line if MediaForm.matches(value) else AnswerValue(value).kind
 
 
 def _expected_fault(expected: Any) -> str:

@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     Sums,
     unknown_name,
 )
-from pytest_llmeval.evaluators import References, Tokenizer, as_text, describe_found
+from pytest_llmeval.evaluators import AnswerValue, References, Tokenizer
 from pytest_llmeval.judges import JudgedEvaluator, JudgeSpec, Patience, Price, Question, Verdict
 from pytest_llmeval.tasks.similarity._embeddings import SIMILARITY, EmbeddingJudge
 
@@ -187,7 +187,7 @@ TextPair: TypeAlias = tuple[str, str]
 
 def text_pairs(case: Case) -> list[TextPair]:
     """Pair a case's prediction with its reference texts for ``semantic``, leaving blank texts out."""
-    prediction = as_text(case.prediction) or ""
+    prediction = AnswerValue(case.prediction).text or ""
     references = References.read(case.expected).texts
     return [(prediction, reference) for reference in references if prediction.strip() and reference.strip()]
 
@@ -207,7 +207,7 @@ class _MeaningEvaluator(Evaluator):
         """Say which words are missing, and which are extra: models give no reasons."""
         del observation
         references = References.read(case.expected)
-        return references.word_lines(as_text(case.prediction) or "", Tokenizer.named("auto").f1)
+        return references.word_lines(AnswerValue(case.prediction).text or "", Tokenizer.named("auto").f1)
 
 
 @dataclass(frozen=True)
@@ -264,8 +264,8 @@ class EmbeddedSemantic(_MeaningEvaluator, JudgedEvaluator):
                 raise verdict
         scores = [verdict.score for verdict in verdicts if isinstance(verdict, Verdict)]
         counts = {EMBEDDING_SIMILARITY: max(scores, default=0.0), "n": 1.0}
-        readable = as_text(case.prediction) is not None
-        fault = f"found {describe_found(case.prediction)}, expected text"
+        readable = AnswerValue(case.prediction).text is not None
+        fault = f"found {AnswerValue(case.prediction).kind}, expected text"
         return Observation(counts, malformed=None if readable else fault)
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
@@ -399,9 +399,9 @@ class Semantic(_MeaningEvaluator):
         for metric, table in tables.items():
             counts[metric] = max((table[pair] for pair in text_pairs(case)), default=0.0)
             counts[f"{metric}.n"] = 1
-        readable = as_text(case.prediction) is not None
+        readable = AnswerValue(case.prediction).text is not None
         return Observation(
-            counts, malformed=None if readable else f"found {describe_found(case.prediction)}, expected text"
+            counts, malformed=None if readable else f"found {AnswerValue(case.prediction).kind}, expected text"
         )
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:

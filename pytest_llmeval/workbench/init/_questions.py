@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import CaseId, InputFile
 from pytest_llmeval.run import json_like
-from pytest_llmeval.targets import call_target, load_target
+from pytest_llmeval.targets import PythonTarget
 from pytest_llmeval.workbench._project import TargetPlace
 
 _FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -232,8 +232,8 @@ def ask_once(target: TargetPlace, folder: Path, value: Any) -> Any:
     root = (folder / target.root).resolve()
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
-        called = load_target(target.name, root)
-        return json_like(asyncio.run(call_target(called, value, _TIMEOUT_S)))
+        called = PythonTarget.load(target.name, root)
+        return json_like(asyncio.run(called.ask(value, _TIMEOUT_S)))
     except PredictionError as error:
         raise LlmevalError(f"{target.name}: {error}; nothing was written") from None
     except Exception as error:  # noqa: BLE001 (an application may raise anything)

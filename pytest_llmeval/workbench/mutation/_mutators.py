@@ -11,7 +11,14 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core import AnswerChange, Case, Mutator, Neighbours, Parts
-from pytest_llmeval.evaluators import ChangeablePart, MissingTraceError, References, ToolCall, has_cjk, split_sentences
+from pytest_llmeval.evaluators import (
+    AnswerText,
+    ChangeablePart,
+    MissingTraceError,
+    References,
+    ToolCall,
+    split_sentences,
+)
 
 _OPENING_FENCE: Final = re.compile(r"```\w*+[ \t]*+(?=\n)")
 _CLOSING_FENCE: Final = re.compile(r"\n[ \t]*+```")
@@ -266,7 +273,7 @@ _UNITS: Final = {
 }
 _UNIT: Final = re.compile(
     rf"(?:(?<=\d)|(?<=\b))(?:{'|'.join(unit for unit in _UNITS if unit.isascii())})\b|[€£]"
-    rf"|(?<=[\d一二三四五六七八九十百千万两几 ])(?:{'|'.join(unit for unit in _UNITS if has_cjk(unit))})"
+    rf"|(?<=[\d一二三四五六七八九十百千万两几 ])(?:{'|'.join(unit for unit in _UNITS if AnswerText(unit).has_cjk)})"
 )
 
 _OPPOSITES: Final = dict(
@@ -280,7 +287,7 @@ _OPPOSITES: Final = dict(
 )
 _OPPOSITE: Final = re.compile(
     rf"\b(?:{'|'.join(sorted((word for word in _OPPOSITES if word.isascii()), key=len, reverse=True))})\b"
-    rf"|{'|'.join(word for word in _OPPOSITES if has_cjk(word))}"
+    rf"|{'|'.join(word for word in _OPPOSITES if AnswerText(word).has_cjk)}"
 )
 _SIGNED: Final = re.compile(r"(?<![\w.)\]-])[-+\u2212](?=\d)")
 
@@ -347,15 +354,15 @@ def _question(_text: str, case: Case, _near: Neighbours) -> str | None:
 
 def _refusal(text: str, _case: Case, _near: Neighbours) -> str:
     """Answer a case with a refusal, in the language of the answer."""
-    return "抱歉，我无法回答这个问题。" if has_cjk(text) else "I'm sorry, but I can't help with that."
+    return "抱歉，我无法回答这个问题。" if AnswerText(text).has_cjk else "I'm sorry, but I can't help with that."
 
 
 def _truncated(text: str, _case: Case, _near: Neighbours) -> str | None:
     """Cut an answer after half of its words."""
-    words = list(text) if has_cjk(text) else text.split()
+    words = list(text) if AnswerText(text).has_cjk else text.split()
     if len(words) < _SHORT_TEXT:
         return None
-    return ("" if has_cjk(text) else " ").join(words[: len(words) // 2])
+    return ("" if AnswerText(text).has_cjk else " ").join(words[: len(words) // 2])
 
 
 def _without_citations(text: str) -> str:
@@ -420,7 +427,7 @@ def _names(text: str) -> list[re.Match[str]]:
 def _is_short(text: str) -> bool:
     """Whether an answer is as short as a name, so that the whole of it can be exchanged."""
     words, characters = _SHORT_NAME
-    return len(text) <= characters if has_cjk(text) else len(text.split()) <= words
+    return len(text) <= characters if AnswerText(text).has_cjk else len(text.split()) <= words
 
 
 def _name(text: str, case: Case, near: Neighbours) -> str | None:
@@ -485,7 +492,7 @@ def _sentence_dropped(text: str, case: Case, _near: Neighbours) -> str | None:
     if max(lost) == 0:
         return None
     place = lost.index(max(lost))
-    joint = "" if has_cjk(text) else " "
+    joint = "" if AnswerText(text).has_cjk else " "
     return joint.join(sentence for at, sentence in enumerate(sentences) if at != place)
 
 
@@ -494,7 +501,7 @@ def _unsupported(text: str, case: Case, near: Neighbours) -> str | None:
     known = normal(f"{text} {_ground(case) or ''}")
     firsts = (first[0] for other in _other_answers(text, near) if (first := split_sentences(other)))
     sentence = next((first for first in firsts if normal(first) not in known), None)
-    return None if sentence is None else f"{text}{'' if has_cjk(text) else ' '}{sentence}"
+    return None if sentence is None else f"{text}{'' if AnswerText(text).has_cjk else ' '}{sentence}"
 
 
 def _citation(text: str, case: Case, _near: Neighbours) -> str | None:
@@ -812,7 +819,7 @@ def _spaced(text: str, _case: Case, _near: Neighbours) -> str:
 
 def _widened(text: str, _case: Case, _near: Neighbours) -> str | None:
     """Write digits and marks of a Chinese answer in full width, or in half width, which keeps it right."""
-    if not has_cjk(text):
+    if not AnswerText(text).has_cjk:
         return None
     wide = text.translate(_WIDE)
     return wide if wide != text else text.translate(_BACK)
@@ -822,12 +829,12 @@ def _around(text: str, _case: Case, _near: Neighbours) -> str | None:
     """Put a short answer into a sentence, which keeps it right."""
     if len(text.split()) > _SHORT_ANSWER or len(text) > _SHORT_LINE or text.endswith((".", "。", "!", "?", "！", "？")):
         return None
-    return f"答案是{text}。" if has_cjk(text) else f"It is {text}."
+    return f"答案是{text}。" if AnswerText(text).has_cjk else f"It is {text}."
 
 
 def _punctuated(text: str, _case: Case, _near: Neighbours) -> str:
     """Add a full stop to an answer or remove it, which keeps it right."""
-    return text[:-1] if text.endswith((".", "。")) else f"{text}{'。' if has_cjk(text) else '.'}"
+    return text[:-1] if text.endswith((".", "。")) else f"{text}{'。' if AnswerText(text).has_cjk else '.'}"
 
 
 def _separated(text: str, _case: Case, _near: Neighbours) -> str:
@@ -838,7 +845,7 @@ def _separated(text: str, _case: Case, _near: Neighbours) -> str:
 
 def _dated(text: str, _case: Case, _near: Neighbours) -> str:
     """Write a date of an answer in another unambiguous form, which keeps it right."""
-    chinese = has_cjk(text)
+    chinese = AnswerText(text).has_cjk
 
     def worded(match: re.Match[str]) -> str:
         year, month, day = map(int, match.groups())

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_llmeval.cli import CommandResult, amount, count, share, write_text
 from pytest_llmeval.core import GateOutcome, LlmevalError, Metric, counted, limit, number, unknown_name
-from pytest_llmeval.gates import WATCHED_RUNS, split_statistic
+from pytest_llmeval.gates import WATCHED_RUNS, Gate
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import open_noted, table_lines
 from pytest_llmeval.workbench.plan._simulation import RepeatedScores
@@ -127,7 +127,7 @@ def _planned(options: Namespace, sources: Sources) -> list[Planned]:
         faults.append(f"{options.suite} has no approved run: approve one, or pass --report, --within or --between")
     elif stated is None:
         known = (*sources.metrics, Metric.PASS_RATE)
-        unknown = [name for name in options.metric or () if split_statistic(name)[1] not in known]
+        unknown = [name for name in options.metric or () if Gate.split_statistic(name)[1] not in known]
         faults += [unknown_name("metric", name, known) for name in unknown]
     if options.simulate and len(sources.reports) < _SIMULATED_RUNS:
         faults.append("--simulate needs two or more --report of the same version, with nothing changed in between")

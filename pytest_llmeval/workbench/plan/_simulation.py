@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.core import CaseRecord, FloatArray, GateOutcome, Metric, Observation, counted
 from pytest_llmeval.evaluators import RecordedScores
-from pytest_llmeval.gates import ChangeGate, DropGate, judge_together, split_statistic
+from pytest_llmeval.gates import ChangeGate, DropGate, Gate, judge_together
 from pytest_llmeval.numbers import TOLERANCE, CaseStatistics, RunPairing
 from pytest_llmeval.workbench.plan._spread import Planned, Sources
 
@@ -43,7 +43,7 @@ class RepeatedScores:
         """Return the scores of the cases that have one in all reports, or why they say nothing about noise."""
         import numpy as np
 
-        name = split_statistic(planned.metric)[1]
+        name = Gate.split_statistic(planned.metric)[1]
         runs = [run.scores for run in sources.reported(planned.metric)]
         common = [case for case in sources.suite.cases if all(case.id in scores for scores in runs)]
         if len(common) < _LEAST:

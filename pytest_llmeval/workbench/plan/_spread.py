@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.baselines import ApprovedCases
 from pytest_llmeval.core import CaseLabels, Fault, FloatArray, Metric, SuiteError, counted
-from pytest_llmeval.gates import ChangeGate, split_statistic
+from pytest_llmeval.gates import ChangeGate, Gate
 from pytest_llmeval.numbers import (
     CaseStatistics,
     ChangedShares,
@@ -361,7 +361,7 @@ class Sources:
 
     def room(self, name: str) -> float:
         """Return the largest drop of a metric that is possible."""
-        statistic, metric = split_statistic(name)
+        statistic, metric = Gate.split_statistic(name)
         declared = self._declared(metric)
         end = None if declared is None else declared.low if declared.higher_is_better else declared.high
         runs = self.runs(name)
@@ -378,7 +378,7 @@ class Sources:
 
     def reach(self, name: str) -> float | None:
         """Return the range of a metric if each case has one of its ends as its score, in all runs; else ``None``."""
-        declared = self._declared(split_statistic(name)[1])
+        declared = self._declared(Gate.split_statistic(name)[1])
         if declared is None or declared.low is None or declared.high is None:
             return None
         scores = {score for run in self.runs(name) for score in run.scores.values()}
@@ -395,12 +395,12 @@ class Sources:
 
     def reported(self, name: str) -> list[ScoredRun]:
         """Return the scores of a metric in each report."""
-        metric = split_statistic(name)[1]
+        metric = Gate.split_statistic(name)[1]
         return [_recorded(report, recorded, metric) for report, recorded in self.reports]
 
     def runs(self, name: str) -> list[ScoredRun]:
         """Return the runs that have scores of a metric, the approved one first."""
-        statistic, metric = split_statistic(name)
+        statistic, metric = Gate.split_statistic(name)
         runs = self.reported(name)
         if self.approved is not None and self._table is not None and metric in self._table.owner:
             # Reports have no counts, so runs are compared by what both have: the scores of cases.

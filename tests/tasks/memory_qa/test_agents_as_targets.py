@@ -8,7 +8,7 @@ import pytest
 
 from pytest_llmeval.core import PredictionError
 from pytest_llmeval.qa import Sample, as_target
-from pytest_llmeval.targets import load_target
+from pytest_llmeval.targets import PythonTarget
 
 
 class Notebook:
@@ -118,4 +118,4 @@ def test_the_module_that_makes_a_target_defines_it(tmp_path: Any, monkeypatch: p
         "from pytest_llmeval.qa import as_target\n"
         "answer = as_target(OrderedDict)\n"
     )
-    assert callable(load_target("memory_app_of_test:answer", tmp_path))
+    assert callable(PythonTarget.load("memory_app_of_test:answer", tmp_path).function)
