@@ -147,7 +147,7 @@ def test_a_change_of_the_unit_changes_no_verdict(tmp_path: Path, keys: Any, pair
     if not has_unit(keys):
         pytest.skip("the numbers of the rule are in no unit of a metric")
     factor, shift = unit
-    statistic, _ = split_statistic(keys["metric"])
+    statistic, _ = Gate.split_statistic(keys["metric"])
     # With a negative factor a gate on the least score is one on the greatest: of rules that understand both.
     assume(factor > 0 or mirror_of(statistic) in rule_of(keys).statistics)
     low, high = sorted([shift, shift + factor])

@@ -199,7 +199,7 @@ def test_an_installed_package_that_is_broken_is_named(points: list[Point], group
 
 
 def test_a_name_that_two_entry_points_add_names_both(points: list[Point], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "REPORT_FORMATS", {})
+    monkeypatch.setattr(registry.ReportFormat, "KNOWN", {})
     for name, write in (("first", print), ("second", id)):
         add = partial(lambda write, added: added.register_report_format(".rst", write), write)
         points.append(Point(name, add, group="pytest_llmeval.plugins"))
