@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -554,6 +554,8 @@ class Termination:
         """Keep an interrupt that came inside a wait for a lock, as of the queues of xdist: leaving it fails then."""
         try:
             return (yield)
+        except KeyboardInterrupt as error:
+            raise error.with_traceback(_with_lines(error.__traceback__)) from None
         except RuntimeError as error:
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise error.__context__ from None
@@ -591,3 +593,16 @@ class Termination:
             with suppress(ProcessLookupError):
                 os.kill(process, number)
         raise KeyboardInterrupt("SIGTERM")
+
+
+def _with_lines(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback whose entries all have a line: a signal can arrive where Python has none, and pytest needs one."""
+    entries: list[TracebackType] = []
+    while traceback is not None:
+        entries.append(traceback)
+        traceback = traceback.tb_next
+    for entry in reversed(entries):
+        # Python says None there, unlike typeshed.
+        line = entry.tb_lineno or entry.tb_frame.f_code.co_firstlineno
+        traceback = TracebackType(traceback, entry.tb_frame, entry.tb_lasti, line)
+    return traceback

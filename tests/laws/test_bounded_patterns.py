@@ -38,7 +38,7 @@ ON_DEMAND: Mapping[str, str | Callable[[ModuleType], object]] = {
     "exchange._readers:_score": "a pattern of a declared table: parts of names of metrics",
     "exchange.promptfoo._assertions:written": OF_USERS,
     "judges.questions._replies:score_probabilities": OF_NAMES,
-    "judges.questions._replies:says": lambda module: module._SAYS,
+    "judges.questions._replies:verdict_pattern": lambda module: module._SAYS,
     "baselines._python_scores:_defines": OF_NAMES,
     "reports._files:report_format": OF_NAMES,
     "reports._tables:last": OF_NAMES,

@@ -185,3 +185,20 @@ def test_an_interrupt_inside_a_wait_for_a_lock_is_an_interrupt(
         waits()
     with pytest.raises(expected):
         loop.throw(failure.value)
+
+
+def without_line() -> None:
+    raise KeyboardInterrupt("SIGTERM")
+
+
+def test_an_interrupt_where_python_has_no_line_can_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(without_line, "__code__", without_line.__code__.replace(co_linetable=b""))
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        without_line()
+    assert interrupt.traceback[-1]._rawentry.tb_lineno is None
+    loop = Termination().pytest_runtestloop()
+    next(loop)
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM") as kept:
+        loop.throw(interrupt.value)
+    assert kept.traceback[-1].name == "without_line"
+    assert kept.traceback[-1].lineno + 1 == without_line.__code__.co_firstlineno

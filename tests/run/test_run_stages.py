@@ -94,7 +94,7 @@ def noted(reported: Reported, scope: RunScope) -> Reported:
 
 
 def extended_by(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "extensions_of", registry.extensions)
+    monkeypatch.setattr(Registry, "installed_extensions", registry.extensions)
 
 
 def test_extensions_map_stages_in_the_order_of_their_registration(
@@ -133,8 +133,9 @@ def test_an_extension_names_a_point_and_a_function() -> None:
 
 def test_a_copy_of_a_registry_has_extensions_of_its_own() -> None:
     registry = Registry()
-    registry.copy().extend("reported", noted)
-    assert registry.extensions("reported") == ()
+    copied = registry.copy()
+    registry.extend("reported", noted)
+    assert copied.extensions("reported") == ()
 
 
 def failing(*_: object) -> object:
