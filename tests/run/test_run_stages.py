@@ -12,7 +12,6 @@ from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
 from pytest_llmeval.core import Case, CaseRecord, JudgeCall, LlmevalError, Observation
 from pytest_llmeval.run import Collected, Reported, RunScope, RunTerms, finish_run
 from pytest_llmeval.run import _finishing as finishing
-from pytest_llmeval.run import _stages as stages
 from pytest_llmeval.run._finishing import report
 from pytest_llmeval.run._judging import judge
 from pytest_llmeval.run._stages import collect
