@@ -125,7 +125,7 @@ def test_a_judge_or_mode_that_wants_the_run_to_end_costs_its_case_and_not_the_ev
 
     judge.answers = [error] if whose == "judge" else []
     told = run(serve().judge(ask_of(juror, question(read=read), "paris")))
-    assert str(fault(told)).startswith(f"the judge raised {type(error).__name__}: ")
+    assert str(fault(told)).startswith(f"the judge raised {type(error).__name__}")
 
 
 def asked_strictly(juror: Juror, case: str = "paris", asker: str = "") -> PanelQuestion:

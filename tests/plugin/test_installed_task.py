@@ -152,7 +152,7 @@ def test_a_plugin_that_cannot_be_loaded_is_named_in_one_line(installed: "Project
     done = llmeval(installed, "schema")
     message = (
         "entry point 'ledgers' of pytest_llmeval.plugins (ledgers:register): "
-        "ModuleNotFoundError: No module named 'no_such_package'"
+        "ModuleNotFoundError: No module named 'no_such_package' (site/ledgers/__init__.py:1 in <module>)"
     )
     assert (done.code, done.out, done.err) == (1, "", f"{message}\n")
     assert message in installed.run().text

@@ -83,7 +83,7 @@ def test_a_prediction_of_null_is_a_prediction() -> None:
         (ValueError("no such model"), "ValueError: no such model"),
         (PredictionError("took longer than 2 s"), "took longer than 2 s"),
         (RecursionError("too deep"), "RecursionError: too deep"),
-        (TimeoutError(), "TimeoutError: "),
+        (TimeoutError(), "TimeoutError"),
     ],
 )
 def test_whatever_a_target_raises_is_in_the_record(error: BaseException, reason: str) -> None:
