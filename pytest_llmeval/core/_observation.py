@@ -82,7 +82,6 @@ class Observation(_StoredObservation, frozen=True, omit_defaults=True):
 
     Attributes:
         counts: Named sums and counts; additive over cases, finite, absent names count as 0.
-        details: For people: matched pairs, missing items. JSON-serialisable, never aggregated.
         undefined: Metric name to the reason why this case has no value for it (ground truth absent, no token).
         errored: Metric name to the reason why its value could not be computed (a judge failed); the case then counts
             as errored for that metric.
@@ -95,7 +94,7 @@ class Observation(_StoredObservation, frozen=True, omit_defaults=True):
 
         @property
         def details(self) -> Mapping[str, Any]:
-            """Matched pairs, missing items and the like, for people."""
+            """For people: matched pairs, missing items. JSON-serialisable, never aggregated."""
             details = _stored_details(self)
             return details.read() if type(details) is LazyDetails else details
 
