@@ -207,6 +207,27 @@ def test_a_run_uses_what_a_plugin_adds(folder: Path, workers: tuple[str, ...]) -
     assert done.code == 1
 
 
+def test_reports_of_a_run_outlive_extensions_that_fail(folder: Path) -> None:
+    broken = """
+
+def fail(*_, **__):
+    raise KeyError("owner")
+
+
+def register(registry, register=register):
+    register(registry)
+    registry.extend("reported", fail)
+    registry.extend("sent", fail)
+"""
+    (folder / "everything.py").write_text(PLUGIN + broken)
+    done = run(folder, "pytest", "--llmeval", "--llmeval-report=out.json", "--llmeval-otel=events")
+    assert "the extension everything:fail (reported) failed: KeyError: 'owner'" in done.out, done.out + done.err
+    assert "the extension everything:fail (sent) failed: KeyError: 'owner'" in done.out
+    assert "INTERNALERROR" not in done.out + done.err
+    assert json.loads((folder / "out.json").read_text())["suites"][0]["suite"] == "everything"
+    assert done.code == 1
+
+
 def test_commands_use_what_a_plugin_adds(folder: Path) -> None:
     assert run(folder, "pytest_llmeval", "greet").out == "hello\n"
     assert run(folder, "pytest_llmeval", "export", "nowhere").out == "uploaded\n"

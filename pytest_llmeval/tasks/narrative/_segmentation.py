@@ -340,7 +340,7 @@ class Segmentation(Evaluator):
         if not windows.windows:
             undefined = dict.fromkeys(_WINDOWED, _UNKNOWN_LENGTH if gold.n_sentences is None else TOO_SHORT)
         details: Mapping[str, Any] = LazyDetails(lambda: _details(match, gold, predicted))
-        if gold.n_sentences is None and not details:
+        if gold.n_sentences is None and not details:  # with a number of sentences there are some
             details = {}
         return Observation(counts, details, undefined, malformed)
 
