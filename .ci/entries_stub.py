@@ -26,11 +26,11 @@ from typing import Any, Literal, TypeAlias, TypedDict, overload
 from msgspec import Struct
 
 from pytest_llmeval.core import Evaluator
-from pytest_llmeval.evaluators import CaseFunction, CheckKind, Checks
+from pytest_llmeval.evaluators import CheckKind, Checks
 from pytest_llmeval.judges import Judgeable
 
-EvaluatorEntry: TypeAlias = str | Mapping[str, Any] | Evaluator | CaseFunction | NamedEvaluator
-Check: TypeAlias = str | Mapping[str, Any] | CaseFunction | CheckKind
+EvaluatorEntry: TypeAlias = str | Mapping[str, Any] | Evaluator | Callable[[Any], Any] | NamedEvaluator
+Check: TypeAlias = str | Mapping[str, Any] | Callable[[Any], Any] | CheckKind
 Turn: TypeAlias = Literal["last", "each"] | int
 Entry: TypeAlias = dict[str, Any]
 
@@ -62,7 +62,7 @@ def evaluator(
 ) -> NamedEvaluator: ...
 @overload
 def evaluator(
-    evaluator: CaseFunction,
+    evaluator: Callable[[Any], Any],
     /,
     *,
     name: str | None = None,
@@ -85,7 +85,7 @@ class ByName(Struct, frozen=True):
 def named(value: Callable[[Any], Any], name: str) -> NamedObject: ...
 @overload
 def named(value: object, name: str) -> NamedObject: ...
-def check(function: CaseFunction, name: str | None = None) -> CheckKind: ...
+def check(function: Callable[[Any], Any], name: str | None = None) -> CheckKind: ...
 def listed(entries: Any) -> Iterable[Any]: ...
 def by_name_in_file(keys: Mapping[str, Any]) -> ByName: ...
 def checks_by_name(entries: Iterable[Any]) -> tuple[list[Any], Mapping[str, CheckKind]]: ...

@@ -14,7 +14,7 @@ from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Evaluator, Media, get_checks, get_evaluator
 from pytest_llmeval.core import Case, LlmevalError, Observation
-from pytest_llmeval.evaluators import SHIPPED, Checks
+from pytest_llmeval.evaluators import Checks
 from pytest_llmeval.evaluators.checks._contents import Number
 from pytest_llmeval.evaluators.checks._kinds import Most
 from pytest_llmeval.evaluators.checks._texts import Text
@@ -610,7 +610,7 @@ _ARGUMENTS = {
 
 ARGUMENTS: dict[str, Any] = {
     name: _ARGUMENTS[name] if name in _ARGUMENTS else _OF_TYPE[kind.argument]
-    for name, kind in SHIPPED.items()
+    for name, kind in Checks.kinds().items()
     if name in _ARGUMENTS or kind.argument in _OF_TYPE
 }
 """Name to argument. A new check gets an entry in `_OWN` if it takes a type that is not in `_OF_TYPE`."""

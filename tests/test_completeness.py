@@ -11,7 +11,7 @@ from project import ROOT, script
 
 import pytest_llmeval
 from pytest_llmeval.data.formats._base import CELL_CHECKS
-from pytest_llmeval.evaluators import SHIPPED
+from pytest_llmeval.evaluators import Checks
 from pytest_llmeval.gates import RULES
 from pytest_llmeval.reports import ReportFormat
 from pytest_llmeval.suites import Registry, suite_schema
@@ -97,7 +97,7 @@ def test_every_metric_that_a_suite_can_choose_is_described() -> None:
 
 
 def test_every_check_has_an_argument() -> None:
-    lacking = SHIPPED.keys() - ARGUMENTS.keys()
+    lacking = Checks.kinds().keys() - ARGUMENTS.keys()
     assert not lacking, f"add an argument of {listed(lacking)} to _ARGUMENTS in tests/examples.py"
 
 
@@ -114,7 +114,7 @@ def test_every_check_can_be_a_column_of_a_csv_file() -> None:
 
 def test_every_check_is_described() -> None:
     text = page("evaluators.md")
-    lacking = {name for name in SHIPPED if f"`{name}`" not in text}
+    lacking = {name for name in Checks.kinds() if f"`{name}`" not in text}
     assert not lacking, f"add a row for {listed(lacking)} to the table of docs/evaluators.md"
 
 

@@ -337,10 +337,10 @@ def _changed_judge(label: str, old: Comparable, new: Comparable, display_path: s
 
 def _is_agreement(label: str, comparable: Comparable) -> bool:
     """Whether an evaluator measures the agreement of a panel of judges, which no bridge is about."""
-    from pytest_llmeval.evaluators import PanelAgreement
+    from pytest_llmeval.evaluators import VerdictStatistics
 
     printed = comparable.evaluators.get(label)
-    return printed is not None and printed.name == PanelAgreement(str(printed.options.get("of"))).name
+    return printed is not None and printed.name == VerdictStatistics.of_judges(str(printed.options.get("of")), ()).name
 
 
 def _way_to_migrate(old: str, new: str) -> str:

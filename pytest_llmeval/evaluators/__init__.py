@@ -9,31 +9,18 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators._calls import MessageStep, MissingTraceError, ToolCall, read_transcript
     from pytest_llmeval.evaluators._changes import ChangeablePart
     from pytest_llmeval.evaluators._classification import Classification
-    from pytest_llmeval.evaluators._functions import (
-        CaseFunction,
-        RecordedScores,
-        Score,
-        check_of,
-        evaluator_of,
-        reads_objects,
-    )
+    from pytest_llmeval.evaluators._functions import RecordedScores, Score, evaluator_of
     from pytest_llmeval.evaluators._patterns import TimedPattern
     from pytest_llmeval.evaluators._schemas import JsonSchema
     from pytest_llmeval.evaluators._text import TextEvaluator
     from pytest_llmeval.evaluators.checks._check import Check, CheckKind, composed, quoted
     from pytest_llmeval.evaluators.checks._evaluator import Checks
-    from pytest_llmeval.evaluators.checks._kinds import SHIPPED, kind_of_function
     from pytest_llmeval.evaluators.checks._reading import CheckReader, Unlocated
     from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
     from pytest_llmeval.evaluators.judge._evaluator import Judge
     from pytest_llmeval.evaluators.judge._human_labels import HumanLabel, HumanLabels, LabelScale
     from pytest_llmeval.evaluators.judge._judged_case import CaseTexts, Defects, EvidenceSource
-    from pytest_llmeval.evaluators.judge._verdict_metrics import (
-        Cascaded,
-        CascadeErrors,
-        PanelAgreement,
-        VerdictStatistics,
-    )
+    from pytest_llmeval.evaluators.judge._verdict_metrics import Cascaded, VerdictStatistics
     from pytest_llmeval.evaluators.measures._confusion import Margins, agreement_alpha, precision, ratio
     from pytest_llmeval.evaluators.measures._overlap import harmonic_mean
     from pytest_llmeval.evaluators.measures._tokens import (
@@ -60,12 +47,9 @@ _HOMES = {
     "_changes": ("ChangeablePart",),
     "_classification": ("Classification",),
     "_functions": (
-        "CaseFunction",
         "RecordedScores",
         "Score",
-        "check_of",
         "evaluator_of",
-        "reads_objects",
     ),
     "_patterns": ("TimedPattern",),
     "_schemas": ("JsonSchema",),
@@ -77,10 +61,6 @@ _HOMES = {
         "quoted",
     ),
     "checks._evaluator": ("Checks",),
-    "checks._kinds": (
-        "SHIPPED",
-        "kind_of_function",
-    ),
     "checks._reading": (
         "CheckReader",
         "Unlocated",
@@ -98,9 +78,7 @@ _HOMES = {
         "EvidenceSource",
     ),
     "judge._verdict_metrics": (
-        "CascadeErrors",
         "Cascaded",
-        "PanelAgreement",
         "VerdictStatistics",
     ),
     "measures._confusion": (
@@ -119,5 +97,14 @@ _HOMES = {
     ),
 }
 """Module to the names that other packages use of it."""
+
+EVALUATORS: dict[str, str] = {
+    "classification": "pytest_llmeval.evaluators:Classification",
+    "judge": "pytest_llmeval.evaluators:Judge",
+    "judge_agreement": "pytest_llmeval.evaluators:JudgeAgreement",
+    "recorded": "pytest_llmeval.evaluators:RecordedScores",
+    "text": "pytest_llmeval.evaluators:TextEvaluator",
+}
+"""Name to ``module:class``."""
 
 __getattr__ = lazy_names(__name__, _HOMES)

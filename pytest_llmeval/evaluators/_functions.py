@@ -3,8 +3,8 @@
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
@@ -21,11 +21,7 @@ from pytest_llmeval.core import (
     normalized,
     number,
 )
-from pytest_llmeval.evaluators.checks._check import CheckKind, CheckOutcome, CheckTest, Subject, leaves_of
 from pytest_llmeval.services import awaited_anywhere
-
-CaseFunction: TypeAlias = Callable[[Any], Any]
-"""A function of a case, plain or async, that scores it."""
 
 _EXPECTED: Final = "expected a number, true or false, a text, a mapping of numbers, or a Score"
 
@@ -54,7 +50,7 @@ class FunctionEvaluator(Evaluator):
     """
 
     reads = Reads("answer", objects=True, records=True)
-    function: ClassVar[CaseFunction]
+    function: ClassVar[Callable[[Any], Any]]
     identity: ClassVar[str]
     """The qualified name of the function, or the name that it was given: scores of the same identity compare."""
     low: ClassVar[float | None] = 0.0
@@ -141,7 +137,7 @@ class FunctionEvaluator(Evaluator):
 
 
 def evaluator_of(
-    function: CaseFunction,
+    function: Callable[[Any], Any],
     name: str | None = None,
     *,
     low: float | None = 0.0,
@@ -161,7 +157,7 @@ def evaluator_of(
     Raises:
         EvaluatorError: It has no name of its own, and none is given.
     """
-    called, identity = _name_function(function, name, "evaluators")
+    called, identity = name_function(function, name, "evaluators")
     values = {"function": staticmethod(function), "identity": identity, "low": low, "high": high, "name": called}
     values["__module__"] = getattr(function, "__module__", None) or "__main__"
     values["higher_is_better"] = higher_is_better
@@ -169,52 +165,7 @@ def evaluator_of(
     return evaluator
 
 
-def check_of(function: CaseFunction, name: str | None = None) -> CheckKind:
-    """The kind of check that a user's function of a case becomes, with its docstring as meaning."""
-    called, _ = _name_function(function, name, "checks")
-    meaning = (inspect.getdoc(function) or f"{called} returns true").splitlines()[0]
-    return CheckKind(called, meaning, None, _Test(function, called))
-
-
-@dataclass(frozen=True)
-class _Test:
-    """A user's function of a case as a check kind, which prepares its test."""
-
-    function: CaseFunction
-    name: str
-
-    def __call__(self, argument: Any) -> CheckTest:
-        del argument
-
-        def test(subject: Subject) -> CheckOutcome:
-            case = replace(subject.case, prediction=subject.value)
-            typed = None if case.origin is None else case.origin.typed
-            returned = self.function((typed or Case.as_given)(case))
-            if inspect.isawaitable(returned):
-                returned = awaited_anywhere(returned)
-            score = returned if isinstance(returned, Score) else Score(returned)
-            met = normalized(score.value)
-            if not isinstance(met, bool):
-                raise EvaluatorError(
-                    f"{self.name}: found {returned!r}, expected true or false, or a Score of that; "
-                    "functions that return other scores are evaluators"
-                )
-            return CheckOutcome(met, score.reason)
-
-        return test
-
-
-def reads_objects(evaluator: Evaluator, case: Case) -> bool:
-    """Whether an evaluator gets the users' objects of a case, and not their JSON forms alone."""
-    from pytest_llmeval.evaluators.checks._evaluator import Checks
-
-    if not isinstance(evaluator, Checks):
-        return evaluator.takes_objects
-    leaves = (leaf for check in evaluator.checks_of(case) for leaf in leaves_of(check.node))
-    return any(isinstance(leaf.prepare, _Test) for leaf in leaves)
-
-
-def _name_function(function: Any, name: str | None, key: str) -> tuple[str, str]:
+def name_function(function: Any, name: str | None, key: str) -> tuple[str, str]:
     """The name and the identity of a user's function that becomes an evaluator or check."""
     if not callable(function) or isinstance(function, type):
         raise EvaluatorError(f"{key}: found {function!r}, expected a function of a case")

@@ -1,6 +1,6 @@
 """The scoring of cases in Python."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
@@ -22,13 +22,13 @@ from pytest_llmeval.run._measuring import SharedRecords, measure_answered, measu
 from pytest_llmeval.suites import Registry
 
 if TYPE_CHECKING:
-    from pytest_llmeval.evaluators import CaseFunction, PanelAgreement
+    from pytest_llmeval.evaluators import VerdictStatistics
     from pytest_llmeval.judges import Judgeable, JudgedEvaluator, Panel, RunStore
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.suites import NamedEvaluator
 
 
-OneEvaluator: TypeAlias = "Evaluator | NamedEvaluator | CaseFunction | Mapping[str, Any]"
+OneEvaluator: TypeAlias = "Evaluator | NamedEvaluator | Callable[[Any], Any] | Mapping[str, Any]"
 """An evaluator, an entry of a suite such as ``ev.fields()``, or a function of a case, which returns its score."""
 
 Evaluators: TypeAlias = "OneEvaluator | Iterable[OneEvaluator] | Mapping[str, OneEvaluator]"
@@ -285,25 +285,25 @@ def _whom(evaluator: "JudgedEvaluator", judge: "Judgeable | Panel | None") -> "J
     return JudgeConnection(spec).open(own=evaluator)
 
 
-def _agreement_of(label: str, evaluator: "JudgedEvaluator", judge: "Judgeable | Panel") -> "PanelAgreement | None":
+def _agreement_of(label: str, evaluator: "JudgedEvaluator", judge: "Judgeable | Panel") -> "VerdictStatistics | None":
     """The evaluator of juror agreement in `score`, if a panel judges.
 
     Raises:
         LlmevalError: Their verdicts cannot become one.
     """
-    from pytest_llmeval.evaluators import PanelAgreement
+    from pytest_llmeval.evaluators import VerdictStatistics
     from pytest_llmeval.judges import Panel
 
     if not isinstance(judge, Panel):
         return None
     if fault := evaluator.panel_fault(judge.reduce):
         raise LlmevalError(f"evaluator {evaluator.name!r}: {fault}")
-    return PanelAgreement(label, tuple(judge.named))
+    return VerdictStatistics.of_judges(label, tuple(judge.named))
 
 
 def _measure_asking(
     evaluator: "JudgedEvaluator",
-    agreement: "PanelAgreement | None",
+    agreement: "VerdictStatistics | None",
     cases: Sequence[Case],
     reading: Reading,
     judge: "Judgeable | Panel",

@@ -5,7 +5,7 @@ The types of all functions are in ``entries.pyi``, which ``.ci/entries_stub.py``
 
 __all__ = ("all_of", "any_of", "at_least", "check", "evaluator", "judge", "named", "not_")
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from msgspec import Struct
 
 from pytest_llmeval.core import Evaluator, EvaluatorError, LlmevalError, form_of, name_of
-from pytest_llmeval.evaluators import CaseFunction, CheckKind, check_of, evaluator_of
+from pytest_llmeval.evaluators import CheckKind, evaluator_of
 from pytest_llmeval.suites._registry import Registry, get_evaluator
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class NamedEvaluator(Struct, frozen=True):
 
 
 def evaluator(
-    evaluator: str | Evaluator | CaseFunction, options: Mapping[str, Any] | None = None, /, **beside: Any
+    evaluator: str | Evaluator | Callable[[Any], Any], options: Mapping[str, Any] | None = None, /, **beside: Any
 ) -> dict[str, Any] | NamedEvaluator:
     """An evaluator for a suite in Python: of a name, an object of your own, or a function of a case.
 
@@ -85,7 +85,7 @@ def evaluator(
     return NamedEvaluator(evaluator, settings)
 
 
-def check(function: CaseFunction, name: str | None = None) -> CheckKind:
+def check(function: Callable[[Any], Any], name: str | None = None) -> CheckKind:
     """The check for a suite in Python that a function of a case is: ``case -> met``, plain or async.
 
     Args:
@@ -95,7 +95,7 @@ def check(function: CaseFunction, name: str | None = None) -> CheckKind:
     Raises:
         EvaluatorError: It has no name of its own, and none is given.
     """
-    return check_of(function, name)
+    return CheckKind.from_case_function(function, name)
 
 
 class NamedObject(Struct, frozen=True):
@@ -273,7 +273,7 @@ def _checks_in_file(entry: Any, own: dict[str, Any]) -> Any:
     if not isinstance(entry, CheckKind):
         if not callable(entry):
             return entry
-        entry = check_of(entry)
+        entry = CheckKind.from_case_function(entry)
     _keep_object(own, f"check {entry.name}", entry, "checks")
     return entry.name
 
@@ -320,12 +320,12 @@ def _keep_object(own: dict[str, Any], name: str, value: Any, key: str) -> None:
         )
 
 
-def not_(check: Mapping[str, Any] | str | CheckKind | CaseFunction) -> dict[str, Any]:
+def not_(check: Mapping[str, Any] | str | CheckKind | Callable[[Any], Any]) -> dict[str, Any]:
     """A check for a suite in Python that holds where another one does not."""
     if isinstance(check, str):
         return {f"not_{check}": True}
     if not isinstance(check, Mapping):
-        kind = check if isinstance(check, CheckKind) else check_of(check)
+        kind = check if isinstance(check, CheckKind) else CheckKind.from_case_function(check)
         return {"not_any_of": [kind], "name": f"not_{kind.name}"}
     return {key if key in _MODIFIERS else f"not_{key}": value for key, value in check.items()}
 

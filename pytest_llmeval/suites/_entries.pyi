@@ -6,11 +6,11 @@ from typing import Any, Literal, TypeAlias, TypedDict, overload
 from msgspec import Struct
 
 from pytest_llmeval.core import Evaluator
-from pytest_llmeval.evaluators import CaseFunction, CheckKind, Checks
+from pytest_llmeval.evaluators import CheckKind, Checks
 from pytest_llmeval.judges import Judgeable
 
-EvaluatorEntry: TypeAlias = str | Mapping[str, Any] | Evaluator | CaseFunction | NamedEvaluator
-Check: TypeAlias = str | Mapping[str, Any] | CaseFunction | CheckKind
+EvaluatorEntry: TypeAlias = str | Mapping[str, Any] | Evaluator | Callable[[Any], Any] | NamedEvaluator
+Check: TypeAlias = str | Mapping[str, Any] | Callable[[Any], Any] | CheckKind
 Turn: TypeAlias = Literal["last", "each"] | int
 Entry: TypeAlias = dict[str, Any]
 
@@ -128,7 +128,7 @@ def evaluator(
 
 @overload
 def evaluator(
-    evaluator: CaseFunction,
+    evaluator: Callable[[Any], Any],
     /,
     *,
     name: str | None = None,
@@ -188,7 +188,7 @@ def named(value: object, name: str) -> NamedObject:
         LlmevalError: The name is no text on one line, or the object can neither be called nor asked.
     """
 
-def check(function: CaseFunction, name: str | None = None) -> CheckKind:
+def check(function: Callable[[Any], Any], name: str | None = None) -> CheckKind:
     """The check for a suite in Python that a function of a case is: ``case -> met``, plain or async.
 
     Args:

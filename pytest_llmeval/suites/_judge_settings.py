@@ -47,15 +47,13 @@ def _add_agreement(reading: SuiteReading, panel: PanelSpec) -> None:
 
     Checks of single cases, which a judge may decide, are read later; see `without_unasked`.
     """
-    from pytest_llmeval.evaluators import CascadeErrors, PanelAgreement
+    from pytest_llmeval.evaluators import VerdictStatistics
     from pytest_llmeval.judges import JudgedEvaluator
 
+    key, audit = ("judges", None) if panel.cascade is None else ("judge", panel.cascade.audit)
     for label, evaluator in reading.metrics.evaluators.items():
         if evaluator.asserts or (isinstance(evaluator, JudgedEvaluator) and evaluator.asks_judge):
-            if panel.cascade is None:
-                reading.add_evaluator(PanelAgreement(label, panel.names), ("judges",))
-            else:
-                reading.add_evaluator(CascadeErrors(label, panel.cascade.audit), ("judge",))
+            reading.add_evaluator(VerdictStatistics.of_judges(label, panel.names, audit), (key,))
 
 
 def _cascade(reading: SuiteReading, data: Mapping[str, Any]) -> PanelSpec | None:

@@ -27,6 +27,7 @@ from pytest_llmeval.core import (
     with_value,
 )
 from pytest_llmeval.data import SOURCES, DeclaredType, Source
+from pytest_llmeval.evaluators import EVALUATORS
 from pytest_llmeval.reports import ReportFormat
 
 if TYPE_CHECKING:
@@ -40,14 +41,6 @@ if TYPE_CHECKING:
 
 EVALUATORS_GROUP = "pytest_llmeval.evaluators"
 PLUGINS_GROUP = "pytest_llmeval.plugins"
-
-_SHIPPED = {
-    "classification": "pytest_llmeval.evaluators:Classification",
-    "judge": "pytest_llmeval.evaluators:Judge",
-    "judge_agreement": "pytest_llmeval.evaluators:JudgeAgreement",
-    "recorded": "pytest_llmeval.evaluators:RecordedScores",
-    "text": "pytest_llmeval.evaluators:TextEvaluator",
-}
 
 _PACKAGE = "pytest_llmeval"
 
@@ -347,10 +340,10 @@ class Registry:
         Raises:
             EvaluatorError: It takes other parameters, or the name is taken or cannot be used.
         """
-        from pytest_llmeval.evaluators import SHIPPED, kind_of_function
+        from pytest_llmeval.evaluators import CheckKind
 
-        kind = kind_of_function(check, name)
-        known = {**SHIPPED, **self._checks}.get(kind.name, kind)
+        kind = CheckKind.from_function(check, name)
+        known = self.checks.get(kind.name, kind)
         if known.prepare != kind.prepare:
             owner = self.owner_of("check", kind.name)
             raise EvaluatorError(f"the check name {kind.name!r} is taken by {owner}: choose another")
@@ -624,9 +617,9 @@ class Registry:
     @property
     def checks(self) -> "Mapping[str, CheckKind]":
         """The kinds of checks by name."""
-        from pytest_llmeval.evaluators import SHIPPED
+        from pytest_llmeval.evaluators import Checks
 
-        return dict(sorted({**SHIPPED, **self._checks}.items()))
+        return Checks.kinds(self._checks)
 
     @property
     def mutators(self) -> tuple[Mutator, ...]:
@@ -711,7 +704,7 @@ class Registry:
     @classmethod
     def shipped(cls) -> "Registry":
         """A registry of what this package ships, without a look at installed packages, which takes longer."""
-        registry = cls(_SHIPPED, SOURCES)
+        registry = cls(EVALUATORS, SOURCES)
         for extension in _EXTENSIONS:
             resolve(extension)(registry)
         registry.defer(_UNTIL_NAMED)

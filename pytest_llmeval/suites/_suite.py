@@ -341,9 +341,12 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
             return True
         if not any(MediaForm.find_all(case.prediction)) or not _are_same_but_for_media(again, value):
             return False
-        from pytest_llmeval.evaluators import reads_objects
+        from pytest_llmeval.evaluators import Checks
 
-        return not any(reads_objects(evaluator, case) for evaluator in self.evaluators.values())
+        return not any(
+            evaluator.takes_objects_of(case) if isinstance(evaluator, Checks) else evaluator.takes_objects
+            for evaluator in self.evaluators.values()
+        )
 
     def parts_of(self, case: Case) -> Parts:
         """The paths to the parts of a case's prediction: a transcript has them under their names."""

@@ -15,7 +15,7 @@ from project import Echo
 
 from pytest_llmeval import Case, Evaluator, PredictionError
 from pytest_llmeval.core import BudgetError
-from pytest_llmeval.evaluators import SHIPPED, CheckReader, Checks, TextEvaluator, Unlocated, check_of
+from pytest_llmeval.evaluators import CheckKind, CheckReader, Checks, TextEvaluator, Unlocated
 from pytest_llmeval.judges import Budget, CallLimit
 from pytest_llmeval.run import Answers, Job, LoadedCase, Next
 from pytest_llmeval.run import _links as links
@@ -251,7 +251,7 @@ def is_red(case: Any) -> bool:
 
 
 def checks_of(*entries: Any) -> Evaluator:
-    kinds = {**SHIPPED, "is_red": check_of(is_red)}
+    kinds = Checks.kinds({"is_red": CheckKind.from_case_function(is_red)})
     return Checks.of_checks(CheckReader(kinds, Unlocated()).read(list(entries), ()))
 
 

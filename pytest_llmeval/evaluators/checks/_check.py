@@ -1,16 +1,18 @@
 """A check: its kind, its test of a subject, and the tree that a suite composes of several."""
 
+import inspect
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, get_type_hints
 
 from msgspec import structs
 
 from pytest_llmeval.core import (
     Case,
+    EvaluatorError,
     JudgeError,
     LlmevalError,
     MissingExtraError,
@@ -23,6 +25,7 @@ from pytest_llmeval.core import (
     excerpt,
     format_error,
     grouped,
+    normalized,
 )
 from pytest_llmeval.evaluators._answers import AnswerValue
 from pytest_llmeval.judges import PanelVerdict, Question, Verdict
@@ -135,6 +138,15 @@ class JudgedTest(Protocol):
         """The meaning of a judge's verdict for the check."""
 
 
+MODIFIERS: Final = ("name", "on", "turn", "weight")
+"""Keys of a check that are no kinds."""
+
+COMPOSED: Final = ("any_of", "all_of", "at_least")
+"""Keys of checks that consist of others."""
+
+_MOST_PARAMETERS = 2
+
+
 @dataclass(frozen=True)
 class CheckKind:
     """A kind of check on predictions, such as ``contains``.
@@ -163,6 +175,116 @@ class CheckKind:
     def bare(self) -> bool:
         """Whether the name alone is a check."""
         return self.argument is None or self.optional
+
+    @classmethod
+    def from_function(cls, function: "Callable[..., Any] | CheckKind", name: str = "") -> "CheckKind":
+        """The kind that a user's function of an answer becomes; a kind is returned unchanged.
+
+        Raises:
+            EvaluatorError: It takes other parameters, or its name cannot be used.
+        """
+        if isinstance(function, CheckKind):
+            return function
+        name = name or getattr(function, "__name__", "")
+        if not name.isidentifier() or name.startswith("not_") or name in (*MODIFIERS, *COMPOSED):
+            raise EvaluatorError(
+                f"found the check name {name!r}, expected an identifier that has no meaning of its own"
+            )
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+            hints = get_type_hints(function)
+        except (TypeError, ValueError, NameError) as error:
+            raise EvaluatorError(f"check {name!r}: {error}") from None
+        if not 1 <= len(parameters) <= _MOST_PARAMETERS or any(
+            parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+            for parameter in parameters
+        ):
+            raise EvaluatorError(
+                f"check {name!r}: found {function!r}, expected a function of (answer) or (answer, argument)"
+            )
+        takes_argument = len(parameters) == _MOST_PARAMETERS
+        optional = takes_argument and parameters[1].default is not inspect.Parameter.empty
+        meaning = (inspect.getdoc(function) or f"a check of {function.__module__}").splitlines()[0]
+        argument = hints.get(parameters[1].name, Any) if takes_argument else None
+        prepared = _AnswerFunction(function, text=hints.get(parameters[0].name) is str, takes_argument=takes_argument)
+        return cls(name, meaning, argument, prepared, optional=optional)
+
+    @classmethod
+    def from_case_function(cls, function: Callable[[Any], Any], name: str | None = None) -> "CheckKind":
+        """The kind that a user's function of a case becomes, with its docstring as meaning.
+
+        Raises:
+            EvaluatorError: It has no name of its own, and none is given.
+        """
+        from pytest_llmeval.evaluators._functions import name_function
+
+        called, _ = name_function(function, name, "checks")
+        meaning = (inspect.getdoc(function) or f"{called} returns true").splitlines()[0]
+        return cls(called, meaning, None, _CaseFunction(function, called))
+
+
+@dataclass(frozen=True)
+class _AnswerFunction:
+    """A user's function of an answer as a check kind, which prepares its test.
+
+    Attributes:
+        function: The function.
+        text: Whether it wants texts only.
+        takes_argument: Whether it has a second parameter.
+    """
+
+    function: Callable[..., Any]
+    text: bool
+    takes_argument: bool
+
+    def __call__(self, argument: Any) -> CheckTest:
+        arguments = () if argument is None or not self.takes_argument else (argument,)
+
+        def test(subject: Subject) -> CheckOutcome:
+            return _outcome(self.function(subject.text if self.text else subject.value, *arguments))
+
+        return test
+
+
+def _outcome(returned: Any) -> CheckOutcome:
+    """The result of a check from what a user's function returned."""
+    met, evidence = (
+        returned if isinstance(returned, tuple) and len(returned) == len(CheckOutcome._fields) else (returned, "")
+    )
+    if not isinstance(met, bool) or not isinstance(evidence, str):
+        raise EvaluatorError(f"the check returned {returned!r}, expected true or false, or a pair of that and a text")
+    return CheckOutcome(met, evidence)
+
+
+@dataclass(frozen=True)
+class _CaseFunction:
+    """A user's function of a case as a check kind, which prepares its test."""
+
+    function: Callable[[Any], Any]
+    name: str
+
+    def __call__(self, argument: Any) -> CheckTest:
+        from pytest_llmeval.evaluators._functions import Score
+        from pytest_llmeval.services import awaited_anywhere
+
+        del argument
+
+        def test(subject: Subject) -> CheckOutcome:
+            case = replace(subject.case, prediction=subject.value)
+            typed = None if case.origin is None else case.origin.typed
+            returned = self.function((typed or Case.as_given)(case))
+            if inspect.isawaitable(returned):
+                returned = awaited_anywhere(returned)
+            score = returned if isinstance(returned, Score) else Score(returned)
+            met = normalized(score.value)
+            if not isinstance(met, bool):
+                raise EvaluatorError(
+                    f"{self.name}: found {returned!r}, expected true or false, or a Score of that; "
+                    "functions that return other scores are evaluators"
+                )
+            return CheckOutcome(met, score.reason)
+
+        return test
 
 
 def composed(text: str) -> str:
@@ -469,15 +591,15 @@ def _merge_findings(findings: Iterable[CheckFinding]) -> CheckFinding:
     return CheckFinding(None, None, ", ".join(causes.values()), "; ".join(causes))
 
 
-def leaves_of(node: CheckNode) -> Iterator[CheckLeaf]:
+def _leaves_of(node: CheckNode) -> Iterator[CheckLeaf]:
     """Yield the checks of one kind of which a check is composed."""
     if isinstance(node, CheckLeaf):
         yield node
     elif isinstance(node, Composed):
         for part in node.parts:
-            yield from leaves_of(part)
+            yield from _leaves_of(part)
     elif isinstance(node, InTurns):
-        yield from leaves_of(node.node)
+        yield from _leaves_of(node.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,6 +626,11 @@ class Check:
     def name(self) -> str:
         """The name under which the check is reported: ``check[NAME]``."""
         return self.title or self.key
+
+    @property
+    def takes_objects(self) -> bool:
+        """Whether part of it is a function of a case, which gets users' objects in place of their JSON forms."""
+        return any(isinstance(leaf.prepare, _CaseFunction) for leaf in _leaves_of(self.node))
 
     def line(self, finding: CheckFinding) -> str:
         """The line that people read about an unmet check."""

@@ -11,6 +11,7 @@ from pytest_llmeval.evaluators.checks._check import (
     MET,
     Check,
     CheckFinding,
+    CheckKind,
     CheckLeaf,
     CheckNode,
     Composed,
@@ -18,7 +19,7 @@ from pytest_llmeval.evaluators.checks._check import (
     View,
     not_made,
 )
-from pytest_llmeval.evaluators.checks._kinds import Criterion
+from pytest_llmeval.evaluators.checks._kinds import SHIPPED, Criterion
 from pytest_llmeval.evaluators.checks._reading import CheckReader
 from pytest_llmeval.judges import JudgedEvaluator, Question, Verdict
 
@@ -131,6 +132,15 @@ class Checks(Evaluator):
         names = sorted(self.names.union(totals))
         by_name = {self.metric_of(name): sums[f"{_MET}{name}]"] / sums[f"{_TOTAL}{name}]"] for name in names}
         return {_RATE: sums["met"] / sums["weight"], **by_name}
+
+    def takes_objects_of(self, case: Case) -> bool:
+        """Whether a check of a case gets users' objects, and not their JSON forms alone."""
+        return any(check.takes_objects for check in self.checks_of(case))
+
+    @staticmethod
+    def kinds(more: Mapping[str, CheckKind] = {}) -> dict[str, CheckKind]:
+        """The kinds of checks by name: those that ship, and more."""
+        return dict(sorted({**SHIPPED, **more}.items()))
 
     @staticmethod
     def of_checks(checks: Iterable[Check], of_cases: Iterable[Check] = ()) -> "Checks":

@@ -1,12 +1,11 @@
 """The kinds of checks."""
 
-import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final, get_type_hints
+from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core import (
     EvaluatorError,
@@ -402,70 +401,3 @@ _ALL: Final = (TEXT_KINDS, JSON_KINDS, CONTENT_KINDS, MEDIA_KINDS, FIGURE_KINDS,
 
 SHIPPED: Final[Mapping[str, CheckKind]] = {kind.name: kind for kinds in _ALL for kind in kinds}
 """Name to kind."""
-
-MODIFIERS: Final = ("name", "on", "turn", "weight")
-"""Keys of a check that are no kinds."""
-
-COMPOSED: Final = ("any_of", "all_of", "at_least")
-"""Keys of checks that consist of others."""
-
-_MOST_PARAMETERS = 2
-
-
-def kind_of_function(function: Callable[..., Any] | CheckKind, name: str = "") -> CheckKind:
-    """The kind of check that a user's function of an answer becomes; a kind is returned unchanged."""
-    if isinstance(function, CheckKind):
-        return function
-    name = name or getattr(function, "__name__", "")
-    if not name.isidentifier() or name.startswith("not_") or name in (*MODIFIERS, *COMPOSED):
-        raise EvaluatorError(f"found the check name {name!r}, expected an identifier that has no meaning of its own")
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-        hints = get_type_hints(function)
-    except (TypeError, ValueError, NameError) as error:
-        raise EvaluatorError(f"check {name!r}: {error}") from None
-    if not 1 <= len(parameters) <= _MOST_PARAMETERS or any(
-        parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters
-    ):
-        raise EvaluatorError(
-            f"check {name!r}: found {function!r}, expected a function of (answer) or (answer, argument)"
-        )
-    takes_argument = len(parameters) == _MOST_PARAMETERS
-    optional = takes_argument and parameters[1].default is not inspect.Parameter.empty
-    meaning = (inspect.getdoc(function) or f"a check of {function.__module__}").splitlines()[0]
-    argument = hints.get(parameters[1].name, Any) if takes_argument else None
-    prepared = _Function(function, text=hints.get(parameters[0].name) is str, takes_argument=takes_argument)
-    return CheckKind(name, meaning, argument, prepared, optional=optional)
-
-
-@dataclass(frozen=True)
-class _Function:
-    """A user's function of an answer as a check kind, which prepares its test.
-
-    Attributes:
-        function: The function.
-        text: Whether it wants texts only.
-        takes_argument: Whether it has a second parameter.
-    """
-
-    function: Callable[..., Any]
-    text: bool
-    takes_argument: bool
-
-    def __call__(self, argument: Any) -> CheckTest:
-        arguments = () if argument is None or not self.takes_argument else (argument,)
-
-        def test(subject: Subject) -> CheckOutcome:
-            return _outcome(self.function(subject.text if self.text else subject.value, *arguments))
-
-        return test
-
-
-def _outcome(returned: Any) -> CheckOutcome:
-    """The result of a check from what a user's function returned."""
-    met, evidence = (
-        returned if isinstance(returned, tuple) and len(returned) == len(CheckOutcome._fields) else (returned, "")
-    )
-    if not isinstance(met, bool) or not isinstance(evidence, str):
-        raise EvaluatorError(f"the check returned {returned!r}, expected true or false, or a pair of that and a text")
-    return CheckOutcome(met, evidence)

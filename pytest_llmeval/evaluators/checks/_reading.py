@@ -11,6 +11,8 @@ from pytest_llmeval.core import MissingExtraError, Parts, Reading, excerpt, is_j
 from pytest_llmeval.data import DeclaredType, describe, render_path
 from pytest_llmeval.evaluators._patterns import PatternError
 from pytest_llmeval.evaluators.checks._check import (
+    COMPOSED,
+    MODIFIERS,
     Check,
     CheckKind,
     CheckLeaf,
@@ -18,7 +20,6 @@ from pytest_llmeval.evaluators.checks._check import (
     Composed,
     InTurns,
 )
-from pytest_llmeval.evaluators.checks._kinds import COMPOSED, MODIFIERS
 
 _NOT = "not_"
 _LONGEST = 80

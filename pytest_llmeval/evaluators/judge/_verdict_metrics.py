@@ -56,6 +56,17 @@ class VerdictStatistics(RecordedCounts):
     def _metric(self, name: str) -> str:
         return f"{self.of}_{self.kind}_{name}"
 
+    @staticmethod
+    def of_judges(label: str, names: Sequence[str], audit: float | None = None) -> "VerdictStatistics":
+        """The metrics about judges: the agreement of a panel, or the errors of a cascade.
+
+        Args:
+            label: Of the evaluator that asks.
+            names: Of the judges.
+            audit: The share that a cascade audits; `None` for a panel.
+        """
+        return PanelAgreement(label, tuple(names)) if audit is None else CascadeErrors(label, audit)
+
     @abstractmethod
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
         """The counts of one case by the verdicts of each judge.

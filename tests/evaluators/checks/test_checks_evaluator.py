@@ -7,7 +7,7 @@ from examples import met, observed, unmet
 
 from pytest_llmeval import Case, Observation, score
 from pytest_llmeval.core import EvaluatorError, JudgeError, Totals
-from pytest_llmeval.evaluators import CheckReader, Checks, Unlocated, kind_of_function
+from pytest_llmeval.evaluators import CheckKind, CheckReader, Checks, Unlocated
 from pytest_llmeval.judges import Verdict
 
 A, B, Z = {"contains": "a"}, {"contains": "b"}, {"contains": "z"}
@@ -162,9 +162,8 @@ def test_a_judge_is_asked_about_each_criterion_and_the_verdicts_decide() -> None
 
 
 def read_checks(*entries: Any) -> Any:
-    from pytest_llmeval.evaluators import SHIPPED
 
-    return CheckReader(SHIPPED, Unlocated()).read(list(entries), ())
+    return CheckReader(Checks.kinds(), Unlocated()).read(list(entries), ())
 
 
 def test_a_criterion_without_verdict_is_an_error_and_the_other_checks_count() -> None:
@@ -205,7 +204,7 @@ def broken(answer: object) -> bool:
 
 
 def own(*entries: Any) -> Checks:
-    kinds = {kind.name: kind for kind in map(kind_of_function, (polite, at_most, broken))}
+    kinds = {kind.name: kind for kind in map(CheckKind.from_function, (polite, at_most, broken))}
     host = Unlocated()
     read = CheckReader(kinds, host).read(list(entries), ())
     assert host.faults == []
@@ -233,12 +232,12 @@ def test_a_check_needs_a_name_without_meaning(name: str) -> None:
 
     check.__name__ = ""
     with pytest.raises(EvaluatorError, match="found the check name"):
-        kind_of_function(check, name)
+        CheckKind.from_function(check, name)
 
 
 def test_a_check_takes_an_answer_and_at_most_one_argument() -> None:
     with pytest.raises(EvaluatorError, match=r"expected a function of \(answer\) or \(answer, argument\)"):
-        kind_of_function(lambda answer, one, two: answer == one == two, "check")
+        CheckKind.from_function(lambda answer, one, two: answer == one == two, "check")
 
 
 WORKED = {"answer": "Done.", "outcome": {"exit_code": 0, "files": {"calc.py": "a + b"}}}

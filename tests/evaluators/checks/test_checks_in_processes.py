@@ -7,7 +7,7 @@ import pytest
 from examples import ARGUMENTS
 
 from pytest_llmeval import Case
-from pytest_llmeval.evaluators import SHIPPED, Check, CheckReader, Checks, Unlocated, kind_of_function
+from pytest_llmeval.evaluators import Check, CheckKind, CheckReader, Checks, Unlocated
 from pytest_llmeval.evaluators.checks._check import View
 
 CASE = Case("c", prediction='{"a": 2}')
@@ -18,9 +18,9 @@ def shouts(answer: str, mark: str) -> bool:
 
 
 def read(entry: Any) -> Check:
-    kind = kind_of_function(shouts)
+    kind = CheckKind.from_function(shouts)
     host = Unlocated()
-    checks = CheckReader({**SHIPPED, kind.name: kind}, host).read([entry], ())
+    checks = CheckReader(Checks.kinds({kind.name: kind}), host).read([entry], ())
     assert host.faults == []
     return checks[0]
 

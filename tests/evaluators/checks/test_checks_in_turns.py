@@ -8,7 +8,7 @@ from examples import met, observed, unmet
 
 from pytest_llmeval import Case
 from pytest_llmeval.core import JudgeError, Parts, PredictionParts
-from pytest_llmeval.evaluators import SHIPPED, CheckReader, Checks, Unlocated
+from pytest_llmeval.evaluators import CheckReader, Checks, Unlocated
 from pytest_llmeval.judges import Verdict
 
 SAID = ("red wine", "red beer", "blue beer")
@@ -31,7 +31,7 @@ def in_turn(turn: Any, **check: Any) -> dict[str, Any]:
 
 def ready(*entries: Any) -> Any:
     host = Unlocated()
-    read = CheckReader(SHIPPED, host).read(entries, ("checks",))
+    read = CheckReader(Checks.kinds(), host).read(entries, ("checks",))
     assert not host.faults
     return Checks.of_checks(read)
 
@@ -106,7 +106,7 @@ def test_a_judge_is_asked_about_each_turn_and_its_verdicts_keep_their_order() ->
 @pytest.mark.parametrize("turn", [0, -1, True, 1.5, "first", None, [1]])
 def test_a_turn_of_another_form_is_a_fault(turn: Any) -> None:
     host = Unlocated()
-    CheckReader(SHIPPED, host).read([{"contains": "x", "turn": turn}], ("checks",))
+    CheckReader(Checks.kinds(), host).read([{"contains": "x", "turn": turn}], ("checks",))
     (fault,) = host.faults
     assert fault.startswith("checks[0].turn: found ")
     assert fault.endswith(", expected last, each, or the number of a turn, counted from 1")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from pytest_llmeval.core import Case, CaseRecord, EvaluatorError, Observation, Totals
-from pytest_llmeval.evaluators import PanelAgreement
+from pytest_llmeval.evaluators.judge._verdict_metrics import PanelAgreement
 from pytest_llmeval.judges import PanelError, PanelVerdict
 from pytest_llmeval.numbers import summarize
 
