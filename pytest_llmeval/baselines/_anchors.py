@@ -12,12 +12,13 @@ from pytest_llmeval.baselines._files import ScoreFile
 from pytest_llmeval.baselines._runs import SuiteRun
 from pytest_llmeval.baselines._scores import Anchor, SuiteScores
 from pytest_llmeval.baselines._verdicts import alike
-from pytest_llmeval.core import Abstention, Metric, Statistic, SuiteError, counted, number, several
+from pytest_llmeval.core import Abstention, Metric, Statistic, SuiteError, counted, listed, number
 from pytest_llmeval.gates import ChangeGate, DriftGate, GateEvidence
 from pytest_llmeval.numbers import CaseMatching, CaseStatistics, Chain, Difference, Estimate, RunPairing
 from pytest_llmeval.suites import LoadedSuite
 
 _CONFIDENCE = 0.95
+_MOST_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def _discarded_anchors(anchors: Mapping[str, Anchor], why: str) -> list[str]:
         f"{name} of {anchor.time}" + ("" if anchor.values.get(name) is None else f" ({number(anchor.values[name])})")
         for name, anchor in anchors.items()
     ]
-    return [f"discarded the anchor{'s' if len(named) > 1 else ''} of {several(named)}: {why}"]
+    return [f"discarded the anchor{'s' if len(named) > 1 else ''} of {listed(named, _MOST_LISTED)}: {why}"]
 
 
 def _labels(suite: LoadedSuite, metric: str) -> set[str] | None:

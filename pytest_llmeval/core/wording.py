@@ -11,9 +11,6 @@ from pytest_llmeval.core._media_forms import MediaForm
 
 NOT_AVAILABLE = "n/a"
 
-MOST_LISTED = 20
-"""Most texts that one message lists."""
-
 _MARK = "..."
 
 _IGNORABLE = (
@@ -122,15 +119,6 @@ _LONGEST = 80
 _SHORT = 4
 
 
-def several(texts: Sequence[str], separator: str = ", ") -> str:
-    """The texts of a message joined, the first twenty of them.
-
-    >>> several(["a", "b"]), several(["a"] * 21, "")
-    ('a, b', 'aaaaaaaaaaaaaaaaaaaa (and 1 more)')
-    """
-    return listed(texts, MOST_LISTED, separator=separator)
-
-
 def closest(word: str, options: Iterable[str]) -> str | None:
     """The known name most like `word`, for a hint in a message; ``None`` if none is like it.
 
@@ -188,15 +176,6 @@ def unregistered(kind: str, name: str, known: Iterable[str]) -> str:
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w.@\[\]-]{0,60}")
 """What needs no quotes in a sentence."""
-
-
-def missing_key(*keys: str) -> str:
-    """The message on an absent key, or on several of which one would do.
-
-    >>> missing_key("criteria"), missing_key("evaluators", "checks")
-    ('criteria is missing', 'evaluators or checks is missing')
-    """
-    return f"{' or '.join(keys)} is missing"
 
 
 def is_visible(character: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from msgspec import Struct
 
-from pytest_llmeval.core import Case, MediaForm, Missing, Opaque, Parts, listed, quotation
+from pytest_llmeval.core import MISSING, Case, MediaForm, Opaque, Parts, listed, quotation
 
 _LONGEST = 40
 """Characters of a text that a message quotes."""
@@ -60,7 +60,7 @@ class AnswerValue(NamedTuple):
                 description = "a list"
             case dict():
                 description = MediaForm(value).line if MediaForm.matches(value) else "an object"
-            case Missing():
+            case _ if value is MISSING:
                 description = "nothing"
             case _:
                 description = f"a value of type {type(value).__name__}"

@@ -11,7 +11,6 @@ from pytest_llmeval.core import (
     ConfusionMatrix,
     Evaluator,
     FloatArray,
-    Label,
     LabelKey,
     Metric,
     Observation,
@@ -46,6 +45,8 @@ ClassMetric: TypeAlias = Literal[
     "mcc",
 ]
 """A metric that the evaluator knows."""
+
+_Label: TypeAlias = str | int | float | bool
 
 _KINDS = ("micro", "macro", "weighted")
 _PARTS = ("precision", "recall", "f1")
@@ -87,10 +88,10 @@ class Classification(Evaluator):
     reads = Reads("answer")
 
     metrics: tuple[ClassMetric, ...] = ()
-    labels: tuple[Label, ...] = ()
-    ignore: tuple[Label, ...] = ()
-    positive: Label | None = None
-    negatives: tuple[Label, ...] = ()
+    labels: tuple[_Label, ...] = ()
+    ignore: tuple[_Label, ...] = ()
+    positive: _Label | None = None
+    negatives: tuple[_Label, ...] = ()
 
     def __post_init__(self) -> None:
         if self.positive is not None and self.negatives:
@@ -104,7 +105,7 @@ class Classification(Evaluator):
                 if fault:
                     raise ValueError(f"{option}: {fault}")
 
-    def _named_labels(self) -> list[tuple[str, Sequence[Label]]]:
+    def _named_labels(self) -> list[tuple[str, Sequence[_Label]]]:
         positive = () if self.positive is None else (self.positive,)
         named = {
             "labels": self.labels,
@@ -300,7 +301,7 @@ class Classification(Evaluator):
         return {name: column for name, column in metrics.items() if Metric(name).family in families}
 
 
-def _key(label: Label) -> str:
+def _key(label: _Label) -> str:
     """The key of an expected or predicted label in the confusion counts."""
     return LabelKey.of_value(label) or LabelKey.NONE
 

@@ -153,6 +153,8 @@ MIN_SCORED = GateKey(
     looser="less",
 )
 MAX_ERRORS = GateKey(int, "errored cases that are tolerated", least=0, looser="more")
+MOST_GROUPS = 20
+"""Most groups that the reason of a verdict lists."""
 _MAX_SKIPPED = "cases that may be skipped at run time; cases tagged `skip` do not count"
 
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 from msgspec import Struct
 
 from pytest_llmeval.core import (
-    MOST_LISTED,
     FloatArray,
     GateOutcome,
     GateResult,
@@ -21,8 +20,8 @@ from pytest_llmeval.core import (
     closest,
     counted,
     limit,
+    listed,
     number,
-    several,
     suggest,
 )
 from pytest_llmeval.data import describe
@@ -33,6 +32,7 @@ from pytest_llmeval.gates._gate import (
     MAX_ERRORS,
     MIN_CASES,
     MIN_SCORED,
+    MOST_GROUPS,
     PERCENTILES,
     STATISTICS,
     VALUE,
@@ -364,15 +364,17 @@ class LimitGate(ScoreGate):
             own = None if scores is None else scores[group.rows]
             outcome, value, reason = self._verdict(group, metric, own, counted_as)
             judged.append((self._slack(value), name, outcome, value, reason))
-        note = f"; not evaluated, under {counted(self.min_cases, 'case')}: {several(small)}" if small else ""
+        note = (
+            f"; not evaluated, under {counted(self.min_cases, 'case')}: {listed(small, MOST_GROUPS)}" if small else ""
+        )
         if not judged:
             return "failed", None, f"no group by {by!r} has {counted(self.min_cases, 'case')}{note}"
         failed = [judgement for judgement in judged if judgement[2] == "failed"]
         _, name, outcome, value, reason = min(failed or judged)
         if failed:
-            ordered = sorted(failed) if len(failed) > MOST_LISTED else failed
-            listed = several([f"{judgement[1]}: {judgement[4]}" for judgement in ordered], "; ")
-            return outcome, value, f"{len(failed)} of {len(judged)} groups fail: {listed}{note}"
+            ordered = sorted(failed) if len(failed) > MOST_GROUPS else failed
+            failures = listed((f"{judgement[1]}: {judgement[4]}" for judgement in ordered), MOST_GROUPS, separator="; ")
+            return outcome, value, f"{len(failed)} of {len(judged)} groups fail: {failures}{note}"
         if open_ := [judgement for judgement in judged if judgement[2] == "undecided"]:
             _, name, outcome, value, reason = min(open_)
             return outcome, value, f"{len(open_)} of {len(judged)} groups undecided, closest {name}: {reason}{note}"

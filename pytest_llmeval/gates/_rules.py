@@ -8,15 +8,13 @@ from typing import Any, overload
 from msgspec import structs
 
 from pytest_llmeval.core import (
-    MOST_LISTED,
     ChangeWord,
     GateResult,
     LlmevalError,
     closest,
     counted,
     limit,
-    missing_key,
-    several,
+    listed,
     suggest,
     unknown_name,
     without_links,
@@ -25,7 +23,7 @@ from pytest_llmeval.data import DeclaredType, describe
 from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence, WordedChange
 from pytest_llmeval.gates._declared import declaration_faults
 from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
-from pytest_llmeval.gates._gate import STATISTICS, Gate, GateFault, GateKey, split_call, split_comparison
+from pytest_llmeval.gates._gate import MOST_GROUPS, STATISTICS, Gate, GateFault, GateKey, split_call, split_comparison
 from pytest_llmeval.gates._limit import LimitGate
 
 
@@ -166,8 +164,8 @@ def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
         limits = LimitGate.keys()
         drops = [key for key in entry if entry[key] is not None and key not in limits]
         if drops:
-            raise GateFault(("", f"{missing_key('max_drop')}: {drops[0]} applies to drops"))
-        raise GateFault(("", missing_key("min", "max")))
+            raise GateFault(("", f"max_drop is missing: {drops[0]} applies to drops"))
+        raise GateFault(("", "min or max is missing"))
     rules = [rule for rule in RULES if tags[0] in rule.tags]
     if beside := [tag for tag in tags if tag not in rules[0].tags]:
         raise GateFault(("", f"found {beside[-1]} beside {tags[0]}, expected only one of them: write two gates"))
@@ -306,15 +304,15 @@ def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> Ga
         verdict = replace(gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided)
         verdict = replace(verdict, **finding.examined[0].known(among[0])._asdict())
         return _with_cause(verdict, zip(finding.examined, among, strict=True))
-    small = f"; not evaluated, under {counted(gate.min_cases, 'case')}: {several(finding.small)}"
+    small = f"; not evaluated, under {counted(gate.min_cases, 'case')}: {listed(finding.small, MOST_GROUPS)}"
     note = small if finding.small else ""
     failed = [judgement for judgement in verdicts if judgement[1] == "failed"]
     worst_first = sorted(failed or verdicts, key=lambda judgement: math.inf if judgement[2] is None else -judgement[2])
     group, outcome, drop, reason = worst_first[0]
     if failed:
-        ordered = worst_first if len(failed) > MOST_LISTED else failed
-        listed = several([f"{judgement[0]}: {judgement[3]}" for judgement in ordered], "; ")
-        text = f"{len(failed)} of {len(verdicts)} groups fail: {listed}{note}"
+        ordered = worst_first if len(failed) > MOST_GROUPS else failed
+        failures = listed((f"{judgement[0]}: {judgement[3]}" for judgement in ordered), MOST_GROUPS, separator="; ")
+        text = f"{len(failed)} of {len(verdicts)} groups fail: {failures}{note}"
     else:
         open_ = [judgement for judgement in verdicts if judgement[1] == "undecided"]
         outcome = "undecided" if open_ else outcome
@@ -346,4 +344,4 @@ def _with_cause(verdict: GateResult, falls: Iterable[tuple[ExaminedChange, Adjus
         if cause := change.cause(adjusted.p_value):
             causes.append(f"{change.group}: {cause}" if change.group else cause)
             fallen += change.worsened.ids if change.worsened is not None else ()
-    return replace(verdict, cause=several(causes, " "), fallen=tuple(fallen))
+    return replace(verdict, cause=listed(causes, MOST_GROUPS, separator=" "), fallen=tuple(fallen))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Protocol, TypeAlias
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import asdict, fields
 
-from pytest_llmeval.core import MediaText, excerpt, missing_key, unknown_name
+from pytest_llmeval.core import MediaText, excerpt, unknown_name
 from pytest_llmeval.judges._protocol import Message, Question, Usage
 
 _MOST: Final = 2**63 - 1
@@ -129,7 +129,7 @@ def _faults(data: Any) -> str:
     """All faults of a stored judgement's line; the decoder stops at the first, and omits the value."""
     if not isinstance(data, dict):
         return f"found {type(data).__name__}, expected an object with {', '.join(_EXPECTED)}"
-    faults = [missing_key(name) for name in _EXPECTED if name not in data]
+    faults = [f"{name} is missing" for name in _EXPECTED if name not in data]
     faults += [unknown_name("key", name, _EXPECTED) for name in data if name not in _EXPECTED]
     for field in fields(_JudgementLine):
         try:

@@ -18,7 +18,6 @@ from pytest_llmeval.core import (
     Reading,
     SuiteError,
     format_error,
-    missing_key,
     origin,
     shown_path,
     unknown_name,
@@ -43,7 +42,7 @@ def read_evaluators(reading: SuiteReading, entries: Sequence[Any]) -> Mapping[st
         if not reading.faults and "evaluators" in reading.document.data:
             reading.fault(("evaluators",), "found an empty list, expected at least one evaluator")
         elif not reading.faults:
-            reading.fault((), missing_key("evaluators", "checks"))
+            reading.fault((), "evaluators or checks is missing")
     for number, entry in enumerate(listed):
         path: tuple[str | int, ...] = ("evaluators", number)
         known = len(reading.possible)

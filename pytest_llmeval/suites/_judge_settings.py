@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from pytest_llmeval.core import Evaluator, FieldsError, RecordedCounts, missing_key
+from pytest_llmeval.core import Evaluator, FieldsError, RecordedCounts
 from pytest_llmeval.data import describe
 from pytest_llmeval.judges import CascadeRule, JudgeSpec, PanelSpec
 from pytest_llmeval.numbers import Repeats
@@ -66,7 +66,7 @@ def _cascade(reading: SuiteReading, data: Mapping[str, Any]) -> PanelSpec | None
         spec = _spec(reading, data[name], ("judge", name)) if name in data else None
         specs.append(spec or JudgeSpec())
         if name not in data:
-            reading.fault(("judge",), missing_key(name))
+            reading.fault(("judge",), f"{name} is missing")
         elif spec is not None and spec.model is None:
             reading.fault(("judge", name), "found a judge without a model, expected PROVIDER:NAME")
     if len(reading.faults) > known or rule is None:

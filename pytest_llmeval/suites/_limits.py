@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_llmeval.core import Metric, missing_key, unknown_name
+from pytest_llmeval.core import Metric, unknown_name
 from pytest_llmeval.data import DeclaredType
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.numbers import Threshold, UsageEvaluator
@@ -76,7 +76,7 @@ def _read_limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...])
     if checked is None:
         return None
     if checked.min is None and checked.max is None:
-        reading.fault(place, missing_key("min", "max"))
+        reading.fault(place, "min or max is missing")
     elif checked.min is not None and checked.max is not None and checked.min > checked.max:
         reading.fault(place, f"found min {checked.min} above max {checked.max}, expected min <= max")
     return Threshold(checked.min, checked.max)

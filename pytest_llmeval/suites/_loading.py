@@ -14,7 +14,6 @@ from pytest_llmeval.core import (
     LlmevalError,
     SuiteError,
     format_error,
-    missing_key,
     origin,
     unknown_name,
     unregistered,
@@ -388,7 +387,7 @@ def _source(reading: SuiteReading, entry: Any) -> Source | None:
             absent = unregistered("format", name, known)
             reading.fault(place, unknown_name("format", name, known), unregistered=absent)
         elif name is None:
-            reading.fault(place, missing_key("format"))
+            reading.fault(place, "format is missing")
         else:
             reading.fault(place, f"found {describe(name)}, expected the name of a format")
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from pytest_llmeval.cli import CommandResult, add_options, write_text
-from pytest_llmeval.core import MOST_LISTED, Fault, LlmevalError, counted, printable
+from pytest_llmeval.core import Fault, LlmevalError, counted, printable
 from pytest_llmeval.data import display_path
 from pytest_llmeval.judges import (
     DeferredRequest,
@@ -90,12 +90,15 @@ def _counts(read: ReadReplies) -> Iterator[str]:
         yield f"{counted(read.foreign, 'line')} about requests that were not made here"
 
 
+_MOST_REASONS = 20
+
+
 def _reasons(read: ReadReplies) -> Iterator[str]:
     """Yield the reasons why deferred judge requests failed, with the number of requests for each."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     for name, reason in read.failed.items():
         by_reason[reason].append(name)
-    for reason, names in list(by_reason.items())[:MOST_LISTED]:
+    for reason, names in list(by_reason.items())[:_MOST_REASONS]:
         yield f"  {counted(len(names), 'request')} failed, first {names[0]}: {printable(reason)}"
 
 

@@ -15,7 +15,6 @@ from pytest_llmeval.core import (
     FieldsError,
     LlmevalError,
     excerpt,
-    missing_key,
     quotation,
     suggest,
     unknown_name,
@@ -190,7 +189,7 @@ def _pydantic_message(error: "ErrorDetails", names: Sequence[str]) -> str:
         case "extra_forbidden" | "unexpected_keyword_argument":
             return unknown_name("key", key, names)
         case "missing" | "missing_argument":
-            return missing_key(key)
+            return f"{key} is missing"
         case "literal_error":
             choices = [part.strip("' ") for part in expectation(error).removeprefix("one of ").split(",")]
             hint = suggest(str(error["input"]), choices)

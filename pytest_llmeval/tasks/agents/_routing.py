@@ -24,7 +24,6 @@ from pytest_llmeval.core import (
     ReportTable,
     Sums,
     listed,
-    missing_key,
     unknown_name,
 )
 from pytest_llmeval.data import CaseFile, CaseId, DataRow, FileSource, kind
@@ -118,7 +117,7 @@ def _faults(row: Any, catalogue: Mapping[str, ListedTool]) -> Iterator[tuple[str
     if not isinstance(ask := row.get("ask"), str) or not ask.strip():
         yield "ask", f"found {'an empty text' if isinstance(ask, str) else kind(ask)}, expected a request"
     if "expect" not in row:
-        yield "", missing_key("expect")
+        yield "", "expect is missing"
     names = [("expect", row.get("expect"))] if row.get("expect") not in (None, NONE) else []
     for key, name in [*names, *(("not", sibling) for sibling in _listed(row.get("not")))]:
         if not isinstance(name, str) or name not in catalogue:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pytest_llmeval.core import Missing, PredictionError, printable, suggest
+from pytest_llmeval.core import PredictionError, printable, suggest
 from pytest_llmeval.evaluators import AnswerValue
 from pytest_llmeval.judges import JudgeRequest, Message, ReplyObject
 from pytest_llmeval.tasks._replies import ReplyData, read_reply
@@ -127,9 +127,7 @@ def read_answer(prediction: Any) -> Answer:
     text = prediction if isinstance(prediction, str) else ""
     if reply.fault:
         return Answer(justification=text, confidence="Low", unparsed=True, faults=(reply.fault,))
-    if isinstance(prediction, Missing):
-        description = "nothing"
-    elif isinstance(data, Mapping):
+    if isinstance(data, Mapping):
         description = f"an object with {', '.join(printable(str(key)) for key in list(data)[:_SHOWN_KEYS]) or 'no key'}"
     else:
         description = AnswerValue(prediction).kind

@@ -17,8 +17,8 @@ from pytest_llmeval.core import (
     SuiteError,
     counted,
     format_error,
+    listed,
     origin,
-    several,
     suggest,
 )
 from pytest_llmeval.data import CaseId, InputFile
@@ -44,6 +44,7 @@ _NAMES: Final[Mapping[str, Sequence[str]]] = {
 _QUESTIONS: Final = {"question": "the question", "expected": "the right answer"}
 """Parts that the user is asked for where no column has a usual name."""
 _NONE: Final = "-"
+_MOST_COLUMNS = 20
 _SEPARATORS = (";", "|", ",")
 
 
@@ -159,13 +160,15 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
                 columns[part] = _NONE
         column = columns[part]
         if column not in (*names, _NONE, ""):
-            reason = f"found the columns {several(names)}"
+            reason = f"found the columns {listed(names, _MOST_COLUMNS)}"
             raise LlmevalError(f"--{part} {column}: {reason} in {file.path}{suggest(column, names)}")
     columns = {part: column if file.values(column) else "" for part, column in columns.items()}
     question = columns["question"]
     if not question:
-        message = f"{file.path}: found the columns {several(names)}; name the one with the question: --question COLUMN"
-        raise LlmevalError(message)
+        columns_found = listed(names, _MOST_COLUMNS)
+        raise LlmevalError(
+            f"{file.path}: found the columns {columns_found}; name the one with the question: --question COLUMN"
+        )
     lacking = [number for number, row in enumerate(file.rows, 1) if row.get(question) in (None, "")]
     if lacking:
         raise LlmevalError(
