@@ -1,12 +1,20 @@
 """Verdicts on metrics."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from pytest_llmeval.core._codec import AnyNumber, WrittenField
+from pytest_llmeval.core.wording import printable
+
+_COMPARED: Final = re.compile(r" (?:>=|<=|==|>|<) ")
+_SUBJECT: Final = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")
+"""The metric of a gate, perhaps inside a statistic or drop such as ``drop(mean(f1))``."""
+
+_SLACK: Final = 1e-9
 
 GateOutcome = Literal["passed", "failed", "undecided", "not_judged"]
 
@@ -69,6 +77,37 @@ class GateResult:
         """The cause of a fall, else the reason; of a gate that passed with all cases unchanged only that."""
         first = self.reason.partition("; ")[0]
         return first if self.outcome == "passed" and self.UNCHANGED in first else self.cause or self.reason
+
+    @property
+    def metric(self) -> str:
+        """The metric that the gate is about, read from its text; empty if it names none.
+
+        >>> [GateResult(gate, "passed").metric for gate in ("drop(mean(f1)) <= 0.02", "em >= 0.5 by language")]
+        ['f1', 'em']
+        """
+        subject = _SUBJECT.fullmatch(_COMPARED.split(self.gate, maxsplit=1)[0])
+        return "" if subject is None else subject["metric"]
+
+    @property
+    def is_past_limit(self) -> bool:
+        """Whether a gate on a drop passed although the drop exceeds its limit, as it is not significant."""
+        is_drop = bool(self.known) and "<=" in self.gate
+        past = is_drop and self.value is not None and self.limit is not None and self.value > self.limit + _SLACK
+        return past and self.outcome == "passed"
+
+    def verdict_line(self, suite: str = "", why: str | None = None) -> str:
+        """The verdict in one line for the terminal.
+
+        Args:
+            suite: Name of the suite, if several are listed.
+            why: The reason; default: the headline.
+
+        >>> GateResult("f1 >= 0.8", "failed", reason="f1 is 0.7").verdict_line("qa")
+        'gate FAILED  qa: f1 >= 0.8  (f1 is 0.7)'
+        """
+        verdict = "NOT EVALUATED" if self.outcome == "not_judged" else self.outcome.upper()
+        why = self.headline if why is None else why
+        return printable(f"gate {verdict}  {f'{suite}: ' if suite else ''}{self.gate}{f'  ({why})' if why else ''}")
 
 
 class MetricChange(Struct, frozen=True, omit_defaults=True):

@@ -12,25 +12,21 @@ if TYPE_CHECKING:
         CaseReport,
         Changes,
         Conclusion,
-        GateNotice,
-        KindOutcome,
         RunReport,
         RunStart,
         SampleReport,
         StopReport,
         SuiteReport,
-        Survival,
-        gate_verdicts,
     )
     from pytest_llmeval.reports._headline import MergeAnswer
     from pytest_llmeval.reports._json import SCHEMA_VERSION, published, read_report, write_json
     from pytest_llmeval.reports._making import ReportedTexts, complete_report, fill_tables, systems_report
     from pytest_llmeval.reports._markdown import answer_text, text, verdict_cells
     from pytest_llmeval.reports._media_paths import ReportMedia
-    from pytest_llmeval.reports._mutation import survival_lines
-    from pytest_llmeval.reports._overview import calls_line, run_notes
+    from pytest_llmeval.reports._overview import run_notes
+    from pytest_llmeval.reports._survival import GateNotice, KindOutcome, Survival
     from pytest_llmeval.reports._tables import Line, Point, SystemsReport, TextTable, Timeline
-    from pytest_llmeval.reports._terminal import agent_lines, gate_line, render
+    from pytest_llmeval.reports._terminal import agent_lines, render
     from pytest_llmeval.reports.html._data import PageRun
     from pytest_llmeval.reports.html._media import PageMedia
     from pytest_llmeval.reports.html._page import rendered_page, to_page
@@ -49,22 +45,18 @@ _HOMES = {
         "Conclusion",
         "MOST",
         "RunReport",
-        "GateNotice",
-        "KindOutcome",
-        "Survival",
         "RunStart",
         "SampleReport",
         "StopReport",
         "SuiteReport",
-        "gate_verdicts",
     ),
     "_json": ("SCHEMA_VERSION", "published", "read_report", "write_json"),
     "_making": ("complete_report", "ReportedTexts", "fill_tables", "systems_report"),
     "_markdown": ("answer_text", "text", "verdict_cells"),
-    "_mutation": ("survival_lines",),
-    "_overview": ("run_notes", "calls_line"),
+    "_survival": ("GateNotice", "KindOutcome", "Survival"),
+    "_overview": ("run_notes",),
     "_tables": ("Line", "Point", "SystemsReport", "TextTable", "Timeline"),
-    "_terminal": ("agent_lines", "gate_line", "render"),
+    "_terminal": ("agent_lines", "render"),
     "html._data": ("PageRun",),
     "html._media": ("PageMedia",),
     "html._page": ("rendered_page", "to_page"),

@@ -5,7 +5,6 @@ A field stands where the JSON has it, and is left out where it has its default, 
 they are never written, and reading a report fills in those that follow from the others.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args
@@ -29,13 +28,10 @@ from pytest_llmeval.core import (
     as_line,
 )
 from pytest_llmeval.numbers import Money, UsageReport
+from pytest_llmeval.reports._survival import Survival
 from pytest_llmeval.reports._tables import FilledTable, SystemsReport, Timeline
 
 SCHEMA_VERSION = 1
-
-_COMPARED = re.compile(r" (?:>=|<=|==|>|<) ")
-_SUBJECT = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")
-"""The metric of a gate, perhaps inside a statistic or drop such as ``drop(mean(f1))``."""
 
 _LARGEST = 10**18
 BoundedScore: TypeAlias = Annotated[float, Meta(ge=-1e100, le=1e100)] | Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
@@ -72,16 +68,6 @@ def count_text(count: int, outcome: str) -> str:
     """
     word = "not evaluated" if outcome == "not_judged" else outcome.replace("_", " ")
     return f"{count} {word}{'s' if outcome == 'known_failure' and count != 1 else ''}"
-
-
-def gated_metrics(gates: Iterable[str]) -> list[str]:
-    """Names of the metrics that a report's gates are about, read from the gates' texts, each once.
-
-    >>> gated_metrics(["f1 >= 0.8", "drop(mean(f1)) <= 0.02", "em >= 0.5 by language"])
-    ['f1', 'em']
-    """
-    subjects = (_SUBJECT.fullmatch(_COMPARED.split(gate, maxsplit=1)[0]) for gate in gates)
-    return list(dict.fromkeys(subject["metric"] for subject in subjects if subject is not None))
 
 
 UNKNOWN = MetricValue(None, None, None, None, 0, 0, 0, 0)
@@ -396,34 +382,12 @@ class SampleReport(Struct, frozen=True):
         return f"a sample of {self.cases} of {self.total} cases{strata}{', weighted back' if self.weighted else ''}"
 
 
-def gate_verdicts(gates: Iterable[GateResult]) -> dict[str, ChangeVerdict]:
-    """Metrics in a report whose gate failed by a drop (``declined``) or could not decide (``undecided``)."""
-    verdicts: dict[str, ChangeVerdict] = {}
-    for gate in gates:
-        if " by " in gate.gate:
-            continue  # a group is not the metric over all cases
-        for metric in gated_metrics([gate.gate]):
-            if gate.fallen:
-                verdicts[metric] = "declined"
-            elif gate.outcome == "undecided":
-                verdicts.setdefault(metric, "undecided")
-    return verdicts
-
-
 _SAME_VALUE = 1e-6
-_SLACK = 1e-9
-
-
-def is_past_limit(gate: GateResult) -> bool:
-    """Whether a report's gate on a drop passed although the drop exceeds its limit, as it is not significant."""
-    is_drop = bool(gate.known) and "<=" in gate.gate
-    past = is_drop and gate.value is not None and gate.limit is not None and gate.value > gate.limit + _SLACK
-    return past and gate.outcome == "passed"
 
 
 def past_limits(gates: Iterable[GateResult]) -> list[str]:
     """A sentence of a report for each gate that passed beyond its limit because the drop is not significant."""
-    return [f"past its limit, not significant: {gate.known}" for gate in gates if is_past_limit(gate)]
+    return [f"past its limit, not significant: {gate.known}" for gate in gates if gate.is_past_limit]
 
 
 class Changes(Struct, frozen=True):
@@ -571,7 +535,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def gated(self) -> list[str]:
         """Metrics that have gates, each once, in the order of the gates."""
-        return [name for name in gated_metrics(gate.gate for gate in self.gates) if self.find(name) is not None]
+        return [name for name in dict.fromkeys(gate.metric for gate in self.gates) if self.find(name) is not None]
 
     @property
     def past_limits(self) -> list[str]:
@@ -581,13 +545,13 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def broken_scores(self) -> list[SnapshotVerdict]:
         """Approved scores that were not kept, without those that the gate of their metric tells of."""
-        lowered = {metric for gate in self.gates if gate.fallen for metric in gated_metrics([gate.gate])}
+        lowered = {gate.metric for gate in self.gates if gate.fallen}
         return [score for score in self.snapshot if score.outcome == "failed" and score.metric not in lowered]
 
     def gate_cause(self, gate: GateResult) -> str:
         """Why a gate has its verdict, with the tolerance of the approved score that fell with it."""
-        metrics = gated_metrics([gate.gate]) if gate.fallen else []
-        broken = (score for score in self.snapshot if score.outcome == "failed" and score.metric in metrics)
+        scores = self.snapshot if gate.fallen else ()
+        broken = (score for score in scores if score.outcome == "failed" and score.metric == gate.metric)
         tolerance = next((score.reason.partition("; ")[2] for score in broken), "")
         also = f"; the approved score was not kept either, {tolerance}" if tolerance else ""
         return f"{gate.headline.removesuffix('.')}{also}" if also else gate.headline
@@ -623,161 +587,6 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def case(self, name: str) -> CaseReport:
         """A reported case by its id."""
         return next((case for case in self.cases if case.id == name), CaseReport.not_run())
-
-
-_MOST_NAMED: Final = 5
-
-
-class KindOutcome(Struct, frozen=True):
-    """The mutants of one kind in a report on mutation, by outcome.
-
-    Attributes:
-        name: The mutator.
-        why: Why its result is wrong; for rewrites, why it is not.
-        advice: A check or metric that would notice it.
-        mutants: How many there are.
-        survived: How many the suite does not notice: the case passes, and no metric that gates or approved scores judge
-            gets worse. For rewrites, how many it takes for errors: the case fails.
-        undecided: How many only a judge could notice, who was not asked; they have neither survived nor been noticed.
-        low: Lower bound of the share that survived, by Wilson at 95 %; ``None`` if all are undecided.
-        high: Upper bound.
-        by_evaluator: Evaluator to how many mutants make none of its metrics worse; without those that only a judge
-            could notice.
-    """
-
-    name: str
-    why: str = ""
-    advice: str = ""
-    mutants: int = 0
-    survived: int = 0
-    undecided: int = 0
-    low: float | int | None = None
-    high: float | int | None = None
-    by_evaluator: Mapping[str, int] = field(default_factory=dict)
-
-    COMPUTED: ClassVar = {"rate": "by_evaluator"}
-
-    @property
-    def decided(self) -> int:
-        """The number of mutants that either survived or were noticed."""
-        return self.mutants - self.undecided
-
-    @property
-    def rate(self) -> float | None:
-        """The share of decided mutants that survived, in [0, 1]; ``None`` if there are none."""
-        return self.survived / self.decided if self.decided else None
-
-
-class GateNotice(Struct, frozen=True):
-    """The share of broken answers from which a gate fails, in a report on mutation.
-
-    Attributes:
-        gate: The gate.
-        share: The smallest share of broken answers, in (0, 1], from which on it fails in half of the mixtures; ``None``
-            if it passes in most of them even if all answers are broken.
-        sure_share: As above, from which on it fails in `POWER` of them.
-        never: Whether it passes even if every answer is the mutant that is worst for it.
-        power: Share of broken answers to the share of mixtures in which it fails.
-        unjudged: Why it cannot be judged on mutants; empty if it can.
-    """
-
-    gate: str
-    share: float | int | None = None
-    sure_share: float | int | None = None
-    never: bool = False
-    power: Mapping[str, float | int] = field(default_factory=dict)
-    unjudged: str = ""
-
-    POWER: ClassVar = 0.8
-    """The share of mixtures in which a gate has to fail, to notice a share of broken answers with power."""
-
-
-class Survival(Struct, frozen=True):
-    """The report on mutation of a suite, or of one of its systems: the mutants that it would notice.
-
-    Attributes:
-        suite: Its name, with the system in brackets.
-        path: The file, relative to pytest's rootdir; empty if the command was given it.
-        kinds: Of mutants, those that survive most first.
-        rewrites: Equivalent answers, with how many the suite takes for errors.
-        gates: The sensitivity of each gate.
-        blind_cases: Cases of which every mutant survives.
-        idle_limits: Thresholds that no mutant misses.
-        left_out: Why cases, metrics or evaluators are left out.
-        constant: The class that a system may always say without failing a gate; ``None`` if a gate fails, or there are
-            no gates or classes.
-        answers: How many answers were changed.
-        seed: Of everything random.
-    """
-
-    SHOWN_FROM: ClassVar = 0.2
-    """The share of a kind of mutants that may survive before that is a finding."""
-
-    suite: str
-    path: str = ""
-    kinds: Sequence[KindOutcome] = ()
-    rewrites: Sequence[KindOutcome] = ()
-    gates: Sequence[GateNotice] = ()
-    blind_cases: Sequence[str] = ()
-    idle_limits: Sequence[str] = ()
-    left_out: Sequence[str] = ()
-    constant: str | None = None
-    answers: int = 0
-    seed: int = 0
-
-    COMPUTED: ClassVar = {"mutants": "seed", "undecided": "mutants", "rate": "undecided", "findings": "rate"}
-
-    @property
-    def findings(self) -> list[str]:
-        """Weaknesses of the suite that mutants show, a sentence each."""
-        return list(self.weaknesses(self.SHOWN_FROM))
-
-    @property
-    def mutants(self) -> int:
-        """The number of mutants in the report on mutation."""
-        return sum(kind.mutants for kind in self.kinds)
-
-    @property
-    def undecided(self) -> int:
-        """The number of mutants that only a judge could notice."""
-        return sum(kind.undecided for kind in self.kinds)
-
-    @property
-    def rate(self) -> float | None:
-        """The share of decided mutants that survived, in [0, 1]; ``None`` without any."""
-        decided = self.mutants - self.undecided
-        return sum(kind.survived for kind in self.kinds) / decided if decided else None
-
-    def weaknesses(self, limit: float) -> Iterator[str]:
-        """Yield the weaknesses of a suite that mutants show, a sentence each, with advice.
-
-        Args:
-            limit: The share of a kind of mutants that may survive.
-        """
-        for kind in self.kinds:
-            if kind.rate is not None and kind.rate > limit:
-                share = f"{kind.survived} of {kind.decided}"
-                advice = f": try {kind.advice}" if kind.advice else ""
-                yield f"{kind.name}: {share} pass although {kind.why}{advice}"
-        for gate in self.gates:
-            if gate.never:
-                yield f"gate {gate.gate}: passes even if all answers are broken: raise it, or judge another metric"
-        if self.constant is not None:
-            yield f"no gate fails if every answer is {self.constant!r}: try a gate on macro F1, or on each class"
-        if self.blind_cases:
-            named = _few_of(self.blind_cases)
-            yield f"cases that pass with every answer: {named}: give them an expectation or checks"
-        if self.idle_limits:
-            yield f"thresholds that no broken answer misses: {_few_of(self.idle_limits)}: raise them"
-        for kind in self.rewrites:
-            if kind.rate is not None and kind.rate > limit:
-                yield f"{kind.name}: {kind.survived} of {kind.mutants} fail although {kind.why}: the suite cries wolf"
-
-
-def _few_of(names: Sequence[str]) -> str:
-    """The first names of cases or limits in a report's sentence on surviving mutants, and how many more there are."""
-    more = [f"and {len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
-    return ", ".join([*names[:_MOST_NAMED], *more])
 
 
 class RunStart(Struct, frozen=True):

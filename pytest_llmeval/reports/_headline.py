@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted, excerpt
 from pytest_llmeval.reports._failures import cause_of
-from pytest_llmeval.reports._form import MOST, CaseReport, RunReport, RunVerdict, SuiteReport, gated_metrics
+from pytest_llmeval.reports._form import MOST, CaseReport, RunReport, RunVerdict, SuiteReport
 from pytest_llmeval.reports._overview import fallen_cases, totals
 
 _LONGEST = 100
@@ -193,7 +193,7 @@ def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: Mapp
         cause = f"{len(errored)} of {counted(suite.total, 'case')} errored{reason}"
         return _headline(run, place, cause, errored, "error")
     worse = _find_failing_cases(suite, before) or suite.cases
-    metric = next(iter(gated_metrics([gate.gate])), "")
+    metric = gate.metric
     scored = [case for case in worse if case.metrics.get(metric) is not None]
     scored = _worst_first(suite, scored, before, metric)
     noun = "failure" if worse is not suite.cases else ""

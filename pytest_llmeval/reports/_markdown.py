@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.reports._failures import repeats_line
-from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, Survival, count_text
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports._headline import MergeAnswer
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
@@ -41,6 +41,7 @@ from pytest_llmeval.reports._overview import (
     totals,
     uncalibrated_text,
 )
+from pytest_llmeval.reports._survival import Survival
 from pytest_llmeval.reports._tables import SystemsReport, TextTable, system_tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")

@@ -31,11 +31,9 @@ from pytest_llmeval.reports._form import (
     StopReport,
     SuiteReport,
     count_text,
-    gated_metrics,
     past_limits,
 )
 from pytest_llmeval.reports._tables import Line, TextTable
-from pytest_llmeval.services import Snapshot
 
 MOST_LINES = 3
 """Findings listed for each of the worst cases."""
@@ -167,7 +165,7 @@ def cause_lines(suite: SuiteReport, gate: GateResult) -> Iterator[str]:
     if errored and "errored" in gate.reason:
         yield f"  errored cases: {listed(errored, _WORST)}"
         return
-    for metric in [] if gate.cause else gated_metrics([gate.gate]):
+    for metric in [] if gate.cause or not gate.metric else [gate.metric]:
         sign = -1 if metric in suite.lower_is_better else 1
         scores = _scores(suite.cases, metric)
         yield from _worst(scores, sign, _find_failing_cases(suite, gate))
@@ -530,25 +528,6 @@ def money_lines(money: Money | None) -> Iterator[str]:
 def _parts(amounts: Mapping[str, float]) -> str:
     """The cost of a run by who spent it, in brackets, such as ``(judges 0.0200)``."""
     return f" ({', '.join(f'{name} {_usd(amount)}' for name, amount in amounts.items())})"
-
-
-def calls_line(activity: Snapshot, *, complete: bool) -> str:
-    """The line on the calls and cost of an interrupted run, of finished cases or not; empty without calls.
-
-    Args:
-        activity: The activity of its processes.
-        complete: Whether that is all of it; workers report theirs twice a second.
-
-    Example:
-        >>> calls_line(Snapshot(judge_calls=155, judge_tokens=51200, cost_usd=0.12, target_calls=60), complete=True)
-        'calls before the run ended: judges 155 (51,200 tokens, 0.1200 USD), targets 60'
-    """
-    used = [f"{activity.judge_tokens:,} tokens"] if activity.judge_tokens else []
-    used += [f"{_usd(activity.cost_usd)} USD"] if activity.cost_usd is not None else []
-    usage = f" ({', '.join(used)})" if used else ""
-    parts = [f"judges {activity.judge_calls}{usage}"] if activity.judge_calls else []
-    parts += [f"targets {activity.target_calls}"] if activity.target_calls else []
-    return f"calls before the run ended: {'' if complete else 'at least '}{', '.join(parts)}" if parts else ""
 
 
 def _usd(amount: float | None) -> str:

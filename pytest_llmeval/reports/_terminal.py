@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
     width_of,
 )
 from pytest_llmeval.data import OutputFile
-from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, Survival
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
     affected_text,
@@ -45,6 +45,7 @@ from pytest_llmeval.reports._overview import (
     uncalibrated_text,
     warnings,
 )
+from pytest_llmeval.reports._survival import Survival
 from pytest_llmeval.reports._tables import FilledTable, Line, SystemsReport, TextTable, system_tables
 
 _FILE_WIDTH = 100
@@ -102,7 +103,7 @@ def render(
         for suite in report.suites:
             for gate in suite.gates:
                 if gate.outcome == "failed":
-                    yield gate_line(gate, suite)
+                    yield _gate_line(gate, suite)
                     yield from (Line(printable(line)) for line in cause_lines(suite, gate))
             yield from (_verdict(score, suite) for score in suite.broken_scores)
             yield from not_judged(suite, f"{suite.suite}: ")
@@ -243,11 +244,9 @@ def _may_be_approved(suite: SuiteReport) -> bool:
 
 def _mutants(mutation: Sequence[Survival]) -> Iterator[Line]:
     """Yield the terminal's lines on the survival of mutants in each suite."""
-    from pytest_llmeval.reports._mutation import survival_lines
-
     for survival in mutation:
         yield Line("")
-        yield from map(Line, survival_lines(survival))
+        yield from map(Line, survival.lines())
 
 
 def _systems(systems: SystemsReport, verbosity: int, width: int, *, values: bool) -> Iterator[Line]:
@@ -369,9 +368,9 @@ def _gates(suite: SuiteReport, concluded: Sequence[str], *, details: bool, passe
             continue
         headline = f"{gate.gate}: {gate.headline.removesuffix('.')}"
         if any(headline in sentence for sentence in concluded):
-            yield gate_line(gate, suite, named=False, why="")
+            yield Line(gate.verdict_line(why=""), _COLOURS[gate.outcome])
         else:
-            yield gate_line(gate, suite, named=False, brief=not details)
+            yield _gate_line(gate, suite, named=False, brief=not details)
         if details and gate.cause:
             yield Line(printable(f"  {gate.reason}"))
         if not details and gate.outcome == "failed":
@@ -409,38 +408,20 @@ def _verdict(verdict: SnapshotVerdict, suite: SuiteReport | None = None) -> Line
     return Line(printable(f"snapshot {word}  {where}{verdict.metric}  ({verdict.reason})"), colour)
 
 
-_SIGNS = {
-    "passed": ("PASSED", "green"),
-    "failed": ("FAILED", "red"),
-    "undecided": ("UNDECIDED", "yellow"),
-    "not_judged": ("NOT EVALUATED", "yellow"),
-}
+_COLOURS = {"passed": "green", "failed": "red", "undecided": "yellow", "not_judged": "yellow"}
 
 
-def gate_line(
-    gate: GateResult,
-    suite: SuiteReport | None = None,
-    *,
-    named: bool = True,
-    brief: bool = False,
-    why: str | None = None,
-) -> Line:
-    """The terminal's line of the verdict on a gate, with the name of its suite if several are listed.
+def _gate_line(gate: GateResult, suite: SuiteReport, *, named: bool = True, brief: bool = False) -> Line:
+    """The terminal's line of the verdict on a gate.
 
     Args:
         gate: The verdict.
-        suite: Its suite, if it is known.
+        suite: Its suite.
         named: Whether the line names the suite.
         brief: Whether a gate that did not fail has the first clause of its reason only.
-        why: The reason; default: that of the gate.
     """
-    verdict, colour = _SIGNS[gate.outcome]
-    where = f"{suite.suite}: " if named and suite else ""
-    if why is None:
-        why = gate.headline if suite is None else suite.gate_cause(gate)
-        if brief and gate.outcome != "failed":
-            why = gate.headline.partition("; ")[0]
-    return Line(printable(f"gate {verdict}  {where}{gate.gate}" + (f"  ({why})" if why else "")), colour)
+    why = gate.headline.partition("; ")[0] if brief and gate.outcome != "failed" else suite.gate_cause(gate)
+    return Line(gate.verdict_line(suite.suite if named else "", why), _COLOURS[gate.outcome])
 
 
 _MOST: Final = 40

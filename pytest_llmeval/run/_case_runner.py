@@ -140,9 +140,7 @@ class CaseRunner(Struct, dict=True):
 
     def calls_line(self) -> str:
         """The line on the cost of a run that was cut off; empty without calls."""
-        from pytest_llmeval.reports import calls_line
-
-        return calls_line(self.snapshot(), complete="judges" not in vars(self) or not self.judges.has_others)
+        return self.snapshot().calls_line(complete="judges" not in vars(self) or not self.judges.has_others)
 
     @cached_property
     def _prefetch(self) -> "Prefetch":

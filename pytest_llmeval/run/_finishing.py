@@ -21,6 +21,7 @@ from pytest_llmeval.core import (
     Case,
     CaseLabels,
     CaseRecord,
+    ChangeVerdict,
     ComparingEvaluator,
     GateResult,
     MediaRun,
@@ -46,7 +47,6 @@ from pytest_llmeval.reports import (
     WrittenReports,
     complete_report,
     fill_tables,
-    gate_verdicts,
     systems_report,
 )
 from pytest_llmeval.run._execute import different_answers
@@ -311,7 +311,7 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
     names = [name for name in compared if name in pairing.table.owner]
     clusters = suite.cluster_by if suite.cluster_by and pairing.has_label(suite.cluster_by) else None
     confidence = _confidence(suite)
-    decided, rows = gate_verdicts(judged.gates), pairing.everything()
+    decided, rows = changes_by_gates(judged.gates), pairing.everything()
     changes = Difference.judge_family(pairing, rows, names, decided, confidence=confidence, cluster_by=clusters)
     before = list(_cases(approved.statistics, pairing, suite, _answers(measured))) if cases else []
     against = "approved scores" if judged.collected.baseline is None else "baseline"
@@ -321,6 +321,19 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
 
         returned = [*returned_modes(judged.records, approved.statistics.renamed(pairing.matching.by_content).records)]
     return Changes(against, changes, confidence, list(_notes(pairing)), returned, before)
+
+
+def changes_by_gates(gates: Iterable[GateResult]) -> dict[str, ChangeVerdict]:
+    """The metrics of a finished suite whose gate failed by a drop (``declined``) or did not decide (``undecided``)."""
+    verdicts: dict[str, ChangeVerdict] = {}
+    for gate in gates:
+        if " by " in gate.gate or not gate.metric:
+            continue  # a group is not the metric over all cases
+        if gate.fallen:
+            verdicts[gate.metric] = "declined"
+        elif gate.outcome == "undecided":
+            verdicts.setdefault(gate.metric, "undecided")
+    return verdicts
 
 
 def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:

@@ -82,9 +82,7 @@ class SuiteResult(Result):
         Raises:
             AssertionError: A gate failed or was not evaluated, each with its reason; or the suite has no gates.
         """
-        from pytest_llmeval.reports import gate_line
-
-        lines = [gate_line(gate).text for gate in self.gates if gate.outcome in ("failed", "not_judged")]
+        lines = [gate.verdict_line() for gate in self.gates if gate.outcome in ("failed", "not_judged")]
         if not self.gates:
             lines = [f"suite {self.suite!r}: gates are missing"]
         if lines:
@@ -92,16 +90,12 @@ class SuiteResult(Result):
 
     def lines(self) -> Iterator[str]:
         """Yield what `print` shows of the result: the name, metrics, and the verdicts on the gates."""
-        from pytest_llmeval.reports import gate_line
-
         yield printable(f"{self.suite}{f'[{self.system}]' if self.system else ''}")
         yield from Result.lines(self)
-        yield from (gate_line(gate).text for gate in self.gates)
+        yield from (gate.verdict_line() for gate in self.gates)
 
     def _repr_html_(self) -> str:
-        from pytest_llmeval.reports import gate_line
-
-        gates = "".join(f"<li>{escape(gate_line(gate).text)}</li>" for gate in self.gates)
+        gates = "".join(f"<li>{escape(gate.verdict_line())}</li>" for gate in self.gates)
         return f"{Result._repr_html_(self)}<ul>{gates}</ul>"
 
 

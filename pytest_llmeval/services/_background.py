@@ -549,6 +549,23 @@ class Snapshot(NamedTuple):
             sum(part.target_calls for part in every),
         )
 
+    def calls_line(self, *, complete: bool) -> str:
+        """The line on the calls and cost of an interrupted run, of finished cases or not; empty without calls.
+
+        Args:
+            complete: Whether these are all calls; workers report theirs twice a second.
+
+        Example:
+            >>> Snapshot(judge_calls=155, judge_tokens=51200, cost_usd=0.12, target_calls=60).calls_line(complete=True)
+            'calls before the run ended: judges 155 (51,200 tokens, 0.1200 USD), targets 60'
+        """
+        used = [f"{self.judge_tokens:,} tokens"] if self.judge_tokens else []
+        used += [f"{self.cost_usd:.4f} USD"] if self.cost_usd is not None else []
+        usage = f" ({', '.join(used)})" if used else ""
+        parts = [f"judges {self.judge_calls}{usage}"] if self.judge_calls else []
+        parts += [f"targets {self.target_calls}"] if self.target_calls else []
+        return f"calls before the run ended: {'' if complete else 'at least '}{', '.join(parts)}" if parts else ""
+
 
 class Activity(Struct):
     """Counts of one process. `done` and `total` belong to the thread of the tests, the others to the event loop."""

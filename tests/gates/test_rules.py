@@ -17,7 +17,6 @@ from pytest_llmeval.gates import DropGate, Gate, GateKey, GateScore, LimitGate, 
 from pytest_llmeval.gates import _rules as rules
 from pytest_llmeval.gates._gate import PERCENTILES, STATISTICS, VALUE, GateFault
 from pytest_llmeval.gates._rules import RULES, gate_entry, known_keys, rule_of
-from pytest_llmeval.reports._form import gated_metrics
 from pytest_llmeval.reports.html._data import number_line
 
 VALUES = {float: 0.25, int: 1, str: "x", bool: True}
@@ -88,7 +87,7 @@ def test_every_rule_is_found_by_its_keys(rule: type[Gate]) -> None:
 def test_reports_find_the_metric_in_the_text_of_a_gate(rule: type[Gate]) -> None:
     for subject in (*subjects_of(rule), *subjects_of(rule, "exact match")):
         gate = gate_of({**smallest(rule), "metric": subject})
-        assert gated_metrics([str(gate)]) == [gate.metric], str(gate)
+        assert GateResult(str(gate), "passed").metric == gate.metric, str(gate)
 
 
 @gate_rule

@@ -9,7 +9,7 @@ from builders import parse_gate
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import GateResult, SnapshotVerdict, width_of
 from pytest_llmeval.gates import DropGate, LimitGate
-from pytest_llmeval.reports import CaseReport, Line, RunReport, RunStart, SuiteReport, TextTable, gate_verdicts, render
+from pytest_llmeval.reports import CaseReport, Line, RunReport, RunStart, SuiteReport, TextTable, render
 from pytest_llmeval.reports._making import case_reports, suite_report
 from pytest_llmeval.reports._overview import brief, overview, rows_of, totals
 
@@ -155,11 +155,3 @@ def test_everything_has_tables_below_for_columns_without_room() -> None:
 
 def test_east_asian_characters_take_two_columns() -> None:
     assert [width_of(text) for text in ("abc", "東京", "e\u0301")] == [3, 4, 1]
-
-
-def test_a_gate_on_groups_does_not_decide_about_the_metric_over_all_cases() -> None:
-    of_groups = GateResult("drop(f1) <= 0.02 by topic", "undecided", 0.0, 0.02, "few")
-    of_group = GateResult("drop(f1) <= 0.02 by topic", "failed", 0.5, 0.02, "fell", fallen=("a",))
-    of_all = GateResult("drop(f1) <= 0.02", "failed", 0.5, 0.02, "fell", fallen=("a",))
-    assert gate_verdicts([of_groups, of_group]) == {}
-    assert gate_verdicts([of_groups, of_all]) == {"f1": "declined"}

@@ -14,12 +14,13 @@ from builders import Length, finished, length_suite, parse_gate, recorded
 from pytest_llmeval import Case, Observation, Sums
 from pytest_llmeval.baselines import History, digests_of
 from pytest_llmeval.baselines import _runs as runs
-from pytest_llmeval.core import CaseRecord, Fault, FloatArray, JudgeCall
+from pytest_llmeval.core import CaseRecord, Fault, FloatArray, GateResult, JudgeCall
 from pytest_llmeval.data import WritingProcess
 from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.reports import SuiteReport, published
 from pytest_llmeval.reports._overview import cluster_lines
 from pytest_llmeval.run import Reported, RunRecord
+from pytest_llmeval.run._finishing import changes_by_gates
 from pytest_llmeval.run._run_record import UsedJudgements
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings
 from pytest_llmeval.targets import Recordings
@@ -348,3 +349,11 @@ def test_scores_that_no_suite_has_are_not_approved_in_silence(tmp_path: Path) ->
     assert note not in finished(run, [suite], tmp_path).notes
     approved = length_suite(*suite.cases, path=suite.path, snapshot=SnapshotSettings())
     assert note not in finished(run, [approved], tmp_path, update=True).notes
+
+
+def test_a_gate_on_groups_does_not_decide_about_the_metric_over_all_cases() -> None:
+    of_groups = GateResult("drop(f1) <= 0.02 by topic", "undecided", 0.0, 0.02, "few")
+    of_group = GateResult("drop(f1) <= 0.02 by topic", "failed", 0.5, 0.02, "fell", fallen=("a",))
+    of_all = GateResult("drop(f1) <= 0.02", "failed", 0.5, 0.02, "fell", fallen=("a",))
+    assert changes_by_gates([of_groups, of_group]) == {}
+    assert changes_by_gates([of_groups, of_all]) == {"f1": "declined"}

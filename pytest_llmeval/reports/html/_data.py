@@ -15,8 +15,6 @@ from pytest_llmeval.reports._form import (
     Changes,
     RunReport,
     SuiteReport,
-    gated_metrics,
-    is_past_limit,
 )
 from pytest_llmeval.reports._headline import MergeAnswer
 from pytest_llmeval.reports._json import published, published_without
@@ -141,8 +139,8 @@ def _gate(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any
         over = gate.value - gate.limit
         beyond = (over if line["operator"] == "<=" else -over) > _SLACK
     drawn = "within_chance" if gate.outcome == "passed" and beyond else gate.outcome
-    metric = next(iter(gated_metrics([gate.gate])), None)
-    past = {"past": gate.moved} if is_past_limit(gate) else {}  # the gate itself has the statistics
+    metric = gate.metric or None
+    past = {"past": gate.moved} if gate.is_past_limit else {}  # the gate itself has the statistics
     lead = _lead(gate) if line.get("relative") or gate.cause else gate.reason
     return {
         **published_without(gate, "moved"),
@@ -345,7 +343,7 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None, failing: int, 
     """
     others = {case.id: case for case in before.cases} if before else {}
     unapproved = [verdict.metric for verdict in suite.snapshot if verdict.outcome == "failed"]
-    gated = [*gated_metrics(gate.gate for gate in suite.gates), *unapproved]
+    gated = [*dict.fromkeys(gate.metric for gate in suite.gates), *unapproved]
     scales = _scales(suite, others)
     moves = []
     for place, case in enumerate(suite.cases):

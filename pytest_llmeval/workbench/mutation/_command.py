@@ -9,7 +9,7 @@ from typing import Any
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, number, open_suite, say
 from pytest_llmeval.core import LlmevalError, counted
 from pytest_llmeval.data import display_path
-from pytest_llmeval.reports import Survival, published, survival_lines
+from pytest_llmeval.reports import Survival, published
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench._console import open_noted, refuse_input, suite_files
@@ -88,7 +88,7 @@ def _mutate(options: Namespace) -> CommandResult:
     suites = [{**published(result), "findings": list(result.weaknesses(limit))} for result in results]
     is_judged = options.changed or options.fail_over is not None
     survived = is_judged and any((result.rate or 0.0) > limit for result in results)
-    lines = [line for result in results for line in survival_lines(result, limit)]
+    lines = [line for result in results for line in result.lines(limit)]
     return CommandResult(1 if survived or (options.changed and faults) else 0, {"suites": suites}, lines)
 
 
