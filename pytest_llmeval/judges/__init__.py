@@ -46,15 +46,14 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges.clients._embeddings import connect_embeddings
     from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
     from pytest_llmeval.judges.questions._modes import ModeFile, TypedQuestion, is_unanswerable
+    from pytest_llmeval.judges.questions._prompt_file import PromptFile
     from pytest_llmeval.judges.questions._replies import (
         FLAGS,
         UNNAMED_DEFECTS,
         ReplyObject,
-        expected_mode,
         read_score,
         read_yes_no,
     )
-    from pytest_llmeval.judges.questions._suite_modes import PromptFile, Rubric, criteria_mode, steps_question
 
 _HOMES = {
     "_asking": (
@@ -131,11 +130,10 @@ _HOMES = {
         "FLAGS",
         "ReplyObject",
         "UNNAMED_DEFECTS",
-        "expected_mode",
         "read_score",
         "read_yes_no",
     ),
-    "questions._suite_modes": ("PromptFile", "Rubric", "criteria_mode", "steps_question"),
+    "questions._prompt_file": ("PromptFile",),
 }
 """Module to the names that other packages use of it."""
 

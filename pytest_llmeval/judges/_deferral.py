@@ -23,13 +23,14 @@ from pytest_llmeval.judges._protocol import (
     Stopped,
     UnaskedError,
     Usage,
+    enveloped,
     sent_tokens,
     uncounted_media,
 )
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
 from pytest_llmeval.judges.clients._base import BatchFailure
-from pytest_llmeval.judges.questions._replies import enveloped, read_reply, score_probabilities
+from pytest_llmeval.judges.questions._replies import read_reply, score_probabilities
 from pytest_llmeval.judges.replies._sqlite import Database
 from pytest_llmeval.services import Secrets
 

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from numbers import Real
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -19,6 +20,8 @@ Role: TypeAlias = Literal["system", "user", "assistant"]
 
 ROUNDING = 1e-9
 _NOISE: Final = 1e-6
+_DIGITS: Final = 9
+_REPLY, _PROBABILITIES = "reply", "probabilities"
 _SAME_SCORE = 0.1
 """Graded twice, the same answer may well get scores that differ by a tenth of the scale."""
 
@@ -155,6 +158,19 @@ class JudgeReply(Struct, frozen=True):
     usage: Usage = Usage()
     stopped: Stopped = "stop"
     probabilities: Mapping[str, float] | None = None
+
+
+def enveloped(request: JudgeRequest, reply: JudgeReply) -> JudgeReply:
+    """A judge's reply whose text also holds its probabilities where the request asks for them.
+
+    So all that stores replies stores what the score was computed of. The model's own text is a text in it, so it cannot
+    claim probabilities.
+    """
+    if request.expected_of is None:
+        return reply
+    probabilities = reply.probabilities or {}
+    rounded = {level: round(probabilities[level], _DIGITS) for level in sorted(probabilities)}
+    return replace(reply, text=json.dumps({_REPLY: reply.text, _PROBABILITIES: rounded}, ensure_ascii=False))
 
 
 class UnaskedError(JudgeError):
@@ -307,6 +323,20 @@ class Mode(Struct, frozen=True):
             text, f"the mode {self.name!r} returned {value_text}, expected a Verdict with a finite score"
         )
 
+    def expecting(self, field: str, levels: Sequence[float]) -> "Mode":
+        """The mode whose score is the mean over the probabilities of the tokens at its place.
+
+        Args:
+            field: Of the reply that has the score.
+            levels: The scores that it may have; probabilities of other digits do not count.
+        """
+        return replace(
+            self,
+            version=f"{self.version}+expected",
+            read=partial(_read_expected, mode=self, levels=frozenset(levels)),
+            expected_of=field,
+        )
+
     def shares(self, verdict: Verdict) -> Sequence[float]:
         """The scores of a verdict as shares of the scale: one, or that of each thing that it grades."""
         if self.listing is not None:
@@ -318,6 +348,45 @@ class Mode(Struct, frozen=True):
         """Whether two verdicts disagree about one of the things that they judge."""
         pairs = zip(self.shares(first), self.shares(second), strict=True)
         return any(abs(this - that) > self.tolerance + ROUNDING for this, that in pairs)
+
+
+def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
+    """Read a judge's reply with token probabilities; the score is the mean of the levels."""
+    reply, probabilities = _open_envelope(text)
+    verdict = mode.read_text(reply)
+    if not probabilities:
+        needed = "score: expected needs a model that gives logprobs for a score of one token"
+        raise JudgeError.unreadable(reply, f"the probabilities of the score's tokens are missing: {needed}")
+    shares = {int(level): share for level, share in probabilities.items() if int(level) in levels and share > 0}
+    if int(verdict.score) not in shares:
+        raise JudgeError.unreadable(reply, f"the probability of the score {verdict.score:g} itself is missing")
+    total = math.fsum(shares.values())
+    mean = math.fsum(level * share for level, share in shares.items()) / total
+    named = {str(level): round(share / total, _DIGITS) for level, share in sorted(shares.items())}
+    details = {**verdict.details, "chosen": verdict.score, _PROBABILITIES: named}
+    return Verdict(round(mean, _DIGITS), verdict.reasoning, details)
+
+
+def _open_envelope(text: str) -> tuple[str, Mapping[str, float]]:
+    """The reply and probabilities that `enveloped` put together; a text that it did not write has none."""
+    try:
+        data: Any = json.loads(text)
+    except ValueError:
+        data = None
+    if not isinstance(data, dict) or set(data) != {_REPLY, _PROBABILITIES} or not isinstance(data[_REPLY], str):
+        return text, {}
+    return data[_REPLY], data[_PROBABILITIES] if are_probabilities(data[_PROBABILITIES]) else {}
+
+
+def are_probabilities(value: Any) -> bool:
+    """Whether untrusted data in a judge's reply are digits with their probabilities."""
+    return isinstance(value, Mapping) and all(
+        isinstance(level, str)
+        and re.fullmatch("[0-9]", level)
+        and type(share) in (int, float)
+        and 0 <= share <= 1 + 10**-_DIGITS
+        for level, share in value.items()
+    )
 
 
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")

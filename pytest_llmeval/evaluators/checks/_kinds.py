@@ -33,7 +33,8 @@ from pytest_llmeval.evaluators.checks._check import (
 from pytest_llmeval.evaluators.checks._contents import CONTENT_KINDS
 from pytest_llmeval.evaluators.checks._media_kinds import MEDIA_KINDS
 from pytest_llmeval.evaluators.checks._texts import TEXT_KINDS, TRACE_KINDS
-from pytest_llmeval.judges import Mode, ModeFile, Question, Rubric, Verdict
+from pytest_llmeval.evaluators.judge._rubric import Rubric
+from pytest_llmeval.judges import Mode, ModeFile, Question, Verdict
 
 _MOST_READ = 2_000_000
 """Characters that may be read in search of JSON; text full of opening brackets would else take quadratic time."""

@@ -22,6 +22,7 @@ from pytest_llmeval.core import (
     ShownPrints,
     Sums,
 )
+from pytest_llmeval.evaluators.judge._criteria import GRADES, criteria_mode, numbered_steps, steps_question
 from pytest_llmeval.evaluators.judge._human_labels import (
     OTHER_ANSWER,
     HumanLabels,
@@ -40,6 +41,7 @@ from pytest_llmeval.evaluators.judge._judged_case import (
     prompt_texts,
     reason_lines,
 )
+from pytest_llmeval.evaluators.judge._rubric import Rubric
 from pytest_llmeval.evaluators.measures._confusion import rate_counts, share_basis, share_by_rates
 from pytest_llmeval.judges import (
     JudgedEvaluator,
@@ -49,12 +51,8 @@ from pytest_llmeval.judges import (
     Question,
     ReplyField,
     ReplyForm,
-    Rubric,
     TypedQuestion,
     Verdict,
-    criteria_mode,
-    expected_mode,
-    steps_question,
 )
 
 ModeName: TypeAlias = Literal[
@@ -303,7 +301,7 @@ class Judge(JudgedEvaluator):
             mode = ModeFile.mode_named(name)
         if self.score == "given":
             return mode
-        return expected_mode(mode, self.form.score if self.form is not None else "score", self._possible_scores)
+        return mode.expecting(self.form.score if self.form is not None else "score", self._possible_scores)
 
     def _language(self, subject: str, label: str | None) -> str:
         return Question.instruction_language(subject, label) if self.language == "auto" else self.language
@@ -498,12 +496,3 @@ def levels_fault(levels: Sequence[float]) -> str | None:
     if all(level.is_integer() and 0 <= level <= _HIGHEST for level in levels):
         return None
     return f"expected a score of whole numbers from 0 to {_HIGHEST} (integer: true), each of which is one token"
-
-
-GRADES: Final = ReplyForm({"reasoning": "text", "score": ReplyField(min=1, max=5, integer=True)})
-"""The reply to a question by criteria, if the user says nothing else."""
-
-
-def numbered_steps(steps: Sequence[str]) -> str:
-    """The steps of a judge's criteria as its prompt shows them, one a line."""
-    return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps, 1))

@@ -10,10 +10,9 @@ from typing import Any, get_args
 
 from pytest_llmeval.core import JudgeError, LlmevalError, excerpt, format_error, resolve
 from pytest_llmeval.judges._evaluators import JudgedEvaluator
-from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Stopped, Usage, are_probabilities
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import AsyncJudge, OnRateLimit, Patience, is_count
-from pytest_llmeval.judges.questions._replies import are_probabilities
 from pytest_llmeval.services import Redactor, RunCalls, Sleep, awaited_for_user, in_thread
 
 

@@ -1,17 +1,13 @@
 """Replies of judges as text and as probabilities of tokens, and the verdicts that they are."""
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final, NamedTuple
-
-from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeError, quotation
 from pytest_llmeval.data import JsonText, ModelText, UnfinishedThoughtsError
-from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Mode, Stopped, Verdict, within
+from pytest_llmeval.judges._protocol import JudgeReply, Mode, Stopped, Verdict, within
 
 _MARK = re.compile(r'\\[\\"]|["{}\[\]]')
 _BEYOND_TEXTS = re.compile(r"[\\}\[\]]")
@@ -23,6 +19,7 @@ _LONGEST: Final = 200
 _QUOTED: Final = 60
 _LONGEST_KEY: Final = 40
 _BRACE = re.compile("[{}]")
+_DECIMAL = re.compile(r"\s*[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*")
 _TAKES_BACK = re.compile(
     r"(?i)\b(?:actually|correction|instead|no(?=[,.:;!])|rather|second thoughts?|sorry|wait)\b|不对|更正|其实|等等"
     r"|(?<!\d)\d++\s*+(?:[./%]|of|out of)\s*+\d++"
@@ -139,6 +136,16 @@ class ReplyObject(dict[str, Any]):
         if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
             return None
         return [plain(text.strip()) for text in texts]
+
+    def number(self, name: str) -> float | None:
+        """The number under a name, also as text; ``None`` for anything else."""
+        value: Any = self.get(name)
+        if not (type(value) in (int, float) or (isinstance(value, str) and _DECIMAL.fullmatch(value))):
+            return None
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
 
     @staticmethod
     def schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -295,7 +302,6 @@ UNNAMED_DEFECTS: Final = "unnamed_defects"
 
 _HIGHEST_GRADE: Final = 100.0
 _NOISE: Final = 1e-6
-_DECIMAL = re.compile(r"\s*[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*")
 _EITHER: Final = "yes|no|是|否"
 _MEANING: Final = {"yes": 1.0, "no": 0.0, "是": 1.0, "否": 0.0} | dict.fromkeys(("不", "不是", "不对"), 0.0)
 _STOPS: Final = ".,:;!，。：；！"
@@ -330,11 +336,6 @@ EXPLANATION_SCHEMA: Final = ReplyObject.schema(
     reasoning={"type": "string"}, **{flag: {"type": "boolean"} for flag in FLAGS}, score={"type": "number"}
 )
 """JSON Schema of what `read_explanation` reads."""
-
-
-def rubric_schema(levels: Sequence[float]) -> dict[str, Any]:
-    """Return the JSON Schema of a judge's reply by a rubric, which `read_rubric` reads."""
-    return ReplyObject.schema(reasoning={"type": "string"}, score={"type": "number", "enum": list(levels)})
 
 
 _NO_VERDICT: Final[Mapping[Stopped, str]] = {
@@ -447,23 +448,9 @@ def _flags_of_reply(data: Mapping[str, Any]) -> dict[str, Any]:
     return {flag: data.get(flag, data.get(f"has_{flag}", False)) for flag in FLAGS}
 
 
-def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
-    """Read a judge's JSON object whose ``score`` is one of the rubric's levels.
-
-    Raises:
-        JudgeError: No JSON object ends the reply, or its score is none of the levels.
-    """
-    data = ReplyObject.closing(reply)
-    score = _number(data)
-    if score is None or score not in levels:
-        known = ", ".join(str(int(level)) if level.is_integer() else repr(level) for level in levels)
-        raise JudgeError.wrong_value(reply, data, "score", f"one of the levels {known}")
-    return Verdict(score, data.text("reasoning"))
-
-
-def _score_within(data: Mapping[str, Any], reply: str, low: float, high: float) -> float:
+def _score_within(data: ReplyObject, reply: str, low: float, high: float) -> float:
     """Return the score of a judge's reply, which has to lie in a range: another scale is not understood."""
-    score = _number(data)
+    score = data.number("score")
     known = None if score is None else within(score, low, high)
     if known is None:
         expected = f"a number from {low:g} to {high:g}"
@@ -471,22 +458,7 @@ def _score_within(data: Mapping[str, Any], reply: str, low: float, high: float) 
     return known
 
 
-def _number(data: Mapping[str, Any]) -> float | None:
-    """Return the score of a judge's reply, a number or text that is one; ``None`` for anything else."""
-    value: Any = data.get("score")
-    if not (type(value) in (int, float) or (isinstance(value, str) and _DECIMAL.fullmatch(value))):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
-_DIGITS: Final = 9
-
-
 _LEVEL = re.compile(r"[^\w.+-]*([0-9])[^\w.]*")
-_REPLY, _PROBABILITIES = "reply", "probabilities"
 
 
 class TokenChoice(NamedTuple):
@@ -526,71 +498,3 @@ def score_probabilities(tokens: Sequence[TokenChoice], field: str) -> dict[str, 
         if level is not None and logarithm <= 0:
             shares[level[1]] = shares.get(level[1], 0.0) + math.exp(logarithm)
     return shares if _LEVEL.fullmatch(token.text) else None
-
-
-def enveloped(request: JudgeRequest, reply: JudgeReply) -> JudgeReply:
-    """Return a judge's reply whose text also holds its probabilities where the request asks for them.
-
-    So all that stores replies stores what the score was computed of. The model's own text is a text in it, so it cannot
-    claim probabilities.
-    """
-    if request.expected_of is None:
-        return reply
-    probabilities = reply.probabilities or {}
-    rounded = {level: round(probabilities[level], _DIGITS) for level in sorted(probabilities)}
-    return replace(reply, text=json.dumps({_REPLY: reply.text, _PROBABILITIES: rounded}, ensure_ascii=False))
-
-
-def expected_mode(mode: Mode, field: str, levels: Sequence[float]) -> Mode:
-    """Return a judge mode whose score is the mean over the probabilities of the tokens at its place.
-
-    Args:
-        mode: Gives the score.
-        field: Of the reply that has it.
-        levels: The scores that it may have; probabilities of other digits do not count.
-    """
-    return replace(
-        mode,
-        version=f"{mode.version}+expected",
-        read=partial(_read_expected, mode=mode, levels=frozenset(levels)),
-        expected_of=field,
-    )
-
-
-def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
-    """Read a judge's reply with token probabilities; the score is the mean of the levels."""
-    reply, probabilities = _open_envelope(text)
-    verdict = mode.read_text(reply)
-    if not probabilities:
-        needed = "score: expected needs a model that gives logprobs for a score of one token"
-        raise JudgeError.unreadable(reply, f"the probabilities of the score's tokens are missing: {needed}")
-    shares = {int(level): share for level, share in probabilities.items() if int(level) in levels and share > 0}
-    if int(verdict.score) not in shares:
-        raise JudgeError.unreadable(reply, f"the probability of the score {verdict.score:g} itself is missing")
-    total = math.fsum(shares.values())
-    mean = math.fsum(level * share for level, share in shares.items()) / total
-    named = {str(level): round(share / total, _DIGITS) for level, share in sorted(shares.items())}
-    details = {**verdict.details, "chosen": verdict.score, _PROBABILITIES: named}
-    return Verdict(round(mean, _DIGITS), verdict.reasoning, details)
-
-
-def _open_envelope(text: str) -> tuple[str, Mapping[str, float]]:
-    """The reply and probabilities that `enveloped` put together; a text that it did not write has none."""
-    try:
-        data: Any = json.loads(text)
-    except ValueError:
-        data = None
-    if not isinstance(data, dict) or set(data) != {_REPLY, _PROBABILITIES} or not isinstance(data[_REPLY], str):
-        return text, {}
-    return data[_REPLY], data[_PROBABILITIES] if are_probabilities(data[_PROBABILITIES]) else {}
-
-
-def are_probabilities(value: Any) -> bool:
-    """Whether untrusted data in a judge's reply are digits with their probabilities."""
-    return isinstance(value, Mapping) and all(
-        isinstance(level, str)
-        and re.fullmatch("[0-9]", level)
-        and type(share) in (int, float)
-        and 0 <= share <= 1 + 10**-_DIGITS
-        for level, share in value.items()
-    )

@@ -13,9 +13,9 @@ from pytest_llmeval.core import GateResult, ShownPrints
 from pytest_llmeval.evaluators import Judge
 from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge._human_labels import OTHER_ANSWER
+from pytest_llmeval.evaluators.judge._rubric import Level, Rubric
 from pytest_llmeval.gates import DropGate, judge_together
-from pytest_llmeval.judges import Rubric, Verdict
-from pytest_llmeval.judges.questions._suite_modes import Level
+from pytest_llmeval.judges import Verdict
 from pytest_llmeval.numbers import CaseStatistics, RunPairing
 
 JUDGE = Judge(mode="continuous", corrected=True)

@@ -14,8 +14,8 @@ from pytest_llmeval.core import ShownPrints, SuiteError, Sums
 from pytest_llmeval.evaluators import HumanLabel, HumanLabels, Judge
 from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge._human_labels import OTHER_ANSWER, PeopleScores
-from pytest_llmeval.judges import Rubric, Verdict
-from pytest_llmeval.judges.questions._suite_modes import Level
+from pytest_llmeval.evaluators.judge._rubric import Level, Rubric
+from pytest_llmeval.judges import Verdict
 from pytest_llmeval.workbench.reviews.draws import inclusion_probabilities, picked
 
 NAME = "corrected(judge_score)"

@@ -8,8 +8,8 @@ import pytest
 from pytest_llmeval import Case, EvaluatorError, JudgeReply, JudgeRequest, get_evaluator, score
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.evaluators import Judge
+from pytest_llmeval.evaluators.judge._criteria import read_steps
 from pytest_llmeval.judges import Verdict
-from pytest_llmeval.judges.questions._suite_modes import read_steps
 
 CASES = [Case(name, input="Where?", prediction=name) for name in "abc"]
 STEPS = ["Look.", "Compare\nboth."]

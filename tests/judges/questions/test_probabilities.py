@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.evaluators.judge._evaluator import GRADES, levels_fault
-from pytest_llmeval.judges import JudgeReply, JudgeRequest, criteria_mode, expected_mode
-from pytest_llmeval.judges.questions._replies import TokenChoice, enveloped, score_probabilities
-from pytest_llmeval.judges.questions._suite_modes import Level, rubric_mode
+from pytest_llmeval.evaluators.judge._criteria import GRADES, criteria_mode
+from pytest_llmeval.evaluators.judge._evaluator import levels_fault
+from pytest_llmeval.evaluators.judge._rubric import Level, rubric_mode
+from pytest_llmeval.judges import JudgeReply, JudgeRequest
+from pytest_llmeval.judges._protocol import enveloped
+from pytest_llmeval.judges.questions._replies import TokenChoice, score_probabilities
 
-MODE = expected_mode(criteria_mode(GRADES), "score", (1, 2, 3, 4, 5))
+MODE = criteria_mode(GRADES).expecting("score", (1, 2, 3, 4, 5))
 REQUEST = JudgeRequest((), expected_of="score")
 
 
@@ -79,7 +81,7 @@ def test_the_score_is_the_mean_over_the_levels_of_the_scale() -> None:
 
 def test_digits_between_levels_of_a_rubric_do_not_count() -> None:
     levels = (Level(0, "bad"), Level(2, "fair"), Level(4, "good"))
-    mode = expected_mode(rubric_mode("Short.", levels), "score", (0, 2, 4))
+    mode = rubric_mode("Short.", levels).expecting("score", (0, 2, 4))
     reply = JudgeReply('{"score": 2}', probabilities={"1": 0.3, "2": 0.3, "3": 0.3, "4": 0.1})
     assert mode.read(enveloped(REQUEST, reply).text).score == pytest.approx(2.5)
 
