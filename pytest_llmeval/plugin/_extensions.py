@@ -1,13 +1,14 @@
 """Extensions of pytest runs."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pytest_llmeval.reports import Line
 from pytest_llmeval.run import CaseChoice, RunRecord
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 
+@runtime_checkable
 class RunWatcher(Protocol):
     """An extension of a run while its cases run, at the point ``watched``."""
 
@@ -21,6 +22,7 @@ class RunWatcher(Protocol):
         """
 
 
+@runtime_checkable
 class CaseChooser(Protocol):
     """Chooses the cases of a run, at the point ``chosen``."""
 
@@ -28,6 +30,7 @@ class CaseChooser(Protocol):
         """The fate of each case of a suite, or of a system of it, by id."""
 
 
+@runtime_checkable
 class PlanReport(Protocol):
     """The plan of a run, from the extension point ``planned``."""
 

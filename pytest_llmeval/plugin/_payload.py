@@ -18,6 +18,7 @@ from pytest_llmeval.core import (
     cut_to_users_frames,
     decode,
     encode,
+    fault_of,
     format_error,
     origin,
     printable,
@@ -421,7 +422,14 @@ def choices_of(item: pytest.Item) -> "Mapping[str, CaseChoice]":
     """The fate of each case of an item's suite in a run of affected cases; none in other runs."""
     chooser = item.config.stash[LOADER].chooser
     loaded = None if chooser is None else case_of(item)
-    return {} if chooser is None or loaded is None else chooser.choose(loaded.key, loaded.suite)
+    if chooser is None or loaded is None:
+        return {}
+    try:
+        return chooser.choose(loaded.key, loaded.suite)
+    except Exception as error:  # of a plugin
+        raise pytest.UsageError(
+            f"--llmeval-affected: {type(chooser).__qualname__} failed: {fault_of(error)}"
+        ) from error
 
 
 def carried_records(item: pytest.Item) -> list[CaseRecord] | None:

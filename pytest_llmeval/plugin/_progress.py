@@ -14,13 +14,14 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 import pytest
 
 from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
 from pytest_llmeval.core import MISSING, WINDOWS, Case, LlmevalError, PredictionError, counted
+from pytest_llmeval.plugin._extensions import CaseChooser, RunWatcher
 from pytest_llmeval.plugin._options import WorkerTerms, option_value, shard_of_run
 from pytest_llmeval.plugin._payload import (
     RUNNER,
@@ -37,9 +38,6 @@ from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms
 from pytest_llmeval.services import Activity, Snapshot, UseRecord
 from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, Registry, StopGroup, SuiteKey
-
-if TYPE_CHECKING:
-    from pytest_llmeval.plugin._extensions import RunWatcher
 
 _FIRST_S: Final = 2.0
 _EVERY_S: Final = 0.5
@@ -460,10 +458,10 @@ class CarryHooks:
         if (used := UseRecord.current()) is not None and self._encoded:
             used.environment = WorkerTerms.of_process(self._config).environment
         try:
-            chooser = Registry.installed().extensions("chosen")[-1].load()(SessionSuites(session), terms)
+            chosen = Registry.installed().extensions("chosen")[-1]
+            self._loader.chooser = chosen.make(CaseChooser, SessionSuites(session), terms)
         except LlmevalError as error:
             raise pytest.UsageError(f"--llmeval-affected: {error}") from None
-        self._loader.chooser = chooser
 
     def _replays(self, key: SuiteKey, suite: LoadedSuite, case: Case) -> bool:
         """Whether a case would get the answer, and the verdicts of judges, that it had before."""
@@ -508,24 +506,35 @@ class StopWatchHooks:
         self._session = session
 
     @cached_property
-    def _watches(self) -> "list[RunWatcher]":
-        """The watchers that registered extensions bring."""
+    def _watches(self) -> list[tuple[RunWatcher, Callable[[Exception], str]]]:
+        """The watchers that extensions bring, with their messages on errors; one that cannot be made fails the run."""
         assert self._session is not None
         config = self._run.config
         keeper = Keeper(SnapshotMode.from_config(config), config.getini("llmeval_snapshots"), config.rootpath)
         suites = SessionSuites(self._session)
-        return [
-            extension.load()(suites, keeper, self._board.post) for extension in Registry.installed_extensions("watched")
-        ]
+        watches: list[tuple[RunWatcher, Callable[[Exception], str]]] = []
+        for extension in Registry.installed_extensions("watched"):
+            try:
+                watcher = extension.make(RunWatcher, suites, keeper, self._board.post)
+                watches.append((watcher, extension.failure))
+            except LlmevalError as error:
+                self._run.shortfalls.append(str(error))
+        return watches
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Look at the gates of a suite once the cases of its next block have run."""
         if not report.__dict__.pop(_ENDED, False):
             return
         result = self._run.record.result_of(report)
-        if result is not None:
-            for watcher in self._watches:
+        if result is None:
+            return
+        for watch in list(self._watches):
+            watcher, failure = watch
+            try:
                 watcher.take(self._run.record, result.part.key, [record.id for record in result.part.records])
+            except Exception as error:  # noqa: BLE001 (a plugin's bug costs what the plugin adds, and no results)
+                self._run.shortfalls.append(failure(error))
+                self._watches.remove(watch)
 
     def pytest_unconfigure(self) -> None:
         """Remove what was posted on the board."""

@@ -14,6 +14,7 @@ from pytest_llmeval.cli import SHARD_SUFFIX
 from pytest_llmeval.core import GateResult, LlmevalError, counted, printable
 from pytest_llmeval.data import OutputFile, display_path
 from pytest_llmeval.plugin._collect import CaseItem
+from pytest_llmeval.plugin._extensions import PlanReport
 from pytest_llmeval.plugin._options import is_suite_file, option_value, report_paths, shard_of_run
 from pytest_llmeval.plugin._payload import (
     LOADER,
@@ -44,7 +45,6 @@ from pytest_llmeval.services import SOURCE_MARK, ServiceAddress, UseRecord
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.plugin._extensions import PlanReport
     from pytest_llmeval.run import ResultOptions, Shard
 
 
@@ -342,9 +342,9 @@ class Run(Struct):
             suites, texts = SessionSuites(session), self.config.option.llmeval_texts == "all"
             for extension in Registry.installed_extensions("sent"):
                 try:
-                    self.notes.append(extension.load()(self.finished.report, suites, style=style, texts=texts))
-                except Exception as error:  # noqa: BLE001 (a plugin's: the reports are written)
-                    missing.append(extension.failure("sent", error))
+                    self.notes.append(extension.make(str, self.finished.report, suites, style=style, texts=texts))
+                except LlmevalError as error:
+                    missing.append(str(error))
         for path in shards:
             if fault := self._keep(session, path):
                 missing.append(fault)
@@ -446,8 +446,8 @@ class PlanHooks:
         """Plan in place of the loop that runs tests."""
         self._others = sum(_asks_judge(item) for item in session.items)
         try:
-            planned = Registry.installed().extensions("planned")[-1].load()
-            self._plan = planned(self._runner, list(planned_cases(session.items)), self._keeper)
+            planned = Registry.installed().extensions("planned")[-1]
+            self._plan = planned.make(PlanReport, self._runner, list(planned_cases(session.items)), self._keeper)
         except LlmevalError as error:
             raise pytest.UsageError(str(error)) from None
         return True

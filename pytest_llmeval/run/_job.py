@@ -387,14 +387,15 @@ class SuiteTargets(Struct):
         assert spec is not None
         if spec.python is not None:
             return suite.called(spec.python)
-        target: BatchTarget
-        if spec.workspace is not None:
-            place = Registry.installed().extensions("placed")[-1].load()
-            target = place(spec, suite.path.parent)
-        else:
-            from pytest_llmeval.targets import connect_target
+        from pytest_llmeval.targets import BatchTarget, connect_target
 
+        if spec.workspace is None:
             target = connect_target(spec, suite.path.parent, self.calls)
+        else:
+            try:
+                target = Registry.installed().extensions("placed")[-1].make(BatchTarget, spec, suite.path.parent)
+            except LlmevalError as error:
+                raise PredictionError(str(error)) from error
         self.background.closing.append(target.aclose)
         return target
 

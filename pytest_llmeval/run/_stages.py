@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
@@ -406,21 +406,10 @@ def extended(point: Literal["collected", "reported"], stage: _Stage, scope: RunS
     for extension in Registry.installed_extensions(point):
         try:
             if extension.applies(stage, scope):
-                stage = _check_stage(extension.load()(stage, scope), stage)
-        except Exception as error:  # noqa: BLE001 (a plugin's bug costs what the plugin adds, and no results)
-            stage = structs.replace(stage, shortfalls=[*stage.shortfalls, extension.failure(point, error)])
+                stage = extension.make(type(stage), stage, scope)
+        except LlmevalError as error:
+            stage = structs.replace(stage, shortfalls=[*stage.shortfalls, str(error)])
     return stage
-
-
-def _check_stage(value: Any, stage: _Stage) -> _Stage:
-    """Return what an extension made of a stage.
-
-    Raises:
-        LlmevalError: It is no such stage.
-    """
-    if not isinstance(value, type(stage)):
-        raise LlmevalError(f"it returned {type(value).__name__}, expected {type(stage).__name__}")
-    return value
 
 
 def collect(scope: RunScope) -> Collected:

@@ -101,28 +101,60 @@ class Extension(Struct, frozen=True):
     """A function that joins a run at one of its extension points.
 
     Attributes:
+        point: The extension point.
         function: The function, or its import string.
         needed: Whether it applies, from the same arguments; ``None`` if it always does.
     """
 
+    point: str
     function: "str | Callable[..., Any]"
     needed: Callable[..., bool] | None = None
 
     def applies(self, *arguments: Any) -> bool:
-        """Whether the extension of a run has something to do."""
-        return self.needed is None or self.needed(*arguments)
+        """Whether the extension of a run has something to do.
+
+        Raises:
+            LlmevalError: The function that decides it fails.
+        """
+        return self.needed is None or bool(self._call(self.needed, *arguments))
 
     def load(self) -> Callable[..., Any]:
         """The function of the extension."""
         function: Callable[..., Any] = resolve(self.function)
         return function
 
-    def failure(self, point: str, error: Exception) -> str:
-        """The message on an error of the function at its extension point."""
+    def make(self, kind: type[Any], *arguments: Any, **options: Any) -> Any:
+        """What the function of the extension makes.
+
+        Args:
+            kind: The type of what it makes, or a protocol with its members.
+            arguments: Of the function.
+            options: Of the function, by name.
+
+        Raises:
+            LlmevalError: The function says what is wrong; or it fails, or makes something else, with its name.
+        """
+        value = self._call(lambda: self.load()(*arguments, **options))
+        if not isinstance(value, kind):
+            what = LlmevalError(f"it returned {type(value).__name__}, expected {kind.__name__}")
+            raise LlmevalError(self.failure(what))
+        return value
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function of the plugin returns; its errors name the extension, unless they are worded for users."""
+        try:
+            return function(*arguments)
+        except LlmevalError:
+            raise
+        except Exception as error:
+            raise LlmevalError(self.failure(error)) from error
+
+    def failure(self, error: Exception) -> str:
+        """The message on an error of the function."""
         name = self.function
         if not isinstance(name, str):
             name = f"{name.__module__}:{getattr(name, '__qualname__', type(name).__qualname__)}"
-        return f"the extension {name} ({point}) failed: {fault_of(error)}"
+        return f"the extension {name} ({self.point}) failed: {fault_of(error)}"
 
 
 class ImportFormat(Struct, frozen=True):
@@ -579,7 +611,9 @@ class Registry:
         if point not in EXTENSION_POINTS:
             raise LlmevalError(unknown_name("extension point", point, EXTENSION_POINTS))
         _check_function(function, "extension", point)
-        self._extensions[point].append(Extension(function, needed))
+        if point in _REQUESTED:
+            self._complete()  # what ships comes first, so that of a point where the last one counts a plugin can win
+        self._extensions[point].append(Extension(point, function, needed))
 
     def get(self, name: str) -> type[Evaluator]:
         """The evaluator class of a name.

@@ -228,6 +228,71 @@ def register(registry, register=register):
     assert done.code == 1
 
 
+FAILING_POINTS = """
+import os
+
+
+class Failing:
+    def __call__(self, *_, **__):
+        raise KeyError("owner")
+
+    take = choose = __call__
+
+
+def make(*_):
+    return Failing()
+
+
+def forget(*_):
+    pass
+
+
+def register(registry, register=register):
+    register(registry)
+    for function in (Failing(), make, forget):
+        registry.extend(os.environ["POINT"], function)
+"""
+
+
+def test_a_run_goes_on_without_watchers_that_fail(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POINT", "watched")
+    (folder / "everything.py").write_text(PLUGIN + FAILING_POINTS)
+    (folder / "s.eval.yaml").write_text(
+        "stop: when_decided\nevaluators: [{text: {metrics: [exact_match]}}]\ngates: [exact_match >= 0.5]\n"
+        "cases: [{id: a, expected: x, prediction: x}, {id: b, expected: x, prediction: x}]\n"
+    )
+    done = run(folder, "pytest", "--llmeval")
+    assert "exit code 1: the extension everything:Failing (watched) failed: KeyError: 'owner' (everything" in done.out
+    assert "the extension everything:make (watched) failed: KeyError: 'owner' (everything" in done.out
+    assert "the extension everything:forget (watched) failed: it returned NoneType, expected RunWatcher" in done.out
+    assert "2 passed, 1 gate passed" in done.out, done.out + done.err
+    assert done.code == 1
+
+
+@pytest.mark.parametrize(
+    ("point", "option", "kind"),
+    [("planned", "--llmeval-plan", "PlanReport"), ("chosen", "--llmeval-affected", "CaseChooser")],
+)
+def test_a_run_that_an_extension_cannot_prepare_does_not_start(
+    point: str, option: str, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POINT", point)
+    (folder / "everything.py").write_text(PLUGIN + FAILING_POINTS)
+    (folder / "s.eval.yaml").write_text("cases: [{id: a, expected: x, prediction: x}]\n")
+    done = run(folder, "pytest", "--llmeval", option)
+    assert f"the extension everything:forget ({point}) failed: it returned NoneType, expected {kind}" in done.err
+    assert "INTERNALERROR" not in done.out + done.err
+    assert done.code == pytest.ExitCode.USAGE_ERROR
+
+
+@pytest.mark.parametrize("point", ["placed", "traced"])
+def test_where_the_last_extension_counts_that_of_a_plugin_does(point: str) -> None:
+    registry = Registry.shipped()
+    registry.extend(point, print)
+    assert [extension.function for extension in registry.extensions(point)][-1] is print
+    assert len(registry.extensions(point)) == 2  # what ships is still there
+
+
 def test_commands_use_what_a_plugin_adds(folder: Path) -> None:
     assert run(folder, "pytest_llmeval", "greet").out == "hello\n"
     assert run(folder, "pytest_llmeval", "export", "nowhere").out == "uploaded\n"
