@@ -842,8 +842,9 @@ def _installed_registry() -> Registry:
                 with with_value(_LOADING, point.name):
                     register(registry, point.load())
             except Exception as error:
+                what = str(error) if isinstance(error, LlmevalError) else format_error(error)
                 raise EvaluatorError(
-                    f"entry point {point.name!r} of {group} ({point.value}): {format_error(error)}{origin(error)}"
+                    f"entry point {point.name!r} of {group} ({point.value}): {what}{origin(error)}"
                 ) from error
     return registry
 
