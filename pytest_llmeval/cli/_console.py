@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core import Fault, LogWriter, SuiteError, printable
 from pytest_llmeval.data import OutputFile
-from pytest_llmeval.services import with_sources
+from pytest_llmeval.services import FaultSources
 
 if TYPE_CHECKING:
     from pytest_llmeval.suites import LoadedSuite
@@ -126,7 +126,7 @@ def say(lines: Iterable[object], *, error: bool = False, sources: bool = False) 
         lines = list(lines)
         recorder.faults += [line for line in lines if isinstance(line, Fault)]
     elif sources:
-        lines = with_sources(lines, Path.cwd())
+        lines = FaultSources(Path.cwd()).below(lines)
     LogWriter(sys.stderr if error else sys.stdout).writelines(f"{printable(str(line))}\n" for line in lines)
 
 

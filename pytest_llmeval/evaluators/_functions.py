@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
     normalized,
     number,
 )
-from pytest_llmeval.services import awaited_anywhere
+from pytest_llmeval.services import UsersLoop
 
 _EXPECTED: Final = "expected a number, true or false, a text, a mapping of numbers, or a Score"
 
@@ -85,7 +85,7 @@ class FunctionEvaluator(Evaluator):
     def _read(self, returned: Any) -> tuple[Mapping[str, float | None], str, str]:
         """The result of a function: numbers by key, which is empty for one alone, its reason and its label."""
         if inspect.isawaitable(returned):
-            returned = awaited_anywhere(returned)
+            returned = UsersLoop.current().wait_for(returned)
         if isinstance(returned, Score):
             return {"": self._number(returned.value)}, self._text(returned.reason), self._text(returned.label)
         value = self._plain(returned)

@@ -27,7 +27,7 @@ from pytest_llmeval.data import IN_MODULE, InputFile, display_path
 from pytest_llmeval.plugin._options import naming_hint, shard_of_run
 from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, SuitePart
-from pytest_llmeval.services import Secrets, with_sources
+from pytest_llmeval.services import FaultSources, Secrets
 from pytest_llmeval.suites import (
     NOT_NEEDED,
     ForeignFileError,
@@ -201,7 +201,7 @@ class SuiteLoader(Struct):
         """The error of a collector that cannot be collected because of a suite."""
         self.refused += 1
         faults, texts = (why.faults, why.texts) if isinstance(why, SuiteError) else ([why], {})
-        lines = with_sources(faults, self.config.rootpath, texts)
+        lines = FaultSources(self.config.rootpath, texts).below(faults)
         return pytest.Collector.CollectError(Secrets.of_variables().presentable("\n".join(lines)))
 
     def offer(self, key: SuiteKey, suite: LoadedSuite) -> None:

@@ -41,7 +41,7 @@ from pytest_llmeval.run import (
     judges_of,
     write_run,
 )
-from pytest_llmeval.services import SOURCE_MARK, ServiceAddress, UseRecord
+from pytest_llmeval.services import FaultSources, ServiceAddress, UseRecord
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ class Run(Struct):
         """Note the faults of a suite file; what another file would have run is unknown, so nothing is approved."""
         file = nodeid.partition("::")[0]
         if is_suite_file(Path(file).name, self.config.getini("llmeval_files")):
-            self.record.faults[file] = [line for line in why.splitlines() if not line.startswith(SOURCE_MARK)]
+            self.record.faults[file] = FaultSources.messages_in(why)
         else:
             self.record.uncollected = True
 

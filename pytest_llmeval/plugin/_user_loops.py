@@ -11,7 +11,7 @@ import pytest
 from pytest_llmeval.plugin._options import longest_test_s
 from pytest_llmeval.plugin._payload import RUNNER
 from pytest_llmeval.plugin._pytest_private import fixture_info, request_of, session_loop
-from pytest_llmeval.services import running_loop
+from pytest_llmeval.services import UsersLoop
 
 if TYPE_CHECKING:
     import asyncio
@@ -92,7 +92,7 @@ class UserLoops:
         """Run the loop of a test's fixtures during the test."""
         loop = self._loop_of(item)
         if loop is not None and not loop.is_running():
-            self._running.enter_context(running_loop(loop))
+            self._running.enter_context(UsersLoop(loop).running())
 
     def run_test(self, test: Any) -> None:
         """Run the coroutine of an async test that no other plugin runs."""

@@ -60,7 +60,7 @@ from pytest_llmeval.data import (
     display_path,
 )
 from pytest_llmeval.evaluators import CheckKind
-from pytest_llmeval.services import LOOP
+from pytest_llmeval.services import Background
 from pytest_llmeval.suites import (
     KEYS,
     LoadedSuite,
@@ -504,7 +504,9 @@ class Suite(Generic[Input_co, Expected_co]):
             LlmevalError: The suite has several systems, and none is named; the target is no function; or a file of
                 answers cannot be used.
         """
-        return LOOP.run(self._execute(self._choose_system(system, record, replay), target, judge, progress))
+        return Background.of_process().run(
+            self._execute(self._choose_system(system, record, replay), target, judge, progress)
+        )
 
     async def arun(
         self,

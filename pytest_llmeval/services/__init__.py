@@ -6,7 +6,6 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.services._background import (
-        LOOP,
         Activity,
         Background,
         OwnThread,
@@ -15,68 +14,52 @@ if TYPE_CHECKING:
         Snapshot,
         Stopwatch,
         ThisThread,
-        awaited_anywhere,
-        awaited_for_user,
+        UsersLoop,
         calls_that_fit,
         caught,
         in_thread,
-        running_loop,
         together,
     )
     from pytest_llmeval.services._git import GitError, run_git
-    from pytest_llmeval.services._http import Exchange, NoReplyError, Reply
+    from pytest_llmeval.services._http import Exchange
     from pytest_llmeval.services._media_parts import MEDIA_FORMS
-    from pytest_llmeval.services._processes import EndedError, Program
-    from pytest_llmeval.services._retrying import AttemptError, RunCalls, Sleep, delay_asked_for, is_transient
-    from pytest_llmeval.services._secrets import SOURCE_MARK, Redactor, Secrets, ServiceAddress, with_sources
+    from pytest_llmeval.services._processes import Program
+    from pytest_llmeval.services._retrying import AttemptError, RunCalls
+    from pytest_llmeval.services._secrets import FaultSources, Redactor, Secrets, ServiceAddress
     from pytest_llmeval.services._uses import Use, UseRecord
 
 _HOMES = {
     "_background": (
         "Activity",
         "Background",
-        "LOOP",
         "OwnThread",
         "Pending",
         "SharedTask",
         "Snapshot",
         "Stopwatch",
         "ThisThread",
-        "awaited_anywhere",
-        "awaited_for_user",
+        "UsersLoop",
         "calls_that_fit",
         "caught",
         "in_thread",
-        "running_loop",
         "together",
     ),
     "_git": (
         "GitError",
         "run_git",
     ),
-    "_http": (
-        "Exchange",
-        "NoReplyError",
-        "Reply",
-    ),
+    "_http": ("Exchange",),
     "_media_parts": ("MEDIA_FORMS",),
-    "_processes": (
-        "EndedError",
-        "Program",
-    ),
+    "_processes": ("Program",),
     "_retrying": (
         "AttemptError",
         "RunCalls",
-        "Sleep",
-        "delay_asked_for",
-        "is_transient",
     ),
     "_secrets": (
+        "FaultSources",
         "Redactor",
-        "SOURCE_MARK",
         "Secrets",
         "ServiceAddress",
-        "with_sources",
     ),
     "_uses": (
         "Use",

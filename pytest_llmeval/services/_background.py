@@ -99,6 +99,11 @@ class Background(Struct):
     _loop: "asyncio.AbstractEventLoop | None" = None
     _thread: threading.Thread | None = None
 
+    @staticmethod
+    def of_process() -> "Background":
+        """The loop of the process: clients of users keep connections that belong to the loop."""
+        return _PROCESS
+
     def submit(self, work: Coroutine[Any, Any, _T]) -> Pending[_T]:
         """Run a coroutine; its result can be waited for from any thread, and the wait can be interrupted."""
         result: Pending[_T] = Pending()
@@ -385,8 +390,7 @@ class OwnThread:
         self._calls.put(None)
 
 
-LOOP: Final = Background()
-"""The loop of the process: clients of users keep connections that belong to the loop."""
+_PROCESS: Final = Background()
 
 _callers_loop: "ContextVar[asyncio.AbstractEventLoop | None]" = ContextVar("_callers_loop", default=None)
 """Of the coroutine that waits for this thread."""
@@ -395,54 +399,66 @@ _users_loop: "ContextVar[asyncio.AbstractEventLoop | None]" = ContextVar("_users
 """Where coroutines of users run, if they have a loop of their own."""
 
 
-@contextmanager
-def running_loop(loop: "asyncio.AbstractEventLoop") -> Iterator[None]:
-    """Run an event loop in a thread for the length of the block; coroutines of users that it starts run in there."""
-    thread = threading.Thread(target=loop.run_forever, daemon=True, name="llmeval-users-loop")
-    thread.start()
-    try:
-        with with_value(_users_loop, loop):
-            yield
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+class UsersLoop(NamedTuple):
+    """The event loop that coroutines of users belong to.
 
-
-async def awaited_for_user(work: Awaitable[_T]) -> _T:
-    """Await something of users' code in the event loop that it belongs to, and return its result.
-
-    Raises:
-        BaseException: Any error of it.
+    Attributes:
+        loop: The loop; ``None`` if users' code has none for itself.
     """
-    import asyncio
 
-    loop = _users_loop.get()
-    if loop is None or loop is asyncio.get_running_loop():
-        return await work
-    value, error = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(caught(work), loop))
-    if error is not None:
-        raise error
-    return cast("_T", value)
+    loop: "asyncio.AbstractEventLoop | None"
 
+    @classmethod
+    def current(cls) -> "UsersLoop":
+        """The loop for the coroutines that this thread or task gets from users' code."""
+        return cls(_users_loop.get())
 
-def awaited_anywhere(work: Awaitable[_T]) -> _T:
-    """Wait for something that users' code would await, and return its result.
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run the loop in a thread for the length of the block; coroutines of users that it starts run in there."""
+        assert self.loop is not None
+        thread = threading.Thread(target=self.loop.run_forever, daemon=True, name="llmeval-users-loop")
+        thread.start()
+        try:
+            with with_value(_users_loop, self.loop):
+                yield
+        finally:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            thread.join()
 
-    It is awaited in the event loop that users' code has for itself, else in that of the coroutine that waits for this
-    thread, or else in the one of the process.
+    async def result(self, work: Awaitable[_T]) -> _T:
+        """Await something of users' code in this loop, and return its result.
 
-    Raises:
-        BaseException: Any error of it.
-    """
-    import asyncio
+        Raises:
+            BaseException: Any error of it.
+        """
+        import asyncio
 
-    loop = _users_loop.get() or _callers_loop.get()
-    if loop is None or not loop.is_running():
-        return LOOP.run(work)
-    value, error = asyncio.run_coroutine_threadsafe(caught(work), loop).result()  # signals reach no such thread
-    if error is not None:
-        raise error
-    return cast("_T", value)
+        if self.loop is None or self.loop is asyncio.get_running_loop():
+            return await work
+        value, error = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(caught(work), self.loop))
+        if error is not None:
+            raise error
+        return cast("_T", value)
+
+    def wait_for(self, work: Awaitable[_T]) -> _T:
+        """Wait in a plain function for something that users' code would await, and return its result.
+
+        It is awaited in this loop, else in that of the coroutine that waits for this thread, or else in the one of the
+        process.
+
+        Raises:
+            BaseException: Any error of it.
+        """
+        import asyncio
+
+        loop = self.loop or _callers_loop.get()
+        if loop is None or not loop.is_running():
+            return Background.of_process().run(work)
+        value, error = asyncio.run_coroutine_threadsafe(caught(work), loop).result()  # signals reach no such thread
+        if error is not None:
+            raise error
+        return cast("_T", value)
 
 
 async def in_thread(work: Callable[[], _T], name: str) -> _T:

@@ -5,7 +5,6 @@ import os
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -13,7 +12,7 @@ from msgspec import Struct
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core import format_error, quotation
 from pytest_llmeval.services._background import Stopwatch, in_thread
-from pytest_llmeval.services._retrying import AttemptError, delay_asked_for
+from pytest_llmeval.services._retrying import AttemptError
 from pytest_llmeval.services._secrets import MASK, Redactor, ServiceAddress
 from pytest_llmeval.services._uses import our_call
 
@@ -62,11 +61,6 @@ class Reply(Struct, frozen=True):
     def ok(self) -> bool:
         """Whether the HTTP status says success."""
         return _FIRST_SUCCESS <= self.status < _FIRST_REDIRECTION
-
-    @property
-    def retry_after(self) -> float | None:
-        """Seconds that the service asks to wait, if any."""
-        return delay_asked_for(self.headers, datetime.now(UTC))
 
     @property
     def leads_to(self) -> str | None:

@@ -79,6 +79,17 @@ class Program:
         await self.send(line)
         return await self.receive()
 
+    async def exchange_if_alive(self, line: bytes) -> bytes | None:
+        """Write a line and return the next one; ``None`` from a program that has ended.
+
+        Raises:
+            PredictionError: The next line has no end in sight.
+        """
+        try:
+            return await self.exchange(line)
+        except EndedError:
+            return None
+
     async def send(self, line: bytes) -> None:
         """Write a line.
 

@@ -84,8 +84,6 @@ def _refused_note(address: str) -> str:
     return f"refused {address}"
 
 
-Sleep: TypeAlias = Callable[[float], Awaitable[None]]
-
 LONGEST_DELAY: Final = 120.0
 """Seconds that a service may make us wait between two attempts."""
 
@@ -150,20 +148,34 @@ class AttemptError(Exception):
         retry_after: Seconds that the service asks to wait; ``None`` if it does not.
         brief: What happened, in two or three words; of an HTTP status, the status.
         refused: What the service refused by its HTTP status, as it may again.
+        cause: Why no reply came, as `pytest_llmeval.services._http.Cause` has it; empty if one came.
         attempts: How many there were up to this one.
     """
+
+    cause: str = ""
 
     def __init__(
         self,
         message: str,
         *,
-        transient: bool = False,
+        transient: bool | None = None,
         retry_after: float | None = None,
         brief: str = "",
         status: int = 0,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.transient = transient
-        self.retry_after = retry_after
+        """Describe a failure.
+
+        Args:
+            message: For users.
+            transient: Whether another attempt may succeed; default: by the status.
+            retry_after: Seconds that the service asks to wait; default: by the headers.
+            brief: What happened.
+            status: Of the reply, if one came.
+            headers: Of the reply; names in lower case, or in any.
+        """
+        self.transient = is_transient(status) if transient is None else transient
+        self.retry_after = retry_after if headers is None else delay_asked_for(headers, datetime.now(UTC))
         self.brief = brief or (f"status {status}" if status else "")
         self.refused = _REFUSED.get(status, "")
         self.attempts = 1
@@ -186,7 +198,13 @@ class RunCalls(Struct, frozen=True):
         """The state of a run whose processes read each other's notes of refusals."""
         return cls(activity, Refusals(notes))
 
-    async def retry(self, attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sleep, address: str) -> _T:
+    async def retry(
+        self,
+        attempt: Callable[[], Awaitable[_T]],
+        retries: int,
+        sleep: Callable[[float], Awaitable[None]],
+        address: str,
+    ) -> _T:
         """The first result of an attempt to call a service, repeated as long as its failures are transient.
 
         Args:

@@ -362,7 +362,7 @@ def _common(text: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
-SOURCE_MARK: Final = "    | "
+_SOURCE_MARK: Final = "    | "
 """Beginning of the lines that show the source of a fault."""
 
 _MOST_SOURCES = 10
@@ -439,37 +439,51 @@ class ServiceAddress(Struct, frozen=True):
         return f"http://{proxy}" if proxy and "//" not in proxy else proxy  # HOST:PORT alone is also usual
 
 
-def with_sources(faults: Iterable[object], folder: Path, texts: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Yield messages; below the first faults, lines of files without secrets, with a caret under the column.
+class FaultSources(Struct, frozen=True):
+    """Lines of users' files, which messages show without secrets below the faults that are about them.
 
-    A line that has a secret, the name of one, or an address with a query is not shown.
-
-    Args:
-        faults: Faults, and other messages.
+    Attributes:
         folder: The folder to which names of files are relative.
         texts: What was read of files, by their names in faults; others are read.
     """
-    known = {name: _LINE_BREAK.split(text) for name, text in (texts or {}).items()}
-    redactor = Redactor()
-    sources = 0
-    for fault in faults:
-        yield str(fault)
-        if not isinstance(fault, Fault) or fault.line < 1 or sources == _MOST_SOURCES:
-            continue
-        if fault.file not in known:
-            known[fault.file] = _lines_of(folder / fault.file)
-        lines = known[fault.file]
-        if fault.line > len(lines):
-            continue
-        line, before = lines[fault.line - 1], lines[fault.line - 2][-_AROUND:] if fault.line > 1 else ""
-        start = max(0, min(fault.column - 1 - _SOURCE_WIDTH // 2, len(line) - _SOURCE_WIDTH))
-        around = line[max(0, start - _AROUND) : start + _SOURCE_WIDTH + _AROUND]
-        context = f"{fault.path} {before if _OPEN.match(before) else ''} {around}"
-        if not line.strip() or redactor.redacted(around) != around or _names_secret(context):
-            continue
-        sources += 1
-        yield f"{SOURCE_MARK}{excerpt(line[start:], _SOURCE_WIDTH)}"
-        yield f"{SOURCE_MARK}{' ' * width_of(printable(line[start : max(0, fault.column - 1)]))}^"
+
+    folder: Path
+    texts: Mapping[str, str] = {}
+
+    def below(self, faults: Iterable[object]) -> Iterator[str]:
+        """Yield messages; below the first faults, lines of files, with a caret under the column.
+
+        A line that has a secret, the name of one, or an address with a query is not shown.
+
+        Args:
+            faults: Faults, and other messages.
+        """
+        known = {name: _LINE_BREAK.split(text) for name, text in self.texts.items()}
+        redactor = Redactor()
+        sources = 0
+        for fault in faults:
+            yield str(fault)
+            if not isinstance(fault, Fault) or fault.line < 1 or sources == _MOST_SOURCES:
+                continue
+            if fault.file not in known:
+                known[fault.file] = _lines_of(self.folder / fault.file)
+            lines = known[fault.file]
+            if fault.line > len(lines):
+                continue
+            line, before = lines[fault.line - 1], lines[fault.line - 2][-_AROUND:] if fault.line > 1 else ""
+            start = max(0, min(fault.column - 1 - _SOURCE_WIDTH // 2, len(line) - _SOURCE_WIDTH))
+            around = line[max(0, start - _AROUND) : start + _SOURCE_WIDTH + _AROUND]
+            context = f"{fault.path} {before if _OPEN.match(before) else ''} {around}"
+            if not line.strip() or redactor.redacted(around) != around or _names_secret(context):
+                continue
+            sources += 1
+            yield f"{_SOURCE_MARK}{excerpt(line[start:], _SOURCE_WIDTH)}"
+            yield f"{_SOURCE_MARK}{' ' * width_of(printable(line[start : max(0, fault.column - 1)]))}^"
+
+    @staticmethod
+    def messages_in(text: str) -> list[str]:
+        """The messages in a text that `below` made, without the lines of files."""
+        return [line for line in text.splitlines() if not line.startswith(_SOURCE_MARK)]
 
 
 def _names_secret(text: str) -> bool:

@@ -1,11 +1,10 @@
 """HTTP services and commands as targets."""
 
 import asyncio
-import contextlib
 import json
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,16 +13,12 @@ from pytest_llmeval.data import DataPath, JsonText
 from pytest_llmeval.services import (
     MEDIA_FORMS,
     AttemptError,
-    EndedError,
     Exchange,
-    NoReplyError,
     Program,
     Redactor,
     RunCalls,
     ServiceAddress,
-    Sleep,
     Stopwatch,
-    is_transient,
 )
 from pytest_llmeval.targets._spec import (
     BatchTarget,
@@ -59,7 +54,7 @@ class HttpTarget(BatchTarget):
         spec: HttpSpec,
         *,
         environment: Mapping[str, str] = os.environ,
-        sleep: Sleep = asyncio.sleep,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         largest_reply: int = LARGEST_REPLY,
         calls: RunCalls | None = None,
     ) -> None:
@@ -162,7 +157,7 @@ class HttpTarget(BatchTarget):
                 lambda: self._attempt(exchange, content, parameters), retries, self._sleep, address
             )
         except AttemptError as error:
-            self._unreachable = isinstance(error, NoReplyError) and error.cause == "unreachable"
+            self._unreachable = error.cause == "unreachable"
             tried = f" ({error.attempts} attempts)" if error.attempts > 1 else ""
             raise PredictionError(f"{self._name} {error}{tried}") from None
         self._unreachable = False
@@ -179,12 +174,7 @@ class HttpTarget(BatchTarget):
         if reply.leads_to is not None:
             where = self._redactor.excerpt(reply.leads_to)
             what += f"; redirects are not followed: this one leads to {where}"
-        raise AttemptError(
-            what,
-            transient=is_transient(reply.status),
-            retry_after=reply.retry_after,
-            status=reply.status,
-        )
+        raise AttemptError(what, status=reply.status, headers=reply.headers)
 
     def _parameters(self, request: Mapping[str, Any]) -> list[tuple[str, str]]:
         """The query string of a GET request."""
@@ -316,8 +306,8 @@ class CommandTarget(BatchTarget):
         line = json.dumps({"id": self._call_number, "input": value}).encode("ascii")
         if self._program is not None:
             # It may have ended after its last answer; a process started for this input shows.
-            with contextlib.suppress(EndedError):
-                return await self._program.exchange(line)
+            if (answer := await self._program.exchange_if_alive(line)) is not None:
+                return answer
             await self._discard()
         self._program = await Program.start(self._command, self._folder, self._environment)
         return await self._program.exchange(line)

@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     shown_path,
     suggest,
 )
-from pytest_llmeval.services import OwnThread, Stopwatch, awaited_for_user, in_thread
+from pytest_llmeval.services import OwnThread, Stopwatch, UsersLoop, in_thread
 from pytest_llmeval.targets._process import kept_process
 
 _T = TypeVar("_T")
@@ -387,7 +387,7 @@ class PythonTarget(NamedTuple):
 
         async def awaited(answer: Awaitable[Any]) -> Any:
             with nullcontext() if itself else watch.call(), around(), kept_process():
-                return await awaited_for_user(answer)
+                return await UsersLoop.current().result(answer)
 
         if run is None or (timeout is not None and not can_be_left):
             run = partial(in_thread, name="llmeval-target")
@@ -450,7 +450,7 @@ class World:
         try:
             await self._run(self._enter)
             if not self._is_plain:
-                self.value = await awaited_for_user(self._manager.__aenter__())
+                self.value = await UsersLoop.current().result(self._manager.__aenter__())
         except asyncio.CancelledError:
             # The thread enters it none the less, and leaves it after that.
             await self._run(self._leave)
@@ -486,7 +486,7 @@ class World:
         """
         try:
             if not self._is_plain:
-                await awaited_for_user(self._manager.__aexit__(None, None, None))
+                await UsersLoop.current().result(self._manager.__aexit__(None, None, None))
             elif self.thread is None or self.thread.is_free:
                 await self._run(self._leave)
             else:  # a target that took too long still has the thread

@@ -14,7 +14,7 @@ import pytest
 
 import pytest_llmeval as ev
 from pytest_llmeval import JudgeRequest
-from pytest_llmeval.services import LOOP
+from pytest_llmeval.services import Background
 
 CASES = [{"id": f"c{number:02}", "input": f"q{number}", "expected": "Paris"} for number in range(30)]
 AT_A_TIME = 4
@@ -156,7 +156,7 @@ def test_an_interrupt_of_the_user_keeps_what_had_run(kind: str, tmp_path: Path) 
     assert (len(outcomes), set(outcomes)) == (len(CASES), {"passed", "not_run"})
     rows = (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     assert len([row for row in rows if '"Paris' in row]) >= 8
-    assert LOOP.run(_count_of_tasks()) == 0
+    assert Background.of_process().run(_count_of_tasks()) == 0
     assert calls.begun == begun
 
 

@@ -10,7 +10,7 @@ import pytest
 from servers import PATIENCE, LlmServer, reply
 
 import pytest_llmeval as ev
-from pytest_llmeval.services import LOOP
+from pytest_llmeval.services import Background
 
 CASES = [{"id": f"c{number:03}", "input": f"q{number}", "expected": "Paris"} for number in range(20)]
 
@@ -36,7 +36,7 @@ def test_a_client_of_openai_answers_every_run_and_on_the_loop_of_the_caller(serv
     try:
         runs = [capitals.run(answering(shared), progress=False) for _ in range(2)]
     finally:
-        LOOP.run(shared.close())
+        Background.of_process().run(shared.close())
     assert [case.reason for run in runs for case in run.cases] == [None] * 40
 
     async def script() -> list[str | None]:

@@ -10,7 +10,7 @@ import pytest
 
 import pytest_llmeval as ev
 from pytest_llmeval.core import LlmevalError
-from pytest_llmeval.services import LOOP
+from pytest_llmeval.services import Background
 from tests.servers import SearchServer, serving
 
 CASES = [{"id": f"c{number:03}", "input": f"q{number}", "expected": "Paris"} for number in range(20)]
@@ -52,9 +52,9 @@ def test_a_client_with_open_connections_answers_every_run(server: SearchServer) 
     for _ in range(2):
         assert [case.outcome for case in capitals.run(client.answer).cases] == ["passed"] * 20
     assert capitals.run(lambda _: "Paris").pass_rate.value == 1
-    from pytest_llmeval.services import LOOP
+    from pytest_llmeval.services import Background
 
-    LOOP.run(closed(client))
+    Background.of_process().run(closed(client))
 
 
 def test_arun_awaits_on_the_loop_of_the_caller(server: SearchServer) -> None:
@@ -77,9 +77,9 @@ def test_run_works_inside_a_running_loop_and_leaves_its_clients_alone(server: Se
         result = suite().run(other.answer)
         reply = await own.answer("after")
         await closed(own)
-        from pytest_llmeval.services import LOOP
+        from pytest_llmeval.services import Background
 
-        LOOP.run(closed(other))
+        Background.of_process().run(closed(other))
         return result.pass_rate.value, reply
 
     assert asyncio.run(notebook()) == (1.0, "Paris")
@@ -232,7 +232,7 @@ def test_a_client_of_httpx_answers_every_run_and_on_the_loop_of_the_caller(serve
     try:
         runs = [suite().run(answering(shared)) for _ in range(2)]
     finally:
-        LOOP.run(shared.aclose())
+        Background.of_process().run(shared.aclose())
     assert [case.reason for run in runs for case in run.cases] == [None] * 40
 
     async def script() -> list[str | None]:

@@ -14,7 +14,8 @@ import pytest
 from servers import SearchAnswer, echo, serving
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.services import Exchange, NoReplyError, Redactor, Reply
+from pytest_llmeval.services import AttemptError, Exchange, Redactor
+from pytest_llmeval.services._http import NoReplyError, Reply
 
 GZIP = {"Content-Encoding": "gzip"}
 SECRET = "s3cret-token-of-the-service"
@@ -80,7 +81,7 @@ def test_a_reply_tells_its_delay_and_where_it_leads_without_the_query() -> None:
     with serving(lambda *_: SearchAnswer(b"", 307, headers)) as server:
         reply = send(server.url, method="GET")
         assert len(server.requests) == 1
-    assert (reply.retry_after, reply.leads_to) == (7, "/elsewhere")
+    assert (AttemptError("", headers=reply.headers).retry_after, reply.leads_to) == (7, "/elsewhere")
 
 
 @pytest.mark.parametrize(

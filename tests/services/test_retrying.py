@@ -7,8 +7,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from pytest_llmeval.services import AttemptError, RunCalls, Snapshot, delay_asked_for, is_transient
-from pytest_llmeval.services._retrying import Refusals
+from pytest_llmeval.services import AttemptError, RunCalls, Snapshot
+from pytest_llmeval.services._retrying import Refusals, delay_asked_for, is_transient
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

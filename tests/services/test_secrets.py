@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.core import Fault
-from pytest_llmeval.services import Redactor, Secrets, with_sources
+from pytest_llmeval.services import FaultSources, Redactor, Secrets
 from pytest_llmeval.services._secrets import MASK, environment_secrets, spelt
 
 SECRET = "p+ä/ssw0rd"
@@ -192,7 +192,7 @@ def test_a_short_key_is_masked_in_a_reply_unless_it_is_a_word() -> None:
 
 def sources(folder: Path, text: str, line: int = 1, column: int = 1, path: str = "") -> list[str]:
     (folder / "s.yaml").write_bytes(text.encode())
-    return list(with_sources([Fault("s.yaml", line, column, path, "found it")], folder))[1:]
+    return list(FaultSources(folder).below([Fault("s.yaml", line, column, path, "found it")]))[1:]
 
 
 @pytest.mark.parametrize(
@@ -233,4 +233,4 @@ def test_lines_with_faults_are_cut_and_escaped(tmp_path: Path) -> None:
 
 def test_what_was_read_is_shown_and_not_read_again(tmp_path: Path) -> None:
     fault = Fault("gone.yaml", 2, 1, "", "found it")
-    assert list(with_sources([fault], tmp_path, {"gone.yaml": "a: 1\rb: 2"}))[1:] == ["    | b: 2", "    | ^"]
+    assert list(FaultSources(tmp_path, {"gone.yaml": "a: 1\rb: 2"}).below([fault]))[1:] == ["    | b: 2", "    | ^"]

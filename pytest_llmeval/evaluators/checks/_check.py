@@ -265,7 +265,7 @@ class _CaseFunction:
 
     def __call__(self, argument: Any) -> CheckTest:
         from pytest_llmeval.evaluators._functions import Score
-        from pytest_llmeval.services import awaited_anywhere
+        from pytest_llmeval.services import UsersLoop
 
         del argument
 
@@ -274,7 +274,7 @@ class _CaseFunction:
             typed = None if case.origin is None else case.origin.typed
             returned = self.function((typed or Case.as_given)(case))
             if inspect.isawaitable(returned):
-                returned = awaited_anywhere(returned)
+                returned = UsersLoop.current().wait_for(returned)
             score = returned if isinstance(returned, Score) else Score(returned)
             met = normalized(score.value)
             if not isinstance(met, bool):

@@ -4,7 +4,7 @@ __all__ = ("AsyncJudge", "JudgeConnection", "as_client")
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -13,7 +13,7 @@ from pytest_llmeval.judges._evaluators import JudgedEvaluator
 from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Stopped, Usage, are_probabilities
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import AsyncJudge, OnRateLimit, Patience, is_count
-from pytest_llmeval.services import Redactor, RunCalls, Sleep, awaited_for_user, in_thread
+from pytest_llmeval.services import Redactor, RunCalls, UsersLoop, in_thread
 
 
 def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
@@ -103,9 +103,9 @@ class _CallableJudge:
 
     async def _answer(self, request: JudgeRequest) -> Any:
         if inspect.iscoroutinefunction(self.ask) or inspect.iscoroutinefunction(getattr(self.ask, "__call__", None)):  # noqa: B004 (the method itself is looked at, not whether there is one)
-            return await awaited_for_user(self.ask(request))
+            return await UsersLoop.current().result(self.ask(request))
         answer = await in_thread(lambda: self.ask(request), "llmeval-judge")
-        return await awaited_for_user(answer) if inspect.isawaitable(answer) else answer
+        return await UsersLoop.current().result(answer) if inspect.isawaitable(answer) else answer
 
 
 def _faults(reply: JudgeReply) -> Iterator[str]:
@@ -153,7 +153,7 @@ class JudgeConnection:
         *,
         own: JudgedEvaluator | None = None,
         on_rate_limit: OnRateLimit | None = None,
-        sleep: Sleep = asyncio.sleep,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         calls: RunCalls | None = None,
     ) -> AsyncJudge:
         """Return the client of the judge; nothing is opened, looked up or sent before its first call.

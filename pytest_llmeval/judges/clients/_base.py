@@ -5,7 +5,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
@@ -15,7 +14,7 @@ from pytest_llmeval.core import JudgeError
 from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Usage
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.questions._replies import TokenChoice
-from pytest_llmeval.services import AttemptError, RunCalls, Sleep, delay_asked_for, is_transient
+from pytest_llmeval.services import AttemptError, RunCalls
 
 _MOST_TOKENS: Final = 1 << 53
 """The largest plausible count; databases and JSON of other programs cannot store more."""
@@ -164,8 +163,8 @@ class CallError(AttemptError):
         what: str,
         advice: str = "",
         *,
-        transient: bool = False,
-        retry_after: float | None = None,
+        transient: bool | None = None,
+        headers: Mapping[str, str] | None = None,
         rate_limited: bool = False,
         usage: Usage = _NOTHING_USED,
         brief: str = "",
@@ -176,7 +175,7 @@ class CallError(AttemptError):
         self.rejected = rejected
         self.rate_limited = rate_limited
         self.usage = usage
-        super().__init__(what, transient=transient, retry_after=retry_after, brief=brief, status=status)
+        super().__init__(what, transient=transient, brief=brief, status=status, headers=headers)
 
     def __str__(self) -> str:
         what = super().__str__()
@@ -197,24 +196,24 @@ def failed_status(
         where: What the message begins with.
     """
     spent = status == _TOO_MANY and "insufficient_quota" in raw
-    transient = is_transient(status) and not spent
-    advice = _advice(status, key)
-    if spent:
-        advice = "the account's quota is spent: check its plan and billing"
-    elif status == _BAD_REQUEST and "content_filter" in raw:  # of Azure and its like, for what others answer with 200
-        advice = FILTERED
-    return CallError(
+    error = CallError(
         f"{where}status {status}" + (f": {message}" if message else ""),
-        advice,
-        transient=transient,
-        retry_after=delay_asked_for(headers, datetime.now(UTC)),
-        rate_limited=transient and status == _TOO_MANY,
+        transient=False if spent else None,
+        headers=headers,
+        rate_limited=status == _TOO_MANY and not spent,
         status=status,
         rejected=status in _REJECTED,
     )
+    if spent:
+        error.advice = "the account's quota is spent: check its plan and billing"
+    elif status == _BAD_REQUEST and "content_filter" in raw:  # of Azure and its like, for what others answer with 200
+        error.advice = FILTERED
+    else:
+        error.advice = _advice(status, key, transient=error.transient)
+    return error
 
 
-def _advice(status: int, key: str) -> str:
+def _advice(status: int, key: str, *, transient: bool) -> str:
     """The advice to users on a judge call that failed with an HTTP status."""
     match status:
         case 401 | 403:
@@ -223,7 +222,7 @@ def _advice(status: int, key: str) -> str:
             return "check the judge's model and base_url (on many servers it ends in /v1)"
         case 429:
             return "make fewer concurrent calls (--llmeval-concurrency), or raise the judge's retries"
-        case _ if is_transient(status):
+        case _ if transient:
             return "try again later, or raise the judge's retries"
         case _ if status >= 400:  # noqa: PLR2004 (statuses of HTTP)
             return "check the judge's model and parameters"
@@ -267,7 +266,7 @@ class Patience:
     provider: str
     retries: int
     on_rate_limit: OnRateLimit | None = None
-    sleep: Sleep = asyncio.sleep
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     calls: RunCalls = field(default_factory=RunCalls)
     _refused_forms: set[str] = field(default_factory=set)
 

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -29,7 +30,7 @@ from pytest_llmeval.judges.clients._base import (
 from pytest_llmeval.judges.clients._gemini import Gemini
 from pytest_llmeval.judges.clients._media_parts import anthropic_content, anthropic_media, check_media, openai_content
 from pytest_llmeval.judges.questions._replies import TokenChoice, plain, score_probabilities
-from pytest_llmeval.services import Exchange, NoReplyError, Redactor, Reply, Secrets, ServiceAddress
+from pytest_llmeval.services import AttemptError, Exchange, Redactor, Secrets, ServiceAddress
 
 LARGEST_REPLY: Final = 10 << 20
 _NO_REPLY_ADVICE: Final = {"slow": TOO_SLOW, "too large": "check the judge's base_url"}
@@ -97,7 +98,11 @@ class HttpJudge:
     async def _attempt(self, request: JudgeRequest, *, structured: bool) -> JudgeReply:
         key = self._key()
         redactor = Redactor([key])
-        answer = await self._answer(request, key, redactor, structured=structured)
+        # UTF-8 has no bytes for half a surrogate pair, which a case may hold; ASCII escapes carry it.
+        body = self.dialect.body(request, structured=structured, base=self._base)
+        content = json.dumps(body, allow_nan=False).encode("ascii")
+        with self._as_call_errors():
+            answer = await self._exchange.send("POST", self.dialect.headers(key), redactor, content=content)
         data = parse_body(answer.body)
         text = answer.body.decode("utf-8", "replace")
         if not answer.ok:
@@ -122,14 +127,12 @@ class HttpJudge:
             probabilities = score_probabilities(self.dialect.tokens(data), request.expected_of)
         return replace(reply, text=Secrets.of_key(key).without(reply.text), probabilities=probabilities)
 
-    async def _answer(self, request: JudgeRequest, key: str, redactor: Redactor, *, structured: bool) -> Reply:
-        # UTF-8 has no bytes for half a surrogate pair, which a case may hold; ASCII escapes carry it.
-        body = self.dialect.body(request, structured=structured, base=self._base)
-        content = json.dumps(body, allow_nan=False).encode("ascii")
-        headers = self.dialect.headers(key)
+    @contextmanager
+    def _as_call_errors(self) -> Iterator[None]:
+        """Raise the error of a request that gets no reply with advice for users."""
         try:
-            return await self._exchange.send("POST", headers, redactor, content=content)
-        except NoReplyError as error:
+            yield
+        except AttemptError as error:
             advice = _NO_REPLY_ADVICE.get(error.cause, "check the judge's base_url and the network")
             raise CallError(f"{self._where} {error}", advice, transient=error.transient) from None
 

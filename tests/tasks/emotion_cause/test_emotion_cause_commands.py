@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from project import CONFORMANCE, ROOT, write
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.services import SOURCE_MARK
+from pytest_llmeval.services import FaultSources
 from pytest_llmeval.tasks.emotion_cause._pairs import EMOTIONS
 
 RECORDED = CONFORMANCE / "emotion_cause"
@@ -40,7 +40,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     """Return exit code, output, and lines of errors without those of files."""
     code = main(arguments)
     captured = capsys.readouterr()
-    return code, captured.out, [line for line in captured.err.splitlines() if not line.startswith(SOURCE_MARK)]
+    return code, captured.out, FaultSources.messages_in(captured.err)
 
 
 def convert(
