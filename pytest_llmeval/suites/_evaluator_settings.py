@@ -116,10 +116,7 @@ def _evaluator(reading: SuiteReading, entry: Any, path: tuple[str | int, ...]) -
         absent = "" if name in reading.registry else unregistered("evaluator", name, reading.registry)
         reading.fault(path, str(error), key=True, unregistered=absent)
         return None
-    built = _build_evaluator(reading, label, evaluator, options, path)
-    if built is None:
-        _note_possible(reading, label, evaluator, options)
-    return built
+    return _build_evaluator(reading, label, evaluator, options, path)
 
 
 def _note_possible(reading: SuiteReading, label: str, evaluator: type[Evaluator], options: Mapping[str, Any]) -> None:
@@ -142,30 +139,47 @@ def _build_evaluator(
     """Build a suite's evaluator, as the index of its metrics; ``None`` after adding its faults."""
     try:
         with using(reading.registry):
-            own = options
-            if evaluator.asks:
-                from pytest_llmeval.suites._judge_settings import without_judge
-
-                own = without_judge(reading, evaluator, options, path)
-            built: Evaluator | None = reading.check(evaluator, own, path)
-            if built is None or _names_files_outside(reading, built, path):
-                return None
-            systems_known = not any(fault.path.partition(".")[0] == "systems" for fault in reading.faults)
-            if isinstance(built, ComparingEvaluator) and systems_known:
-                built = built.among(reading.systems)
-            metrics = MetricIndex.from_evaluators({label: _with_paths(built, reading.path.parent).resolve()})
-        _check_names(metrics)
+            metrics = _index_metrics(reading, label, evaluator, options, path)
     except SuiteError as error:  # of a file that the options name
         named = [structs.replace(fault, file=shown_path(Path(fault.file))) for fault in error.faults]
         placed = [fault if fault.line else reading.document.fault(path, str(fault)) for fault in named]
         reading.faults += [fault for fault in placed if fault not in reading.faults]
-        return None
-    except (EvaluatorError, MissingExtraError) as error:
+        metrics = None
+    except MissingExtraError as error:
         reading.fault(path, str(error))
-        return None
+        return None  # the option that needs the extra may bring metrics, so no name is refused for want of it
+    except EvaluatorError as error:
+        reading.fault(path, str(error))
+        metrics = None
     except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
         reading.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}{origin(error)}")
+        metrics = None
+    if metrics is None:
+        _note_possible(reading, label, evaluator, options)
+    return metrics
+
+
+def _index_metrics(
+    reading: SuiteReading,
+    label: str,
+    evaluator: type[Evaluator],
+    options: Mapping[str, Any],
+    path: tuple[str | int, ...],
+) -> MetricIndex | None:
+    """Index the metrics of an evaluator; ``None`` after adding faults of its options."""
+    own = options
+    if evaluator.asks:
+        from pytest_llmeval.suites._judge_settings import without_judge
+
+        own = without_judge(reading, evaluator, options, path)
+    built: Evaluator | None = reading.check(evaluator, own, path)
+    if built is None or _names_files_outside(reading, built, path):
         return None
+    systems_known = not any(fault.path.partition(".")[0] == "systems" for fault in reading.faults)
+    if isinstance(built, ComparingEvaluator) and systems_known:
+        built = built.among(reading.systems)
+    metrics = MetricIndex.from_evaluators({label: _with_paths(built, reading.path.parent).resolve()})
+    _check_names(metrics)
     return metrics
 
 

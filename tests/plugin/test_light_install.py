@@ -44,7 +44,8 @@ def test_what_needs_an_extra_is_a_fault_that_names_it_and_nothing_else_is_lost(l
     light.suite("language.eval.yaml", [CASE], checks=[{"language": "en"}])
     light.suite("schema.eval.yaml", [CASE], checks=[{"json_schema": SCHEMA}])
     light.suite("json.eval.yaml", [CASE], checks=[{"is_json": SCHEMA}])
-    light.suite("tools.eval.yaml", [CASE], evaluators=[{"tools": {"schemas": {"find": SCHEMA}}}])
+    tools = {"tools": {"order": "in_order", "schemas": {"find": SCHEMA}}}
+    light.suite("tools.eval.yaml", [CASE], evaluators=[tools], gates=["tools_valid >= 1"])
     ran = light.run("-p", "without", cold=True)
     assert ran.code == 1
     assert ran.outcomes("fine") == {"a": "passed"}
@@ -56,6 +57,7 @@ def test_what_needs_an_extra_is_a_fault_that_names_it_and_nothing_else_is_lost(l
     ):
         needs = rf"{what} needs the extra '{extra}'.*: pip install 'pytest-llmeval-suite\[{extra}\]'"
         assert len(re.findall(f"{place}: {needs}", ran.text)) == 1, (place, ran.text)
+    assert "unknown metric" not in ran.text
 
 
 @pytest.mark.release
