@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pytest_llmeval.baselines._comparable import Stamp, fingerprint
 from pytest_llmeval.baselines._scores import Approval, SuiteScores, TestScores, line_of, parse_scores
-from pytest_llmeval.core import Case, Fault, NoAnswer, SuiteError, format_error, input_digest
+from pytest_llmeval.core import AnyError, Case, Fault, NoAnswer, SuiteError, input_digest
 from pytest_llmeval.data import IN_MODULE, FaultLog, InputFile, OutputFile, OwnFiles
 from pytest_llmeval.suites import SuiteKey
 
@@ -446,7 +446,7 @@ class ApprovedAnswers:
                 place = str(row["case"]), int(row["repeat"])
                 rows[place] = {"input": row["input"], "prediction": row["prediction"]}
             except (KeyError, RecursionError, TypeError, ValueError) as error:
-                faults.add(number, 1, "", f"the approved answer cannot be read ({format_error(error)}): {_REPAIR}")
+                faults.add(number, 1, "", f"the approved answer cannot be read ({AnyError(error).text}): {_REPAIR}")
                 continue
             if (first := lines.setdefault(place, number)) != number:
                 faults.add(number, 1, "case", f"found the answer of line {first} again, expected one: {_REPAIR}")

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         parse_digits,
     )
     from pytest_llmeval.core._errors import (
+        AnyError,
         BudgetError,
         EvaluatorError,
         Fault,
@@ -58,10 +59,6 @@ if TYPE_CHECKING:
         OptionError,
         PredictionError,
         SuiteError,
-        cut_to_users_frames,
-        fault_of,
-        format_error,
-        origin,
         shown_path,
     )
     from pytest_llmeval.core._evaluator import (
@@ -234,6 +231,7 @@ _HOMES = {
         "parse_digits",
     ),
     "_errors": (
+        "AnyError",
         "BudgetError",
         "EvaluatorError",
         "Fault",
@@ -247,10 +245,6 @@ _HOMES = {
         "OptionError",
         "PredictionError",
         "SuiteError",
-        "cut_to_users_frames",
-        "fault_of",
-        "format_error",
-        "origin",
         "shown_path",
     ),
     "_evaluator": (

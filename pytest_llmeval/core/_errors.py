@@ -8,7 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -58,15 +58,6 @@ class Fault(Struct, frozen=True, order=True):
         """
         text = _QUOTED.sub("''", message)  # what a user wrote decides nothing
         return next(code for code, pattern in FAULT_CODES.items() if re.search(pattern, text))
-
-
-def format_error(error: BaseException) -> str:
-    """The type and the message of any error for people, also if it has no message or none that can be computed."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 (a broken __str__ must not hide that there was an error)
-        text = "(its message is not available)"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 _TURN = " of the conversation"
@@ -293,31 +284,55 @@ def shown_path(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def origin(error: BaseException) -> str:
-    """The innermost line of the user's code that an error passed, such as `` (app.py:3 in answer)``.
+class AnyError(NamedTuple):
+    """An error of any type, ours or of the user's code, as messages and pytest show it.
 
-    Empty if it passed none.
+    Attributes:
+        error: The error.
     """
-    frames = _users_frames(error)
-    if not frames:
-        return ""
-    last = frames[-1]
-    code = last.tb_frame.f_code
-    return f" ({shown_path(Path(code.co_filename))}:{last.tb_lineno} in {code.co_name})"
 
+    error: BaseException
 
-def cut_to_users_frames(error: BaseException) -> None:
-    """Cut the tracebacks of an error and its causes to the frames of the user's code; one without any stays whole."""
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
-        cut: TracebackType | None = None
-        for frame in reversed(_users_frames(link)):
-            cut = TracebackType(cut, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-        if cut is not None:
-            link.__traceback__ = cut
-        link = link.__cause__ or link.__context__
+    @property
+    def text(self) -> str:
+        """Type and message, also if the error has no message or none that can be computed."""
+        try:
+            text = str(self.error)
+        except Exception:  # noqa: BLE001 (a broken __str__ must not hide that there was an error)
+            text = "(its message is not available)"
+        return f"{type(self.error).__name__}: {text}" if text else type(self.error).__name__
+
+    @property
+    def line(self) -> str:
+        """The user's innermost line of code in the traceback, such as `` (app.py:3 in answer)``; empty without any."""
+        frames = _users_frames(self.error)
+        if not frames:
+            return ""
+        last = frames[-1]
+        code = last.tb_frame.f_code
+        return f" ({shown_path(Path(code.co_filename))}:{last.tb_lineno} in {code.co_name})"
+
+    @property
+    def full_text(self) -> str:
+        """Type and message with the user's line of code."""
+        return self.text + self.line
+
+    def message(self, own: type[BaseException] = LlmevalError) -> str:
+        """The message alone of an error of ours; type, message and the user's line of code of any other."""
+        return str(self.error) if isinstance(self.error, own) else self.full_text
+
+    def cut_traceback(self) -> None:
+        """Cut the tracebacks of the error and its causes to the user's code; one without any of it stays whole."""
+        seen: set[int] = set()
+        link: BaseException | None = self.error
+        while link is not None and id(link) not in seen:
+            seen.add(id(link))
+            cut: TracebackType | None = None
+            for frame in reversed(_users_frames(link)):
+                cut = TracebackType(cut, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+            if cut is not None:
+                link.__traceback__ = cut
+            link = link.__cause__ or link.__context__
 
 
 _QUOTED: Final = re.compile(r"(?<!\\)'(?:[^'\\]|\\.)*+'")
@@ -345,8 +360,3 @@ FAULT_CODES: Final[Mapping[str, str]] = {
 
 Codes keep their meaning in later versions; ``workbench/templates/faults.yaml`` says it to people.
 """
-
-
-def fault_of(error: BaseException, own: type[BaseException] = LlmevalError) -> str:
-    """The text of an error in messages: ours as worded, any other with its type and the user's line of code."""
-    return str(error) if isinstance(error, own) else format_error(error) + origin(error)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.cli import CommandResult, say
-from pytest_llmeval.core import LlmevalError, Metric, MissingExtraError, SuiteError, format_error
+from pytest_llmeval.core import AnyError, LlmevalError, Metric, MissingExtraError, SuiteError
 from pytest_llmeval.reports import RunReport, SuiteReport
 from pytest_llmeval.services import Redactor
 
@@ -51,7 +51,7 @@ def _export(options: Namespace) -> CommandResult:
             lines.append(f"{suite.suite}: run {name}")
     except Exception as error:  # MLflow's own, and those of its stores
         say(lines)
-        raise LlmevalError(f"MLflow did not take the report: {Redactor().line(format_error(error))}") from error
+        raise LlmevalError(f"MLflow did not take the report: {Redactor().line(AnyError(error).text)}") from error
     return CommandResult(0, {"experiment": str(experiment), "runs": runs}, lines)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_llmeval.core import Fault, LlmevalError, SuiteError, fault_of, is_finite_number, printable, unknown_name
+from pytest_llmeval.core import AnyError, Fault, LlmevalError, SuiteError, is_finite_number, printable, unknown_name
 from pytest_llmeval.data import CaseId, InputFile, describe, json_text, rows_of
 from pytest_llmeval.exchange._inspect_ai import read_eval
 from pytest_llmeval.exchange._ledger import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
@@ -196,7 +196,7 @@ class _TableReader:
 
     def _failure(self, function: str, error: Exception) -> str:
         """The message on a function of the format that raised an error."""
-        return f"{function} of the results format {self.name!r} failed: {fault_of(error)}"
+        return f"{function} of the results format {self.name!r} failed: {AnyError(error).message()}"
 
     def read(self, items: Sequence[str]) -> ResultRows:
         """Return the rows of all results.

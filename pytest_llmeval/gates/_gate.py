@@ -20,6 +20,7 @@ from typing import (
 )
 
 from pytest_llmeval.core import (
+    AnyError,
     FloatArray,
     GateOutcome,
     GateResult,
@@ -29,7 +30,6 @@ from pytest_llmeval.core import (
     MetricValue,
     Result,
     counted,
-    fault_of,
     limit,
 )
 from pytest_llmeval.numbers import UsageEvaluator
@@ -491,7 +491,7 @@ class ScoreGate(Gate):
         try:
             outcome, value, reason = self.decide(result, counted_as)
         except Exception as error:  # noqa: BLE001 (a rule of a plugin: its error is that of one gate)
-            return self.result("failed", None, f"not evaluated: {type(self).__name__}: {fault_of(error)}")
+            return self.result("failed", None, f"not evaluated: {type(self).__name__}: {AnyError(error).message()}")
         if value is not None and not math.isfinite(value):
             reason, value = f"cannot tell: its value is {value}; {reason}", None
             outcome = "undecided" if outcome == "passed" else outcome

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_llmeval.core import MetricIndex, fault_of
+from pytest_llmeval.core import AnyError, MetricIndex
 from pytest_llmeval.data import describe
 from pytest_llmeval.gates._gate import Gate, GateFault
 from pytest_llmeval.gates._limit import (
@@ -56,7 +56,7 @@ class GateReader:
         try:
             gate.result("not_judged", None, "")
         except Exception as error:
-            raise ValueError(f"{type(gate).__name__}: {fault_of(error)}") from error
+            raise ValueError(f"{type(gate).__name__}: {AnyError(error).message()}") from error
         return gate
 
     def _read_text(self, text: str) -> Gate:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from pytest_llmeval.core import JudgeError, excerpt, format_error
+from pytest_llmeval.core import AnyError, JudgeError, excerpt
 from pytest_llmeval.judges._spec import Price
 
 Stopped: TypeAlias = Literal["stop", "length", "refusal", "tool", "thoughts"]
@@ -308,7 +308,7 @@ class Mode(Struct, frozen=True):
             raise
         except Exception as error:
             raise JudgeError.unreadable(
-                text, f"the mode {self.name!r} failed to read the reply ({format_error(error)})"
+                text, f"the mode {self.name!r} failed to read the reply ({AnyError(error).text})"
             ) from error
         if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
             score = within(float(verdict.score), *self.scale)  # which may be true or false, or a number of numpy

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import structs
 
-from pytest_llmeval.core import BudgetError, JudgeCall, JudgeError, LlmevalError, NoJudgeError, format_error
+from pytest_llmeval.core import AnyError, BudgetError, JudgeCall, JudgeError, LlmevalError, NoJudgeError
 from pytest_llmeval.judges._options import Budget, CachePlace, JudgeMode
 from pytest_llmeval.judges._panel import JurorQuestion, JurorVerdict
 from pytest_llmeval.judges._protocol import JudgeReply, Message, UnaskedError, Usage, Verdict, sent_tokens
@@ -359,7 +359,7 @@ class RunStore:
             return self.keep_failure(question, error, None)
         except (KeyboardInterrupt, SystemExit) as error:
             # Raised by the judge or mode; Ctrl-C reaches the main thread only. They would end the event loop.
-            return self.keep_failure(question, JudgeError(f"the judge raised {format_error(error)}"), None)
+            return self.keep_failure(question, JudgeError(f"the judge raised {AnyError(error).text}"), None)
         finally:
             self.coordination.release(question.key, self.working.owner)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from msgspec import Struct, structs
 
-from pytest_llmeval.core import BudgetError, Case, CaseRecord, LlmevalError, SuiteError, origin, printable
+from pytest_llmeval.core import AnyError, BudgetError, Case, CaseRecord, LlmevalError, SuiteError, printable
 from pytest_llmeval.data import IN_MODULE
 from pytest_llmeval.plugin._options import shard_of_run
 from pytest_llmeval.plugin._payload import (
@@ -176,7 +176,7 @@ _TEMPLATES = {
 
 def _has_users_lines(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
     """Whether the traceback of a failed case has lines of the user's code, which pytest then shows."""
-    return bool(origin(excinfo.value))
+    return bool(AnyError(excinfo.value).line)
 
 
 def _probe(judge_client: Any, item: Any = None, __tracebackhide__: Any = None) -> None:

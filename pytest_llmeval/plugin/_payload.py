@@ -9,18 +9,15 @@ import pytest
 from msgspec import Struct, field, structs
 
 from pytest_llmeval.core import (
+    AnyError,
     BudgetError,
     CaseOutcome,
     CaseRecord,
     LlmevalError,
     PredictionError,
     SuiteError,
-    cut_to_users_frames,
     decode,
     encode,
-    fault_of,
-    format_error,
-    origin,
     printable,
 )
 from pytest_llmeval.data import IN_MODULE, InputFile, display_path
@@ -154,7 +151,7 @@ class SuiteLoader(Struct):
         try:
             self.hooks[path](registry=registry)
         except LlmevalError as error:
-            raise type(error)(f"{error}{origin(error)}") from error
+            raise type(error)(f"{error}{AnyError(error).line}") from error
         return registry
 
     def check_answers(self, suite: LoadedSuite, variants: Iterable[str]) -> None:
@@ -313,7 +310,7 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
         stop_spent(item.session, error)
     if error is not None and not isinstance(error, PredictionError):
         if not item.config.getoption("fulltrace", False):
-            cut_to_users_frames(error)
+            AnyError(error).cut_traceback()
         raise error
     if record.reason is not None and record.outcome not in ("known_failure", "not_scored"):
         raise pytest.fail.Exception(failure_text(item.config, loaded, execution), pytrace=False)
@@ -362,14 +359,14 @@ def begin_attempt(item: pytest.Item) -> None:
 def note_error(item: pytest.Item, error: BaseException) -> None:
     """Note why an attempt at an item over cases has no scores; a retrying plugin need not report it."""
     outcome: CaseOutcome = "skipped" if isinstance(error, pytest.skip.Exception) else "errored"
-    _note_unscored(item, outcome, Secrets.of_variables().presentable(format_error(error)))
+    _note_unscored(item, outcome, Secrets.of_variables().presentable(AnyError(error).text))
 
 
 def note_phase(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> None:
     """Note the outcome of an item's set-up, call or teardown for its cases; plugins may report a phase twice."""
     if report.outcome != "passed":
         reason = (
-            Secrets.of_variables().presentable(format_error(call.excinfo.value)) if call.excinfo else report.outcome
+            Secrets.of_variables().presentable(AnyError(call.excinfo.value).text) if call.excinfo else report.outcome
         )
         _note_unscored(item, "skipped" if report.skipped else "errored", reason)
         if UNNEEDED in item.stash:
@@ -428,7 +425,7 @@ def choices_of(item: pytest.Item) -> "Mapping[str, CaseChoice]":
         return chooser.choose(loaded.key, loaded.suite)
     except Exception as error:  # of a plugin
         raise pytest.UsageError(
-            f"--llmeval-affected: {type(chooser).__qualname__} failed: {fault_of(error)}"
+            f"--llmeval-affected: {type(chooser).__qualname__} failed: {AnyError(error).message()}"
         ) from error
 
 

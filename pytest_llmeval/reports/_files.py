@@ -85,7 +85,7 @@ class WrittenReports(NamedTuple):
             paths: Of the files; the suffix determines the format. ``{suite}`` in one represents the name of a suite:
                 each suite has a file of its own.
         """
-        from pytest_llmeval.core import fault_of, resolve
+        from pytest_llmeval.core import AnyError, resolve
 
         written: list[Path] = []
         missing: list[str] = []
@@ -99,7 +99,7 @@ class WrittenReports(NamedTuple):
             except OSError as error:
                 missing.append(f"report NOT written to {path}: {error.strerror}")
             except Exception as error:  # noqa: BLE001 (the writer of a plugin: the other reports are written)
-                missing.append(f"report NOT written to {path}: {fault_of(error)}")
+                missing.append(f"report NOT written to {path}: {AnyError(error).message()}")
         summary = os.environ.get("GITHUB_STEP_SUMMARY")
         if summary and (report.suites or report.faults):
             from pytest_llmeval.reports._markdown import append_markdown

@@ -13,6 +13,7 @@ from msgspec import structs
 from pytest_llmeval.core import (
     MISSING,
     AnswerOrigin,
+    AnyError,
     BudgetError,
     Case,
     Itself,
@@ -20,7 +21,6 @@ from pytest_llmeval.core import (
     LlmevalError,
     NoAnswer,
     PredictionParts,
-    format_error,
 )
 from pytest_llmeval.judges import Asking, CallLimit, JudgeService, JurorVerdict, Question
 from pytest_llmeval.run._conversation import Conversations, asker
@@ -377,7 +377,7 @@ def with_others(case: Case, others: Mapping[str, Any]) -> Case:
 def _answer_of(opponent: Job, answer: Case | BaseException) -> PredictionParts | NoAnswer:
     """An opponent's answer with its parts for a case of the run, or why that system gave none."""
     if isinstance(answer, BaseException):
-        return NoAnswer(str(answer) if isinstance(answer, LlmevalError) else format_error(answer))
+        return NoAnswer(str(answer) if isinstance(answer, LlmevalError) else AnyError(answer).text)
     return PredictionParts(opponent.parts, answer.prediction)
 
 

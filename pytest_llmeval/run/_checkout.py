@@ -16,7 +16,7 @@ from msgspec import structs
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import evaluator_prints, fingerprint
-from pytest_llmeval.core import MISSING, Case, LlmevalError, format_error, origin
+from pytest_llmeval.core import MISSING, AnyError, Case, LlmevalError
 from pytest_llmeval.data import IN_MODULE, display_path
 from pytest_llmeval.run._shards import (
     Origin,
@@ -271,7 +271,7 @@ class Checkout:
             raise
         except Exception as error:  # a user's module may raise anything
             raise LlmevalError(
-                f"{plugin}: the plugin cannot register evaluators ({format_error(error)}{origin(error)}), expected a "
+                f"{plugin}: the plugin cannot register evaluators ({AnyError(error).full_text}), expected a "
                 f"module with {_HOOK} that can be imported outside pytest"
             ) from error
 

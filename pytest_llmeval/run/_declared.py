@@ -35,6 +35,7 @@ from msgspec import structs
 from pytest_llmeval.core import (
     CHECKS_DEFERRED,
     MISSING,
+    AnyError,
     Case,
     Expected_co,
     Fault,
@@ -44,8 +45,6 @@ from pytest_llmeval.core import (
     SuiteError,
     are_equal,
     form_of,
-    format_error,
-    origin,
     with_value,
 )
 from pytest_llmeval.data import (
@@ -634,7 +633,7 @@ def declared_suite(path: Path, root: Path) -> Suite:
     try:
         module = next(loaded, None) or import_file(file, file.stem)
     except Exception as error:  # a user's module may raise anything
-        raise LlmevalError(f"{file}: cannot be imported: {format_error(error)}{origin(error)}") from error
+        raise LlmevalError(f"{file}: cannot be imported: {AnyError(error).full_text}") from error
     every = {id(suite): suite for suite in vars(module).values() if isinstance(suite, Suite)}
     matches = [suite for suite in every.values() if suite.path.name == path.name]
     if len(matches) != 1:

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.core import (
     MISSING,
     AnswerShown,
+    AnyError,
     BudgetError,
     Case,
     CaseOutcome,
@@ -31,10 +32,8 @@ from pytest_llmeval.core import (
     as_line,
     counted,
     form_of,
-    format_error,
     is_of_users,
     number,
-    origin,
 )
 from pytest_llmeval.numbers import TOLERANCE, Abstained, Reliability, Repeats, Unmet, UsageEvaluator
 from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, why_figures_unknown, with_figures
@@ -142,9 +141,7 @@ def execute(
         if isinstance(measured, Observation):
             observations[label] = measured
         else:
-            errors[label] = Secrets.of_variables(suite.secret_variables).presentable(
-                format_error(measured) + origin(measured)
-            )
+            errors[label] = Secrets.of_variables(suite.secret_variables).presentable(AnyError(measured).full_text)
     outcome, reason, missed = _conclude(suite, [answer], suite.evaluators, observations, errors)
     names = tuple(_unmet_names(suite, suite.evaluators, observations, missed)) if reason else ()
     record = CaseRecord(
@@ -554,10 +551,10 @@ def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) ->
     """
     if isinstance(error, BudgetError | CutShortError):
         return Execution(case, CaseRecord(case.id, case.labels, "not_run", reason=str(error)), error=error)
-    reason = str(error) if isinstance(error, PredictionError) else format_error(error)
+    reason = str(error) if isinstance(error, PredictionError) else AnyError(error).text
     reason = PredictionError.in_its_turn(error, reason)
     if isinstance(error, Exception) and not isinstance(error, PredictionError):  # no skip, and no end of the run
-        reason += origin(error)
+        reason += AnyError(error).line
     reason = Secrets.of_variables(secrets).presentable(reason)
     record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
     return Execution(case, record, error=_without_own_frames(error))

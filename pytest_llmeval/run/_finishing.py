@@ -18,6 +18,7 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import Keeper, SharedTexts, SnapshotMode, Stamp, fingerprint
 from pytest_llmeval.core import (
     AnswerShown,
+    AnyError,
     Case,
     CaseLabels,
     CaseRecord,
@@ -30,7 +31,6 @@ from pytest_llmeval.core import (
     Strengths,
     SuiteError,
     counted,
-    fault_of,
     number,
 )
 from pytest_llmeval.data import OutputFolder
@@ -92,7 +92,7 @@ def report(judged: Judged, scope: RunScope) -> Reported:
         try:
             reported.append((suite, report_suite(suite, scope)))
         except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite: changes are summarized here)
-            why = f"not reported: {fault_of(error)}"
+            why = f"not reported: {AnyError(error).message()}"
             failures.append((suite.key, GateResult("summary", "failed", None, None, why)))
             notes.append(f"{suite.key.display_path}: {why}")
     if scope.keeper.mode.update and not scope.keeper.mode.refused:
@@ -102,7 +102,9 @@ def report(judged: Judged, scope: RunScope) -> Reported:
         try:
             systems = compare_variants(variants)
         except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own table; no verdict depends on it)
-            notes.append(f"{next(iter(variants.values())).key.display_path}: systems not compared: {fault_of(error)}")
+            notes.append(
+                f"{next(iter(variants.values())).key.display_path}: systems not compared: {AnyError(error).message()}"
+            )
         else:
             compared += [systems] if systems is not None else []
     commit = scope.stamp.commit

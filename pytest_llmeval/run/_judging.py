@@ -15,6 +15,7 @@ from msgspec import structs
 
 from pytest_llmeval.baselines import SnapshotJudgement
 from pytest_llmeval.core import (
+    AnyError,
     CaseRecord,
     GateResult,
     LlmevalError,
@@ -22,7 +23,6 @@ from pytest_llmeval.core import (
     MetricValue,
     SnapshotVerdict,
     counted,
-    fault_of,
     suggest,
 )
 from pytest_llmeval.gates import Gate, ScoreGate
@@ -61,7 +61,7 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
         try:
             judged, own = _examine_suite(suite, scope)
         except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
-            failures[suite.key] = fault_of(error)
+            failures[suite.key] = AnyError(error).message()
         else:
             examined.append(judged)
             claims += own
@@ -128,7 +128,7 @@ def _judge_claims(claims: Sequence[_Claims], family: Family | None) -> dict[Suit
                 pair for claim in together for pair in claim.settled(list(islice(verdicts, len(claim.evidence))))
             ]
         except Exception as error:  # noqa: BLE001 (numbers of one family, which affects no other)
-            fault = GateResult("gates on changes", "failed", None, None, f"not evaluated: {fault_of(error)}")
+            fault = GateResult("gates on changes", "failed", None, None, f"not evaluated: {AnyError(error).message()}")
             settled = [(claim.key, fault) for claim in together]
         for key, verdict in settled:
             gates.setdefault(key, []).append(verdict)
@@ -508,7 +508,7 @@ def _claims_between(variants: Mapping[str, JudgedSuite]) -> Iterator[_Claims]:
     try:
         compared = list(_compare_systems(variants))
     except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
-        gate = GateResult("between systems", "failed", None, None, f"not evaluated: {fault_of(error)}")
+        gate = GateResult("between systems", "failed", None, None, f"not evaluated: {AnyError(error).message()}")
         yield _Claims(first.key, [], lambda _: [(first.key, gate)])
         return
 

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from pytest_llmeval.core import (
     MISSING,
+    AnyError,
     Case,
     CaseOutcome,
     CaseRecord,
@@ -24,9 +25,7 @@ from pytest_llmeval.core import (
     Reading,
     Totals,
     as_line,
-    format_error,
     grouped,
-    origin,
     printable,
 )
 from pytest_llmeval.services import Secrets
@@ -177,7 +176,7 @@ def _of_turns(measured: Sequence[Observation | Exception]) -> Observation | Exce
     observations = []
     for number, turn in enumerate(measured, 1):
         if isinstance(turn, Exception):
-            return turn if len(measured) == 1 else EvaluatorError(f"turn {number}: {format_error(turn)}")
+            return turn if len(measured) == 1 else EvaluatorError(f"turn {number}: {AnyError(turn).text}")
         observations.append(turn)
     if len(observations) == 1:
         return observations[0]
@@ -263,7 +262,7 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
         if isinstance(result, Observation):
             observed[label] = result
         else:
-            errors[label] = Secrets.of_variables().presentable(format_error(result) + origin(result))
+            errors[label] = Secrets.of_variables().presentable(AnyError(result).full_text)
     malformed = [observation.malformed for observation in observed.values() if observation.malformed is not None]
     errored = [observation.errored for observation in observed.values() if observation.errored]
     failed = [*errors.values(), *chain(*map(not_computed, errored))]
@@ -334,7 +333,7 @@ def _lines(evaluator: Evaluator, reading: Reading, case: Case, observation: Obse
             for line in evaluator.explain(view, Observation({}, details)):
                 yield f"turn {number}: {line}"
     except Exception as error:  # noqa: BLE001 (evaluators are users' code)
-        yield f"explain() failed: {format_error(error)}"
+        yield f"explain() failed: {AnyError(error).text}"
 
 
 def _presentable(lines: Sequence[str], secrets: Secrets) -> list[str]:

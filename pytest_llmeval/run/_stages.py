@@ -26,6 +26,7 @@ from pytest_llmeval.baselines import (
     SuiteRun,
 )
 from pytest_llmeval.core import (
+    AnyError,
     Case,
     CaseRecord,
     GateResult,
@@ -35,7 +36,6 @@ from pytest_llmeval.core import (
     Selection,
     SnapshotVerdict,
     counted,
-    fault_of,
     listed,
 )
 from pytest_llmeval.data import OutputFolder, OwnFiles, display_path
@@ -444,7 +444,7 @@ def _gather_suites(scope: RunScope) -> Collected:
             judges = suites.judges(key, suite)
             known = FailuresFile(key).read_for(suite)
         except Exception as error:  # noqa: BLE001 (a file that changed, or a user's hook, costs its own suite only)
-            faults[key] = fault_of(error)
+            faults[key] = AnyError(error).message()
         else:
             rows = _rows_of(suite, records.get(key, {}), run.broken)
             if known or (approves and suite.approve.failures):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core import format_error, quotation
+from pytest_llmeval.core import AnyError, quotation
 from pytest_llmeval.services._background import Stopwatch, in_thread
 from pytest_llmeval.services._retrying import AttemptError
 from pytest_llmeval.services._secrets import MASK, Redactor, ServiceAddress
@@ -210,7 +210,7 @@ def _why_no_answer(error: Exception) -> str:
     """Say on one line what kept a client of aiohttp from an answer, without the address, which may hold secrets."""
     import aiohttp
 
-    text = format_error(error)
+    text = AnyError(error).text
     indirect = (aiohttp.ClientProxyConnectionError, aiohttp.ClientSSLError)  # their text names the proxy, or the fault
     if isinstance(error, aiohttp.ClientResponseError):
         text = f"{type(error).__name__}: {error.message}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from msgspec import structs
 
-from pytest_llmeval.core import MISSING, Case, CaseLabels, Fault, MediaForm, excerpt, format_error, origin, unknown_name
+from pytest_llmeval.core import MISSING, AnyError, Case, CaseLabels, Fault, MediaForm, excerpt, unknown_name
 from pytest_llmeval.data import CaseId, DeclaredType, Source, display_path, json_text
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._limits import read_limits
@@ -265,7 +265,7 @@ def _value_fault(case: Case, suite: LoadedSuite) -> str | None:
             faults = (fault for view in expecting for fault in evaluator.check(view))
             wrong = "; ".join(islice(faults, _MOST_FAULTS)) or None
         except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
-            wrong = f"its check failed: {format_error(error)}{origin(error)}"
+            wrong = f"its check failed: {AnyError(error).full_text}"
         if wrong is not None:
             return f"case {case.id!r}, evaluator {evaluator.name!r}: {wrong}"
     return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 from msgspec import structs
 
 from pytest_llmeval.core import (
+    AnyError,
     ComparingEvaluator,
     Evaluator,
     EvaluatorError,
@@ -17,8 +18,6 @@ from pytest_llmeval.core import (
     Parts,
     Reading,
     SuiteError,
-    format_error,
-    origin,
     shown_path,
     unknown_name,
     unregistered,
@@ -152,7 +151,7 @@ def _build_evaluator(
         reading.fault(path, str(error))
         metrics = None
     except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
-        reading.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}{origin(error)}")
+        reading.fault(path, f"evaluator {evaluator.name!r} cannot be built: {AnyError(error).full_text}")
         metrics = None
     if metrics is None:
         _note_possible(reading, label, evaluator, options)

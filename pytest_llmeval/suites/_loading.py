@@ -9,12 +9,11 @@ from typing import Any, Final, TypeVar
 from msgspec import structs
 
 from pytest_llmeval.core import (
+    AnyError,
     Case,
     Fault,
     LlmevalError,
     SuiteError,
-    format_error,
-    origin,
     unknown_name,
     unregistered,
 )
@@ -273,7 +272,7 @@ def _read_extra(reading: SuiteReading) -> dict[str, ExtraKey]:
         except ValueError as error:
             reading.fault((name,), str(error))
         except Exception as error:  # noqa: BLE001 (a plugin's bug is a fault of the files that use it)
-            reading.fault((name,), f"the reader of this key failed: {format_error(error)}{origin(error)}")
+            reading.fault((name,), f"the reader of this key failed: {AnyError(error).full_text}")
         else:
             extra[name] = ExtraKey(value, written, key.decides)
     return extra
@@ -366,7 +365,7 @@ def _load_cases(reading: SuiteReading, source: Source, load: Callable[[], T]) ->
         with FilePattern.within(reading.root):
             return load(), []
     except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
-        message = f"format {source.format!r} failed: {format_error(error)}{origin(error)}"
+        message = f"format {source.format!r} failed: {AnyError(error).full_text}"
         return None, [reading.document.fault(("source",), message)]
 
 

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 from msgspec import UNSET, Struct
 
 from pytest_llmeval.core import (
+    AnyError,
     Evaluator,
     EvaluatorError,
     LlmevalError,
     Mutator,
-    fault_of,
-    format_error,
-    origin,
     resolve,
     shown_path,
     unknown_name,
@@ -154,7 +152,7 @@ class Extension(Struct, frozen=True):
         name = self.function
         if not isinstance(name, str):
             name = f"{name.__module__}:{getattr(name, '__qualname__', type(name).__qualname__)}"
-        return f"the extension {name} ({self.point}) failed: {fault_of(error)}"
+        return f"the extension {name} ({self.point}) failed: {AnyError(error).message()}"
 
 
 class ImportFormat(Struct, frozen=True):
@@ -243,7 +241,7 @@ class _Classes:
             try:
                 loaded = resolve(candidate)
             except Exception as error:
-                raise self.error(f"{self.kind} {name!r} ({candidate}): {format_error(error)}{origin(error)}") from error
+                raise self.error(f"{self.kind} {name!r} ({candidate}): {AnyError(error).full_text}") from error
             if self.checked(loaded) != name:
                 raise self.error(
                     f"found {candidate} registered as {name!r}, expected {self.checked(loaded)!r}, its name"
@@ -811,7 +809,7 @@ def _mutators_of(registered: Mutator | str) -> Sequence[Mutator]:
     try:
         loaded = resolve(registered)
     except Exception as error:
-        raise LlmevalError(f"mutators {registered!r}: {format_error(error)}{origin(error)}") from error
+        raise LlmevalError(f"mutators {registered!r}: {AnyError(error).full_text}") from error
     listed = list(loaded) if isinstance(loaded, list | tuple) else [loaded]
     for mutator in listed:
         if not isinstance(mutator, Mutator):
@@ -842,9 +840,9 @@ def _installed_registry() -> Registry:
                 with with_value(_LOADING, point.name):
                     register(registry, point.load())
             except Exception as error:
-                what = str(error) if isinstance(error, LlmevalError) else format_error(error)
+                what = str(error) if isinstance(error, LlmevalError) else AnyError(error).text
                 raise EvaluatorError(
-                    f"entry point {point.name!r} of {group} ({point.value}): {what}{origin(error)}"
+                    f"entry point {point.name!r} of {group} ({point.value}): {what}{AnyError(error).line}"
                 ) from error
     return registry
 

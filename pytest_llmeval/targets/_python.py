@@ -18,11 +18,10 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, Union, get_args, 
 
 from pytest_llmeval.core import (
     MISSING,
+    AnyError,
     Case,
     LlmevalError,
     PredictionError,
-    fault_of,
-    format_error,
     shown_path,
     suggest,
 )
@@ -309,7 +308,7 @@ class PythonTarget(NamedTuple):
             module = importlib.import_module(module_name)
         except (Exception, SystemExit) as error:
             raise PredictionError(
-                f"{role} {name!r}: module {module_name!r} cannot be imported: {format_error(error)}"
+                f"{role} {name!r}: module {module_name!r} cannot be imported: {AnyError(error).text}"
                 f"{_where_to_add(module_name, folder, error)}"
             ) from error
         beside = folder / f"{module_name}.py"
@@ -458,7 +457,7 @@ class World:
         except PredictionError:
             raise
         except (Exception, SystemExit) as error:
-            raise PredictionError(f"the world cannot be set up: {fault_of(error, PredictionError)}") from error
+            raise PredictionError(f"the world cannot be set up: {AnyError(error).message(PredictionError)}") from error
 
     @property
     def _is_plain(self) -> bool:
@@ -492,7 +491,9 @@ class World:
             else:  # a target that took too long still has the thread
                 await in_thread(self._leave, _THREAD)
         except (Exception, SystemExit) as error:
-            raise PredictionError(f"the world cannot be torn down: {fault_of(error, PredictionError)}") from error
+            raise PredictionError(
+                f"the world cannot be torn down: {AnyError(error).message(PredictionError)}"
+            ) from error
 
     def end(self) -> None:
         """Let the thread of the world end."""
@@ -515,7 +516,7 @@ class World:
                     await self.tear_down()
                 except PredictionError as second:
                     raise PredictionError(
-                        f"{PredictionError.in_its_turn(error, fault_of(error, PredictionError))}; {second}"
+                        f"{PredictionError.in_its_turn(error, AnyError(error).message(PredictionError))}; {second}"
                     ) from error
                 raise
             except BaseException:  # the run ends, or the case is skipped

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from pytest_llmeval.cli import CommandResult, open_suite
 from pytest_llmeval.core import (
+    AnyError,
     EvaluatorError,
     Fault,
     LlmevalError,
@@ -21,7 +22,6 @@ from pytest_llmeval.core import (
     Metric,
     SuiteError,
     counted,
-    format_error,
     unknown_name,
 )
 from pytest_llmeval.data import DeclaredType, InputFile
@@ -143,7 +143,7 @@ def _metrics(registry: Registry, name: str) -> list[Metric] | str:
     except EvaluatorError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001 (one evaluator's bug does not hide the others)
-        return f"cannot be listed: {format_error(error)}"
+        return f"cannot be listed: {AnyError(error).text}"
 
 
 def _with_direction(metric: Metric) -> str:

@@ -6,7 +6,7 @@ import traceback
 import pytest
 
 from pytest_llmeval import get_evaluator
-from pytest_llmeval.core import cut_to_users_frames, origin
+from pytest_llmeval.core import AnyError
 from pytest_llmeval.targets._python import defined_at
 
 HERE = "test_frames.py"
@@ -27,11 +27,11 @@ def test_the_origin_is_the_innermost_line_of_the_user() -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (its lines are tested)
         broken()
     line = broken.__code__.co_firstlineno + 1
-    assert origin(caught.value).endswith(f"{HERE}:{line} in broken)")
+    assert AnyError(caught.value).line.endswith(f"{HERE}:{line} in broken)")
 
 
 def test_an_exception_that_passed_no_line_of_the_user_has_no_origin() -> None:
-    assert origin(ValueError("never raised")) == ""
+    assert AnyError(ValueError("never raised")).line == ""
 
 
 def test_only_lines_of_the_user_stay_in_the_tracebacks_of_an_exception_and_its_cause() -> None:
@@ -42,14 +42,14 @@ def test_only_lines_of_the_user_stay_in_the_tracebacks_of_an_exception_and_its_c
     assert "decoder.py" in {
         each.filename.rpartition("/")[2] for each in traceback.extract_tb(error.__cause__.__traceback__)
     }
-    cut_to_users_frames(error)
+    AnyError(error).cut_traceback()
     for each in (error, error.__cause__):
         assert {frame.filename.rpartition("/")[2] for frame in traceback.extract_tb(each.__traceback__)} == {HERE}
 
 
 def test_an_exception_without_lines_of_the_user_keeps_its_traceback() -> None:
     error = ValueError("never raised")
-    cut_to_users_frames(error)
+    AnyError(error).cut_traceback()
     assert error.__traceback__ is None
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, get_type_hints
 from msgspec import structs
 
 from pytest_llmeval.core import (
+    AnyError,
     Case,
     EvaluatorError,
     JudgeError,
@@ -23,7 +24,6 @@ from pytest_llmeval.core import (
     Reads,
     Turn,
     excerpt,
-    format_error,
     grouped,
     normalized,
 )
@@ -473,7 +473,7 @@ class CheckLeaf:
         except (CheckError, JudgeError) as error:
             return CheckFinding(None, None, self.written, str(error))
         except Exception as error:  # noqa: BLE001 (a check of a user may raise anything)
-            return CheckFinding(None, None, self.written, format_error(error))
+            return CheckFinding(None, None, self.written, AnyError(error).text)
         if met is not self.negated:
             return MET
         text = evidence if isinstance(evidence, str) else evidence()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from msgspec import structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core import Case, HeldObject, MissingExtraError, Parts, counted, format_error
+from pytest_llmeval.core import AnyError, Case, HeldObject, MissingExtraError, Parts, counted
 from pytest_llmeval.exchange.traces import case_of_spans, judged_trace
 from pytest_llmeval.exchange.traces._spans import Event, TraceSpan
 from pytest_llmeval.run import json_like
@@ -68,7 +68,7 @@ def send_scores(report: "RunReport", suites: "Suites", *, style: str = "events",
         failed = send(scores, report, resource)
         failed = _send_run(report, resource) or failed
     except Exception as error:  # noqa: BLE001 (an exporter must not change how the run ends)
-        return f"scores NOT sent by --llmeval-otel: {Redactor().line(format_error(error))}"
+        return f"scores NOT sent by --llmeval-otel: {Redactor().line(AnyError(error).text)}"
     if failed:
         return "scores NOT sent by --llmeval-otel: the collector did not take them (see OTEL_EXPORTER_OTLP_ENDPOINT)"
     return f"{counted(len(scores), 'score')} sent by --llmeval-otel"

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pytest_llmeval.core import JudgeError, LlmevalError, excerpt, format_error, resolve
+from pytest_llmeval.core import AnyError, JudgeError, LlmevalError, excerpt, resolve
 from pytest_llmeval.judges._evaluators import JudgedEvaluator
 from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Stopped, Usage, are_probabilities
 from pytest_llmeval.judges._spec import JudgeSpec
@@ -82,10 +82,10 @@ class _CallableJudge:
             raise
         except TimeoutError as error:
             if not limit.expired():
-                raise JudgeError(f"the judge raised {Redactor().line(format_error(error))}") from error
+                raise JudgeError(f"the judge raised {Redactor().line(AnyError(error).text)}") from error
             raise JudgeError(f"the judge took longer than {self.timeout:g} s") from None
         except (Exception, SystemExit) as error:
-            raise JudgeError(f"the judge raised {Redactor().line(format_error(error))}") from error
+            raise JudgeError(f"the judge raised {Redactor().line(AnyError(error).text)}") from error
         if isinstance(answer, str):
             return JudgeReply(answer)
         if not isinstance(answer, JudgeReply):

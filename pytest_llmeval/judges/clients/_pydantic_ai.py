@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_llmeval.core import JudgeError, Media, MissingExtraError, format_error
+from pytest_llmeval.core import AnyError, JudgeError, Media, MissingExtraError
 from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Message, Stopped, Usage
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import (
@@ -83,7 +83,7 @@ class PydanticAiJudge:
             # The extra is installed, but not what pydantic-ai needs for this provider: it says how to install that.
             raise MissingExtraError(f"the judge {self.spec.model}", "pydantic-ai", remedy=str(error)) from error
         except (UserError, ValueError) as error:
-            raise JudgeError(f"pydantic-ai: {Redactor().line(format_error(error))}; check the judge's model") from None
+            raise JudgeError(f"pydantic-ai: {Redactor().line(AnyError(error).text)}; check the judge's model") from None
 
     async def _attempt(self, model: "Model", request: JudgeRequest, *, structured: bool) -> JudgeReply:
         from pydantic_ai.direct import model_request
@@ -102,7 +102,7 @@ class PydanticAiJudge:
         except AgentRunError as error:
             raise _call_error_of(error, structured=structured) from None
         except UserError as error:
-            raise CallError(Redactor().line(format_error(error)), "check the judge's model and parameters") from None
+            raise CallError(Redactor().line(AnyError(error).text), "check the judge's model and parameters") from None
         return _reply(response)
 
 
@@ -166,7 +166,7 @@ def _call_error_of(error: Any, *, structured: bool) -> Exception:
     """Return the judge client's error for an exception of pydantic-ai."""
     from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, ModelHTTPError, ModelRequestRejectedError
 
-    message = Redactor().line(format_error(error))
+    message = Redactor().line(AnyError(error).text)
     if isinstance(error, ModelHTTPError):
         if structured and error.status_code in FORM_REFUSED and "schema" in str(error).lower():
             return FormRefusedError()

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from pytest_llmeval.core import Case, LlmevalError, MissingExtraError, PredictionError, SuiteError, format_error
+from pytest_llmeval.core import AnyError, Case, LlmevalError, MissingExtraError, PredictionError, SuiteError
 from pytest_llmeval.data import InputFile
 from pytest_llmeval.services import Background, Redactor, ServiceAddress
 from pytest_llmeval.tasks.agents import FamilyProgram, RecordedResults
@@ -327,7 +327,7 @@ class Connection:
             error = error.exceptions[0]
         if isinstance(error, TimeoutError):
             error = PredictionError(f"did not answer within {self._server.timeout:g} s")
-        why = self._fault or (str(error) if isinstance(error, PredictionError) else format_error(error))
+        why = self._fault or (str(error) if isinstance(error, PredictionError) else AnyError(error).text)
         return PredictionError(f"MCP server {self._redactor.line(str(self._server))}: {self._redactor.line(why)}")
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -365,7 +365,7 @@ class Connection:
         except TimeoutError:
             raise self._error(PredictionError(f"{what}took longer than {self._server.timeout:g} s")) from None
         except Exception as error:  # noqa: BLE001 (see above)
-            raise self._error(PredictionError(f"{what}{format_error(error)}")) from None
+            raise self._error(PredictionError(f"{what}{AnyError(error).text}")) from None
         data: dict[str, Any] = reply.model_dump(mode="json", by_alias=True, exclude_none=True)
         return data
 

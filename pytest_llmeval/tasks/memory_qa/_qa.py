@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pytest_llmeval.core import (
+    AnyError,
     Case,
     Fault,
     MissingDataError,
@@ -42,7 +43,6 @@ from pytest_llmeval.core import (
     Neighbours,
     Parts,
     SuiteError,
-    format_error,
     grouped,
     unknown_name,
 )
@@ -263,7 +263,7 @@ def _prepared(agent: Agent, sample: Sample) -> str:
         agent.memory.reset()
         agent.ingest_sample(sample)
     except Exception as error:  # noqa: BLE001 (the agent is the user's)
-        return Secrets.of_variables().presentable(format_error(error))
+        return Secrets.of_variables().presentable(AnyError(error).text)
     return ""
 
 
@@ -274,7 +274,7 @@ def _result(agent: Agent, sample: Sample, pair: QAPair, failure: str) -> EvalRes
         try:
             prediction = Parts().find("answer", agent.answer(pair.question))
         except Exception as error:  # noqa: BLE001 (as above)
-            failure = Secrets.of_variables().presentable(format_error(error))
+            failure = Secrets.of_variables().presentable(AnyError(error).text)
         if not isinstance(prediction, str):
             prediction, failure = "", f"the agent returned {AnswerValue(prediction).kind}, expected text"
     return EvalResult(

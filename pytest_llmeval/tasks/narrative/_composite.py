@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import structs
 
 from pytest_llmeval.core import (
+    AnyError,
     Case,
     Evaluator,
     FloatArray,
@@ -18,7 +19,6 @@ from pytest_llmeval.core import (
     Observation,
     ReportTable,
     Sums,
-    format_error,
     resolve,
     unknown_name,
 )
@@ -124,7 +124,7 @@ def _evaluator(option: str | Evaluator, name: str) -> Evaluator:
     try:
         evaluator = resolve(option)
     except Exception as error:
-        raise ValueError(f"components.{name}: {option!r}: {format_error(error)}") from error
+        raise ValueError(f"components.{name}: {option!r}: {AnyError(error).text}") from error
     if not isinstance(evaluator, type) or not issubclass(evaluator, Evaluator):
         message = f"components.{name}: found {option!r}, expected a subclass of Evaluator"
         raise ValueError(message)  # noqa: TRY004 (options raise ValueError)

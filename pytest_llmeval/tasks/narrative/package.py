@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_llmeval.core import (
+    AnyError,
     Case,
     Evaluator,
     EvaluatorError,
@@ -44,7 +45,6 @@ from pytest_llmeval.core import (
     Observation,
     SuiteError,
     Sums,
-    format_error,
 )
 from pytest_llmeval.data import InputFile
 from pytest_llmeval.evaluators import ratio
@@ -182,7 +182,7 @@ class BaseEvaluator(Evaluator):
         try:
             return tuple(self.get_metrics_summary(self.evaluate(dict(_NOTHING), dict(_NOTHING), "")))
         except Exception as error:
-            message = f"{type(self).__name__}: evaluate failed for two empty documents ({format_error(error)})"
+            message = f"{type(self).__name__}: evaluate failed for two empty documents ({AnyError(error).text})"
             raise EvaluatorError(f"{message}; set metrics = (...)") from error
 
     def measure(self, case: Case) -> Observation:

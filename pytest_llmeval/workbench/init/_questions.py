@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core import (
+    AnyError,
     Fault,
     LlmevalError,
     Parts,
     PredictionError,
     SuiteError,
     counted,
-    format_error,
     listed,
-    origin,
     suggest,
 )
 from pytest_llmeval.data import CaseId, InputFile
@@ -240,7 +239,7 @@ def ask_once(target: TargetPlace, folder: Path, value: Any) -> Any:
     except PredictionError as error:
         raise LlmevalError(f"{target.name}: {error}; nothing was written") from None
     except Exception as error:  # noqa: BLE001 (an application may raise anything)
-        raise LlmevalError(f"{target.name} raised {format_error(error)}{origin(error)}; nothing was written") from None
+        raise LlmevalError(f"{target.name} raised {AnyError(error).full_text}; nothing was written") from None
     finally:
         sys.dont_write_bytecode = writes
 

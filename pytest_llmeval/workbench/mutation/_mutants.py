@@ -11,6 +11,7 @@ from msgspec import structs
 
 from pytest_llmeval.core import (
     MISSING,
+    AnyError,
     BudgetError,
     Case,
     CaseRecord,
@@ -18,7 +19,6 @@ from pytest_llmeval.core import (
     Mutator,
     Neighbours,
     counted,
-    format_error,
     grouped,
 )
 from pytest_llmeval.judges import JudgeOptions
@@ -173,7 +173,7 @@ class Mutation:
                 try:
                     prediction = mutator.change(case, near)
                 except Exception as error:  # noqa: BLE001 (users register mutators: one that fails affects no other)
-                    self._faults.setdefault(mutator.name, []).append(f"case {case.id!r}: {format_error(error)}")
+                    self._faults.setdefault(mutator.name, []).append(f"case {case.id!r}: {AnyError(error).text}")
                     continue
                 if prediction is not None and prediction != case.prediction:
                     yield Mutant(case, mutator, replace(case, prediction=prediction, origin=None))

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.core import CaseRecord, Metric, Mutator, counted, fault_of, grouped
+from pytest_llmeval.core import AnyError, CaseRecord, Metric, Mutator, counted, grouped
 from pytest_llmeval.gates import ScoreGate
 from pytest_llmeval.judges import UnaskedError
 from pytest_llmeval.numbers import Table, wilson_interval
@@ -456,7 +456,7 @@ def add_survival(reported: Reported, scope: RunScope) -> Reported:
             mutation = Mutation(judged.suite, name, mutators, _answers(judged), seed, judged.key.display_path)
             survivals.append(survival_of(mutation))
         except Exception as error:  # noqa: BLE001 (a user's evaluator or mutator costs its own suite only)
-            notes.append(f"{judged.key.display_path}: no mutants: {fault_of(error)}")
+            notes.append(f"{judged.key.display_path}: no mutants: {AnyError(error).message()}")
     return _with_notes(structs.replace(reported, report=structs.replace(reported.report, mutation=survivals)), notes)
 
 
