@@ -113,7 +113,6 @@ if TYPE_CHECKING:
         SignificanceTest,
         SnapshotVerdict,
         Statistic,
-        Strength,
         Strengths,
         SystemDifference,
     )
@@ -128,7 +127,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.wording import (
         AlignedTable,
         LogWriter,
-        all_visible,
         as_line,
         call_text,
         closest,
@@ -139,7 +137,6 @@ if TYPE_CHECKING:
         limit,
         listed,
         number,
-        padded,
         printable,
         quotation,
         seconds,
@@ -310,7 +307,6 @@ _HOMES = {
         "SignificanceTest",
         "SnapshotVerdict",
         "Statistic",
-        "Strength",
         "Strengths",
         "SystemDifference",
     ),
@@ -325,7 +321,6 @@ _HOMES = {
     "wording": (
         "AlignedTable",
         "LogWriter",
-        "all_visible",
         "as_line",
         "call_text",
         "closest",
@@ -336,7 +331,6 @@ _HOMES = {
         "limit",
         "listed",
         "number",
-        "padded",
         "printable",
         "quotation",
         "seconds",

@@ -96,6 +96,11 @@ class JudgingShown(NamedTuple):
     cost_usd: JsonNumber | None = None
     judge: str = ""
 
+    @property
+    def subject(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+        """The question without its reply, to compare what two judges replied to it."""
+        return self.evaluator, self.mode, tuple(sorted(self.question.items()))
+
 
 class JudgeCall(NamedTuple):
     """One question to a judge, asked now or answered from a store.

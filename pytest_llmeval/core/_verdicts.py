@@ -1,9 +1,9 @@
 """Verdicts on metrics."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 from msgspec import Struct
 
@@ -252,3 +252,24 @@ class Strengths:
     ties: float | int
     pairs: int
     cases: int
+
+    @classmethod
+    def rank(
+        cls,
+        label: str,
+        systems: Iterable[tuple[str, float, float | None, float | None]],
+        ties: float,
+        pairs: int,
+        cases: int,
+    ) -> Self:
+        """The comparison with the strongest system first.
+
+        Args:
+            label: Of the evaluator that compared them.
+            systems: Name, strength and the bounds of its interval.
+            ties: How readily two equal systems tie.
+            pairs: How many comparisons there are.
+            cases: How many cases have some.
+        """
+        strengths = [Strength(*system) for system in systems]
+        return cls(label, sorted(strengths, key=lambda strength: -strength.value), ties, pairs, cases)

@@ -91,12 +91,6 @@ def width_of(text: str) -> int:
     return max(wcswidth(text), 0)
 
 
-def padded(text: str, width: int, *, left: bool = True) -> str:
-    """The text of a table cell in a terminal, padded with blanks on the right or on the left."""
-    blanks = " " * (width - width_of(text))
-    return f"{text}{blanks}" if left else f"{blanks}{text}"
-
-
 def counted(count: int, noun: str) -> str:
     """The wording of a number of things, such as ``3 cases``.
 
@@ -399,16 +393,26 @@ class AlignedTable(NamedTuple):
 
     Attributes:
         rows: Its cells by row.
+        texts: Positions of left-aligned columns; the others hold numbers.
     """
 
     rows: Sequence[Sequence[str]]
+    texts: Sequence[int] = (0,)
 
-    def lines(self) -> Iterator[str]:
-        """Yield its lines with aligned columns: the first to the left, all others to the right."""
+    def padded_rows(self) -> Iterator[list[str]]:
+        """Yield the cells of each row, padded with blanks to the widths of their columns."""
         widths = [max(map(width_of, column)) for column in zip(*self.rows, strict=True)]
         for row in self.rows:
-            cells = zip(row, widths, strict=True)
-            yield "  ".join(padded(cell, width, left=not place) for place, (cell, width) in enumerate(cells)).rstrip()
+            blanks = [" " * (width - width_of(cell)) for cell, width in zip(row, widths, strict=True)]
+            yield [
+                f"{cell}{blank}" if column in self.texts else f"{blank}{cell}"
+                for column, (cell, blank) in enumerate(zip(row, blanks, strict=True))
+            ]
+
+    def lines(self) -> Iterator[str]:
+        """Yield its lines with aligned columns."""
+        for cells in self.padded_rows():
+            yield "  ".join(cells).rstrip()
 
     def html(self) -> str:
         """The table for notebooks; every text in it is escaped."""

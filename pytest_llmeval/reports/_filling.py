@@ -3,14 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, assert_never
+from typing import Any
 
 from msgspec import Struct
 
 from pytest_llmeval.core import (
     CaseRecord,
     CaseResult,
-    CaseTable,
     ConfusionMatrix,
     Count,
     Detail,
@@ -157,12 +156,10 @@ def _layout(table: ReportTable, numbers: _ResultNumbers) -> tuple[Sequence[str],
         ]
     if isinstance(table, ConfusionMatrix):
         return _confusion(table, ConfusionMatrix.read_cells(numbers.totals, table.counts))
-    if isinstance(table, CaseTable):
-        return ("case", *table.columns), [
-            [case.id, *(numbers.of_case(case, record, cell) for cell in table.columns.values())]
-            for case, record in zip(numbers.result.cases, numbers.result.records, strict=True)
-        ]
-    assert_never(table)
+    return ("case", *table.columns), [
+        [case.id, *(numbers.of_case(case, record, cell) for cell in table.columns.values())]
+        for case, record in zip(numbers.result.cases, numbers.result.records, strict=True)
+    ]
 
 
 def _confusion(table: ConfusionMatrix, cells: Mapping[tuple[str, str], float]) -> tuple[Sequence[str], list[TableRow]]:

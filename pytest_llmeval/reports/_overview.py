@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import NamedTuple, get_args
 
 from pytest_llmeval.core import (
+    AlignedTable,
     ChangeVerdict,
     GateResult,
     Metric,
@@ -17,7 +18,6 @@ from pytest_llmeval.core import (
     interval,
     listed,
     number,
-    padded,
     printable,
     seconds,
     width_of,
@@ -85,20 +85,12 @@ def overview(suites: Sequence[SuiteReport], width: int) -> Iterator[Line]:
     rows = rows_of(suites)
     confidences = {suite.interval_name for suite in suites}
     between = confidences.pop() if len(confidences) == 1 else "interval"
-    widths = [max(map(width_of, column)) for column in zip(_HEADERS, *(row.cells for row in rows), strict=True)]
-    yield Line(f"{_start(_HEADERS, widths)}  metrics of gates, {between}", "bold")
-    for row in rows:
-        start = _start(row.cells, widths)
+    header, *starts = map(" ".join, AlignedTable([_HEADERS, *(row.cells for row in rows)]).padded_rows())
+    yield Line(f"{header}  metrics of gates, {between}", "bold")
+    for row, start in zip(rows, starts, strict=True):
         text = brief(row, width - width_of(start) - 2)
         colour = "red" if row.suite.failed else "yellow" if _is_doubtful(row.suite) else ""
         yield Line(f"{start}  {text}".rstrip(), colour)
-
-
-def _start(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """The first cells of a line in the terminal's overview, padded to the widths of their columns."""
-    return " ".join(
-        padded(cell, size, left=not place) for place, (cell, size) in enumerate(zip(cells, widths, strict=True))
-    )
 
 
 def rows_of(suites: Sequence[SuiteReport]) -> list[OverviewRow]:

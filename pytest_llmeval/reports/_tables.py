@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple, TypeAlias
 from msgspec import Struct, field, structs
 
 from pytest_llmeval.core import (
+    AlignedTable,
     AnyNumber,
     Metric,
     Strengths,
@@ -19,7 +20,6 @@ from pytest_llmeval.core import (
     counted,
     interval,
     number,
-    padded,
     printable,
     width_of,
 )
@@ -68,12 +68,9 @@ class TextTable(Struct, frozen=True):
             fitting = _fit_columns(fixed, spare, widths, width)
             if everything and spare and len(fitting) == len(fixed):
                 fitting = sorted([*fixed, spare[-1]])
-            for row in zip(*(columns[place] for place in fitting), strict=True):
-                cells = (
-                    padded(cell, widths[place], left=place in self.texts)
-                    for place, cell in zip(fitting, row, strict=True)
-                )
-                yield Line(_GAP.join(cells).rstrip())
+            rows = list(zip(*(columns[place] for place in fitting), strict=True))
+            texts = [column for column, place in enumerate(fitting) if place in self.texts]
+            yield from map(Line, AlignedTable(rows, texts).lines())
             spare = [place for place in spare if place not in fitting]
             if not spare:
                 return

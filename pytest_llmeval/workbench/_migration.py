@@ -23,13 +23,13 @@ from pytest_llmeval.core import (
     CaseRecord,
     FloatArray,
     GateResult,
-    JudgingShown,
     LlmevalError,
     Metric,
     MetricValue,
     Result,
     Statistic,
     counted,
+    grouped,
 )
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import VerdictStatistics, agreement_alpha
@@ -121,7 +121,7 @@ class Migration:
         """Return the agreement by mode; questions that only one of the judges was asked are left out."""
         pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for before, after in zip(self.old.records, self.new.records, strict=True):
-            for mode, old, new in _matched(before.judgings, after.judgings):
+            for mode, old, new in _matched(before, after):
                 pairs[mode].append((old, new))
         return [_agreement(mode, agreements) for mode, agreements in pairs.items()]
 
@@ -361,21 +361,14 @@ def dependence(old: FloatArray, new: FloatArray) -> str:
     )
 
 
-def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterator[tuple[str, float, float]]:
+def _matched(old: CaseRecord, new: CaseRecord) -> Iterator[tuple[str, float, float]]:
     """Yield the scores of the questions that both judges answered, with the judge mode."""
-
-    def signature(each: JudgingShown) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-        return each.evaluator, each.mode, tuple(sorted(each.question.items()))
-
-    stayed = {judging.judge for judging in old} & {judging.judge for judging in new} - {""}
-    waiting: dict[object, list[JudgingShown]] = defaultdict(list)
-    for judging in new:
-        if judging.judge not in stayed:
-            waiting[signature(judging)].append(judging)
-    for judging in old:
+    stayed = {judging.judge for judging in old.judgings} & {judging.judge for judging in new.judgings} - {""}
+    waiting = grouped((judging.subject, judging) for judging in new.judgings if judging.judge not in stayed)
+    for judging in old.judgings:
         if judging.judge in stayed:
             continue
-        others = waiting[signature(judging)]
+        others = waiting.get(judging.subject)
         other = others.pop(0) if others else None
         if other is not None and judging.score is not None and other.score is not None:
             yield judging.mode, judging.score, other.score

@@ -25,7 +25,6 @@ from pytest_llmeval.core import (
     Observation,
     Reads,
     Result,
-    Strength,
     Strengths,
     Sums,
     excerpt,
@@ -444,13 +443,13 @@ def strengths_of(
         reach = NormalDist().inv_cdf(1 - tail) * _errors(hessian[0])
         centre = _centred(value)[0]
         low, high = np.minimum(ends[0], centre - reach), np.maximum(ends[1], centre + reach)
-    strengths = [
-        Strength(name, _rounded(estimate), *(None if end is None else _rounded(end) for end in ends))
-        for name, estimate, *ends in zip(names, _centred(value)[0], low, high, strict=True)
-    ]
-    strengths.sort(key=lambda each: -each.value)
+    columns = (
+        [None if number is None else _rounded(number) for number in column]
+        for column in (_centred(value)[0], low, high)
+    )
     compared = int((matrix.sum(axis=1) > 0).sum())
-    return Strengths(label, strengths, _rounded(np.exp(value[0, -1])), round(float(matrix.sum())), compared)
+    ties, matches = _rounded(np.exp(value[0, -1])), round(float(matrix.sum()))
+    return Strengths.rank(label, zip(names, *columns, strict=True), ties, matches, compared)
 
 
 def _rounded(value: float) -> float:
