@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         Case,
         CaseLabels,
         Expected_co,
-        HeldObject,
         Input_co,
         Itself,
         NoAnswer,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
         ShownPrints,
         input_digest,
         shown_text,
-        written_object,
     )
     from pytest_llmeval.core._codec import (
         LARGEST,
@@ -70,7 +68,6 @@ if TYPE_CHECKING:
         Reads,
         RecordedCounts,
         WrappedEvaluator,
-        name_of,
     )
     from pytest_llmeval.core._media import Media
     from pytest_llmeval.core._media_forms import MediaForm, MediaLimits, MediaRun, MediaText
@@ -122,7 +119,6 @@ if TYPE_CHECKING:
         Neighbours,
         Reading,
         Turn,
-        is_of_users,
     )
     from pytest_llmeval.core.wording import (
         AlignedTable,
@@ -199,7 +195,6 @@ _HOMES = {
         "Case",
         "CaseLabels",
         "Expected_co",
-        "HeldObject",
         "Input_co",
         "Itself",
         "MISSING",
@@ -209,7 +204,6 @@ _HOMES = {
         "ShownPrints",
         "input_digest",
         "shown_text",
-        "written_object",
     ),
     "_codec": (
         "AnyNumber",
@@ -253,7 +247,6 @@ _HOMES = {
         "Reads",
         "RecordedCounts",
         "WrappedEvaluator",
-        "name_of",
     ),
     "_media": ("Media",),
     "_media_forms": (
@@ -316,7 +309,6 @@ _HOMES = {
         "Neighbours",
         "Reading",
         "Turn",
-        "is_of_users",
     ),
     "wording": (
         "AlignedTable",

@@ -498,6 +498,20 @@ class Case(Generic[Input_co, Expected_co]):
         changed = {name: HeldObject(form, values[name]) for name, form in forms.items() if form is not values[name]}
         return replace(self, **forms, objects={**self.objects, **changed}) if changed else self
 
+    def with_object(
+        self, name: str, form: Any, value: Any, written: "WrittenObject | None" = None
+    ) -> "Case[Input_co, Expected_co]":
+        """This case with an object of the user's as its `input`, `expected` or `prediction`, beside its JSON form.
+
+        Args:
+            name: Of the field.
+            form: The JSON form.
+            value: The object.
+            written: What was written beside the form, if the object was read again.
+        """
+        fields: dict[str, Any] = {name: form}
+        return replace(self, **fields, objects={**self.objects, name: HeldObject(form, value, written)})
+
     def as_given(self) -> "Case[Input_co, Expected_co]":
         """This case as its user's code gets it: with the objects that were given."""
         held = {name: value for name in _OBJECTS if (value := self.object_of(name)) is not getattr(self, name)}
@@ -527,8 +541,16 @@ class Case(Generic[Input_co, Expected_co]):
         if not are_equal(expected, value):
             form = held.reading(self.expected, self.prediction) if held and is_json(expected) else self.expected
             return self if form is self.expected else replace(self, expected=form)
-        objects = {**self.objects, "prediction": HeldObject(self.expected, value)}
-        return replace(self, prediction=self.expected, objects=objects)
+        return self.with_object("prediction", self.expected, value)
+
+    def written_object(self) -> "WrittenObject | None":
+        """The written form of the object that the prediction was; ``None`` if the prediction is JSON data."""
+        held = self.objects.get("prediction")
+        if held is None:
+            return None
+        from pytest_llmeval.core._rereading import WrittenObject
+
+        return held.written or WrittenObject.from_object(held.behind(self.prediction), self.object_of("expected"))
 
     def score(self, prediction: Any) -> dict[str, float | None]:
         """Score a prediction with the suite's evaluators, in a test over the suite.
@@ -550,16 +572,6 @@ class Case(Generic[Input_co, Expected_co]):
             f"case {self.id!r}: score is for the fixture case in a test over a suite; "
             "elsewhere use pytest_llmeval.score(evaluator, [case])"
         )
-
-
-def written_object(case: Case) -> "WrittenObject | None":
-    """The JSON form of the object that a prediction was; ``None`` if the prediction is JSON data."""
-    held = case.objects.get("prediction")
-    if held is None:
-        return None
-    from pytest_llmeval.core._rereading import WrittenObject
-
-    return held.written or WrittenObject.from_object(held.behind(case.prediction), case.object_of("expected"))
 
 
 _DIGITS = 32

@@ -199,9 +199,26 @@ class Evaluator(ABC):
     def __init_subclass__(cls) -> None:
         """Hand objects to a class that measures by itself and does not belong to this package."""
         super().__init_subclass__()
-        own = cls.__module__.partition(".")[0] != __name__.partition(".")[0]
-        if "takes_objects" not in vars(cls) and own and not _MEASURING.isdisjoint(vars(cls)):
+        if "takes_objects" not in vars(cls) and cls.is_of_users() and not _MEASURING.isdisjoint(vars(cls)):
             cls.takes_objects = True
+
+    @classmethod
+    def is_of_users(cls) -> bool:
+        """Whether the evaluator is a user's code."""
+        return cls.__module__.partition(".")[0] != __name__.partition(".")[0]
+
+    def required_name(self) -> str:
+        """The name that the evaluator's class has for suite files.
+
+        Raises:
+            EvaluatorError: It gives itself none.
+        """
+        name = getattr(self, "name", None)
+        if not isinstance(name, str) or not name:
+            raise EvaluatorError(
+                f"{type(self).__name__}: found name {name!r}, expected a class attribute name = 'text'"
+            )
+        return name
 
     @property
     def has_rules(self) -> bool:
@@ -443,17 +460,3 @@ def _holds_detail(details: Mapping[str, Any], name: str) -> bool:
     """Whether an observation's details have a value of this name at any depth, as an `ErrorBucket` asks."""
     inner = (detail for detail in details.values() if isinstance(detail, Mapping))
     return bool(details.get(name)) or any(_holds_detail(mapping, name) for mapping in inner)
-
-
-def name_of(evaluator: Evaluator) -> str:
-    """The name that an evaluator's class has for suite files.
-
-    Raises:
-        EvaluatorError: It gives itself none.
-    """
-    name = getattr(evaluator, "name", None)
-    if not isinstance(name, str) or not name:
-        raise EvaluatorError(
-            f"{type(evaluator).__name__}: found name {name!r}, expected a class attribute name = 'text'"
-        )
-    return name

@@ -54,11 +54,6 @@ def _conversation_answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any
     return answer
 
 
-def is_of_users(evaluator: Evaluator) -> bool:
-    """Whether an evaluator of a suite is a user's code."""
-    return type(evaluator).__module__.partition(".")[0] != __name__.partition(".")[0]
-
-
 class Reading(Struct, frozen=True, dict=True):
     """The part of predictions that an evaluator of a suite reads.
 

@@ -7,7 +7,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -39,7 +38,6 @@ from pytest_llmeval.core import (
     Case,
     Expected_co,
     Fault,
-    HeldObject,
     Input_co,
     LlmevalError,
     SuiteError,
@@ -682,7 +680,6 @@ _TYPED: Final = ("input", "expected", "prediction")
 def _typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tuple[str, str]]]:
     """A declared case with objects of its suite's types, and the faults of parts that do not fit."""
     faults: list[tuple[str, str]] = []
-    fitting: dict[str, HeldObject] = {}
     for part in _TYPED:
         value = getattr(case, part)
         value = {} if value is None and part == "input" else value  # a row without any of its columns
@@ -690,21 +687,22 @@ def _typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tupl
         if part not in types or absent:
             continue
         try:
-            fitting[part] = _held_object(types[part], case.object_of(part), value)
+            form, typed = _typed_object(types[part], case.object_of(part), value)
         except LlmevalError as error:
             faults.append((part, f"{error}, expected {_type_name(types[part])}"))
-    forms: dict[str, Any] = {part: held.form for part, held in fitting.items()}
-    return replace(case, **forms, objects={**case.objects, **fitting}) if fitting else case, faults
+        else:
+            case = case.with_object(part, form, typed)
+    return case, faults
 
 
-def _held_object(kind: Any, value: Any, form: Any) -> HeldObject:
-    """The object of a suite's declared type for a part of a case: the user's, or one made from its data.
+def _typed_object(kind: Any, value: Any, form: Any) -> tuple[Any, Any]:
+    """JSON form and object of a suite's declared type for a part of a case: the user's, or one made from its data.
 
     Raises:
         LlmevalError: The data does not fit.
     """
     if isinstance(kind, type) and get_origin(kind) is None and not is_typeddict(kind) and isinstance(value, kind):
-        return HeldObject(form, value)
+        return form, value
     try:
         built = DeclaredType(kind).convert(value)
     except LlmevalError:
@@ -712,8 +710,8 @@ def _held_object(kind: Any, value: Any, form: Any) -> HeldObject:
             raise
         built = DeclaredType(kind).convert(form)
     if type(built) is type(value) and are_equal(built, value):
-        return HeldObject(form, value)
-    return HeldObject(form_of(built, only_set=True), built)
+        return form, value
+    return form_of(built, only_set=True), built
 
 
 def _type_name(kind: Any) -> str:

@@ -20,7 +20,6 @@ from pytest_llmeval.core import (
     CaseOutcome,
     CaseRecord,
     Evaluator,
-    HeldObject,
     LlmevalError,
     MediaError,
     Observation,
@@ -32,7 +31,6 @@ from pytest_llmeval.core import (
     as_line,
     counted,
     form_of,
-    is_of_users,
     number,
 )
 from pytest_llmeval.numbers import TOLERANCE, Abstained, Reliability, Repeats, Unmet, UsageEvaluator
@@ -207,7 +205,7 @@ def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
         untried = {
             label: PredictionError("not tried")
             for label, evaluator in suite.evaluators.items()
-            if evaluator.batch > 1 or is_of_users(evaluator)
+            if evaluator.batch > 1 or evaluator.is_of_users()
         }
         execution = execute(suite, structs.replace(answer, failed={**answer.failed, **untried}), explains_all=False)
         observations = execution.record.observations
@@ -672,7 +670,7 @@ def answered_with(case: Case, returned: Any) -> Case:
         return case.answered(form)
     if isinstance(form, Opaque) and isinstance(value, Mapping | list | tuple):
         raise PredictionError(f"the target returned {type(value).__name__}, which is nested too deeply to be read")
-    return replace(case, prediction=form, objects={**case.objects, "prediction": HeldObject(form, value)})
+    return case.with_object("prediction", form, value)
 
 
 _NO_VALUES = (type, ModuleType, Iterator, AsyncIterator, Awaitable)

@@ -19,7 +19,6 @@ from pytest_llmeval.core import (
     MissingExtraError,
     PredictionError,
     input_digest,
-    written_object,
 )
 from pytest_llmeval.judges import CallLimit
 from pytest_llmeval.run._conversation import beginning, turns_of
@@ -225,7 +224,7 @@ def _encode_answers(job: Job, answers: Answers | PredictionError) -> str:
         else {
             "prediction": answer.prediction,
             "figures": Recordings.figures_of(answer),
-            "object": to_builtins(written_object(answer)),
+            "object": to_builtins(answer.written_object()),
         }
         for name, answer in answers.items()
     }

@@ -15,7 +15,6 @@ from pytest_llmeval.core import (
     Parts,
     Reading,
     Result,
-    name_of,
 )
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.run._measuring import SharedRecords, measure_answered, measure_each
@@ -223,7 +222,7 @@ def _label_evaluator(evaluator: Any, caller: str) -> tuple[str, Evaluator]:
         raise EvaluatorError(
             f"{caller}: found {kind}, expected an evaluator, such as get_evaluator('text'), or a function"
         )
-    return label or name_of(evaluator), evaluator
+    return label or evaluator.required_name(), evaluator
 
 
 def cases_in_forms(cases: Iterable[Case]) -> list[Case]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import Struct
 
-from pytest_llmeval.core import Evaluator, EvaluatorError, LlmevalError, form_of, name_of
+from pytest_llmeval.core import Evaluator, EvaluatorError, LlmevalError, form_of
 from pytest_llmeval.evaluators import CheckKind, evaluator_of
 from pytest_llmeval.suites._registry import Registry, get_evaluator
 
@@ -258,7 +258,7 @@ def _entry_of(entry: Any, own: dict[str, Any]) -> Any:
         what = f"the parameter {others[0]!r}, which is no field"
         raise LlmevalError(f"evaluators: found {type(entry).__name__} with {what}, expected a dataclass")
     options = {name: getattr(entry, name) for name in defaults}
-    _keep_object(own, name_of(entry), type(entry), "evaluators")
+    _keep_object(own, entry.required_name(), type(entry), "evaluators")
     return {entry.name: {name: value for name, value in options.items() if value != defaults[name]}, **settings}
 
 

@@ -18,7 +18,6 @@ from pytest_llmeval.core import (
     ComparingEvaluator,
     Evaluator,
     Fault,
-    HeldObject,
     LlmevalError,
     MediaForm,
     Metric,
@@ -29,7 +28,6 @@ from pytest_llmeval.core import (
     Turn,
     are_equal,
     is_typed,
-    written_object,
 )
 from pytest_llmeval.data import DeclaredType, SharedRows
 from pytest_llmeval.gates import Gate
@@ -321,8 +319,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         value, kind = written.restored(form), self._declared_type(case.as_given())
         if kind is not None and written.typed:
             value = _typed_part(kind, value)
-        objects = {**case.objects, "prediction": HeldObject(form, value, written)}
-        return case_replace(case, prediction=form, objects=objects)
+        return case.with_object("prediction", form, value, written)
 
     def _declared_type(self, users_case: Case | None = None) -> Any:
         """The type of predictions, or else of expectations: as declared, or of the one of a case."""
@@ -336,7 +333,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         The type that is declared makes objects, and pictures of other libraries are media if no evaluator gets them.
         """
         value = case.object_of("prediction")
-        again = self.reread(case, case.prediction, written_object(case)).object_of("prediction")
+        again = self.reread(case, case.prediction, case.written_object()).object_of("prediction")
         if are_equal(again, value):
             return True
         if not any(MediaForm.find_all(case.prediction)) or not _are_same_but_for_media(again, value):

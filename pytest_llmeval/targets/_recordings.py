@@ -21,7 +21,6 @@ from pytest_llmeval.core import (
     SuiteError,
     WrittenObject,
     input_digest,
-    written_object,
 )
 from pytest_llmeval.data import InputFile, JsonText, OutputFile, OutputFolder, WritingProcess, display_path
 from pytest_llmeval.services import Secrets
@@ -273,7 +272,7 @@ class Recordings:
             row |= {"prediction": None, WITHHELD: True}
         elif has_opaque(case.prediction) or has_opaque(case.input, inexact=True):
             row |= {"prediction": None, UNWRITTEN: True}
-        elif (written := written_object(case)) is not None:
+        elif (written := case.written_object()) is not None:
             row[OBJECT] = to_builtins(written)
         if figures := Recordings.figures_of(case):
             row["figures"] = figures

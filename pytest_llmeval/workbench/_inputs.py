@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import digests_of, evaluator_prints, fingerprint, plain
-from pytest_llmeval.core import MISSING, is_of_users
+from pytest_llmeval.core import MISSING
 from pytest_llmeval.data import IN_MODULE, FilePattern
 from pytest_llmeval.run import file_of_suite
 from pytest_llmeval.services import Secrets, Use, UseRecord
@@ -310,7 +310,7 @@ class ProjectInputs:
         kinds = [
             kind
             for evaluator in suite.evaluators.values()
-            if is_of_users(evaluator)
+            if evaluator.is_of_users()
             for kind in type(evaluator).__mro__
         ]
         for value in (*kinds, *suite.objects.values()):

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
-from pytest_llmeval.core import MISSING, Case, HeldObject, suggest
+from pytest_llmeval.core import MISSING, Case, suggest
 from pytest_llmeval.data.files._places import FaultLog, render_path
 from pytest_llmeval.data.formats._base import (
     ABSENT,
@@ -120,7 +120,7 @@ class _RowReader:
             always=self.always(row),
         )
         if row.objects:
-            case = replace(case, objects=self.held_objects(row, case))
+            case = self.with_objects(case, row)
         if self.file.faults.count == faults_before:
             column = self.columns["id"]
             self.file.add(case, f"{row.path}.{column}" if row.path else str(column), row.column)
@@ -133,9 +133,8 @@ class _RowReader:
         answered = self.value(row, "prediction") is not ABSENT
         return not share.takes(name, answered=answered, checked=self.value(row, "checks") is not ABSENT)
 
-    def held_objects(self, row: DataRow, case: Case) -> dict[str, HeldObject]:
-        """The objects of the user's behind the parts of a row's case."""
-        objects = {}
+    def with_objects(self, case: Case, row: DataRow) -> Case:
+        """The case of a row with the objects of the user's behind its parts."""
         for part in _OBJECTS:
             columns, form = self.columns[part], getattr(case, part)
             if isinstance(columns, str):
@@ -144,8 +143,8 @@ class _RowReader:
                 held = {name: row.objects[column] for name, column in columns.items() if column in row.objects}
                 value = {**form, **held} if held and isinstance(form, Mapping) else form
             if value is not form and form is not MISSING:
-                objects[part] = HeldObject(form, value)
-        return objects
+                case = case.with_object(part, form, value)
+        return case
 
     def present(self, row: DataRow, part: str) -> Any:
         """The value of a part of a row's case; ``None`` for an absent part."""

@@ -6,14 +6,13 @@ Scores are events by the conventions for generative AI, and a run is a span.
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core import AnyError, Case, HeldObject, MissingExtraError, Parts, counted
+from pytest_llmeval.core import AnyError, Case, MissingExtraError, Parts, counted
 from pytest_llmeval.exchange.traces import case_of_spans, judged_trace
 from pytest_llmeval.exchange.traces._spans import Event, TraceSpan
 from pytest_llmeval.run import json_like
@@ -259,7 +258,7 @@ def _with_spans(case: Case, call: "TracedCall") -> Case:
         return case.answered(form)
     is_record = isinstance(held.form, Mapping) and not isinstance(held.value, Mapping)
     value = held.value if is_record else call.joined(held.value)
-    return replace(case, prediction=form, objects={**case.objects, "prediction": HeldObject(form, value)})
+    return case.with_object("prediction", form, value)
 
 
 class TracedCall:
