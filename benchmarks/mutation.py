@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
-from pytest_llmeval.cli import open_suite
 from pytest_llmeval.core import Case
 from pytest_llmeval.run._execute import execute
 from pytest_llmeval.run._job import CaseAnswer
-from pytest_llmeval.suites import LoadedSuite, Registry
+from pytest_llmeval.suites import LoadedSuite, Registry, load_suite
 from pytest_llmeval.workbench.mutation._mutants import mutation_of
 from pytest_llmeval.workbench.mutation._survival import survival_of
 
@@ -39,7 +38,7 @@ def made(folder: Path, count: int) -> LoadedSuite:
     limits = {"thresholds": {"f1": 0.5}, "gates": ["f1 >= 0.8"]}
     path = folder / "s.eval.json"
     path.write_text(json.dumps({**top, **limits, "cases": cases}), encoding="utf-8")
-    return open_suite(path)
+    return load_suite(path)
 
 
 def seconds(work: Callable[[], object]) -> float:

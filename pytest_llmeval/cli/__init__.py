@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.cli._console import CommandResult, amount, count, number, open_suite, say, share, write_text
-    from pytest_llmeval.cli._options import OPTIONS, SHARD_SUFFIX, add_options, report_path
-    from pytest_llmeval.cli._runs import run_result
+    from pytest_llmeval.cli._console import CommandResult, NumberArgument, say
+    from pytest_llmeval.cli._options import OPTIONS
     from pytest_llmeval.suites import Command, Registry
 
 _USAGE = 2
@@ -135,23 +134,8 @@ def _list_commands(commands: "Mapping[str, Command]") -> Iterator[str]:
 
 
 _HOMES = {
-    "_console": (
-        "CommandResult",
-        "amount",
-        "count",
-        "number",
-        "open_suite",
-        "say",
-        "share",
-        "write_text",
-    ),
-    "_options": (
-        "OPTIONS",
-        "SHARD_SUFFIX",
-        "add_options",
-        "report_path",
-    ),
-    "_runs": ("run_result",),
+    "_console": ("CommandResult", "NumberArgument", "say"),
+    "_options": ("OPTIONS",),
 }
 """Module to the names that other packages use of it."""
 

@@ -2,21 +2,22 @@
 
 import io
 import json
+import math
 import sys
-from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Mapping
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_llmeval.core import Fault, LogWriter, SuiteError, printable
+from pytest_llmeval.core import Fault, LogWriter, printable
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.services import FaultSources
 
 if TYPE_CHECKING:
-    from pytest_llmeval.suites import LoadedSuite
+    from pytest_llmeval.run import Reported
 
 
 class CommandResult(NamedTuple):
@@ -35,6 +36,29 @@ class CommandResult(NamedTuple):
     lines: Iterable[object] = ()
     errors: Iterable[object] = ()
     text: str = ""
+
+    @classmethod
+    def of_run(
+        cls, finished: "Reported", options: Namespace, root: Path, lacking: Sequence[str] = (), head: Sequence[str] = ()
+    ) -> "CommandResult":
+        """The result of a command that runs suites without pytest, after its reports are written.
+
+        Args:
+            finished: The run.
+            options: Of the command; ``report`` and ``verbose`` are read.
+            root: Below it, contents of media are stored.
+            lacking: Further reasons why the run fails.
+            head: Lines before those of the run.
+        """
+        from pytest_llmeval.run import write_run
+
+        written, missing, notes = write_run(finished.report, options.report, root)
+        reports = (f"report written to {path}" for path in written)
+        why = [*finished.shortfalls, *lacking, *missing]
+        data = {"suites": finished.report.verdict_data(), "why": why, "written": [*map(str, written)]}
+        lines = [*head, *finished.lines(options.verbose), *reports, *notes]
+        errors = [f"exit code 1: {reason}" for reason in why]
+        return cls(1 if why or finished.failed else 0, data, lines, errors)
 
 
 @dataclass
@@ -70,7 +94,7 @@ def deliver(result: CommandResult, to: bool | Path | None) -> int:
         LogWriter(sys.stdout).write(result.text)
     say(result.errors, error=True)
     if isinstance(to, Path):
-        write_text(to, [json.dumps(data, ensure_ascii=False, indent=1), "\n"])
+        OutputFile(to).save_text([json.dumps(data, ensure_ascii=False, indent=1), "\n"])
     return result.code
 
 
@@ -130,62 +154,36 @@ def say(lines: Iterable[object], *, error: bool = False, sources: bool = False) 
     LogWriter(sys.stderr if error else sys.stdout).writelines(f"{printable(str(line))}\n" for line in lines)
 
 
-def write_text(path: Path, parts: Iterable[str]) -> None:
-    """Write a file that a command of ``llmeval`` makes from parts of its text; lone surrogates are escaped.
+@dataclass(frozen=True)
+class NumberArgument:
+    """A number among the arguments of a command; argparse calls it as the ``type`` of the argument.
 
-    Raises:
-        SuiteError: It cannot be written.
+    Attributes:
+        least: The smallest number, if there is one; infinity is too large then.
+        whole: Whether it is written with digits only.
+        share: Whether it lies between 0 and 1, and is neither.
     """
-    try:
-        OutputFile(path).write_text(parts)
-    except OSError as error:
-        message = f"cannot be written ({error.strerror}), expected a file in a folder that exists"
-        raise SuiteError([Fault(str(path), 0, 0, "", message)]) from None
 
+    least: int | None = None
+    whole: bool = False
+    share: bool = False
 
-def share(text: str) -> float:
-    """The value of a command's argument that is a number between 0 and 1."""
-    value = number(text)
-    if not 0 < value < 1:
-        raise ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1, such as 0.95")
-    return value
+    def __call__(self, text: str) -> float:
+        """The number in a text of the command line.
 
-
-def count(text: str) -> int:
-    """The value of a command's argument that is a whole number of at least 1."""
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise ArgumentTypeError(f"found {text!r}, expected a whole number of at least 1")
-    return int(text)
-
-
-def amount(text: str) -> float:
-    """The value of a command's argument that is a number of at least 0."""
-    value = number(text)
-    if not 0 <= value < float("inf"):
-        raise ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
-    return value
-
-
-def number(text: str) -> float:
-    """The value of a command's argument that is a number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"found {text!r}, expected a number") from None
-
-
-def open_suite(path: Path, display_path: Path | None = None) -> "LoadedSuite":
-    """Read the suite file of a command; evaluators and sources of this package and of plugins are known.
-
-    Args:
-        path: The suite file.
-        display_path: Its name in messages, if different.
-
-    Raises:
-        SuiteError: It has faults that affect every case.
-    """
-    from pytest_llmeval.suites import Registry, load_suite
-
-    here = Path.cwd()
-    root = here if path.resolve().is_relative_to(here) else path.resolve().parent
-    return load_suite(path, Registry.installed(), root=root, display_path=str(display_path or path))
+        Raises:
+            ArgumentTypeError: There is none, or one that the argument cannot be.
+        """
+        if self.whole:
+            number: float = int(text) if text.isascii() and text.isdigit() else math.nan
+        else:
+            try:
+                number = float(text)
+            except ValueError:
+                raise ArgumentTypeError(f"found {text!r}, expected a number") from None
+        if self.share and not 0 < number < 1:
+            raise ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1, such as 0.95")
+        if self.least is not None and not self.least <= number < math.inf:
+            kind = "a whole number" if self.whole else "a number"
+            raise ArgumentTypeError(f"found {text!r}, expected {kind} of at least {self.least}")
+        return number

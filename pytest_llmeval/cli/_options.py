@@ -6,7 +6,7 @@ pytest imports this module at its start, so it imports nothing of ours that is h
 import math
 import re
 from argparse import Action, ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,9 +16,6 @@ from pytest_llmeval.suites import SUITE_FILES
 if TYPE_CHECKING:
     from pytest_llmeval.judges import Budget
     from pytest_llmeval.suites import Registry
-
-SHARD_SUFFIX = ".llmeval"
-"""Suffix of the files that keep the results of shards."""
 
 
 class Setting(NamedTuple):
@@ -109,22 +106,9 @@ class Option(NamedTuple):
         return {name: value for name, value in keywords.items() if value is not None}
 
 
-def report_path(text: str, other_suffixes: Sequence[str] = ()) -> Path:
-    """Read the path of a report from the command line.
-
-    Args:
-        text: The path.
-        other_suffixes: Of files that are no reports and may be asked for in the same way.
-
-    Raises:
-        ValueError: No report has its suffix or its name.
-    """
-    suffixes = (*(name for name in _registry().report_formats if name.startswith(".")), *other_suffixes)
-    if Path(text).suffix not in suffixes:
-        raise ValueError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(suffixes)}")
-    if re.search(r"(?<![A-Za-z])error[_-]analysis\.json$", text):  # the files of this name have another form
-        raise ValueError(f"found the name {Path(text).name!r}, expected one that ends in errors.json")
-    return Path(text)
+def _report_path(text: str) -> Path:
+    """Read the option ``report``: the path of a report, whose suffix or name chooses its format."""
+    return _registry().report_path(text)
 
 
 def _registry() -> "Registry":
@@ -217,13 +201,56 @@ def _share(text: str) -> float:
     return share
 
 
+class _Value(Action):
+    """An option of a command of ``llmeval`` that is read at once; a fault names it as the user typed it."""
+
+    def __init__(self, *, option: Option, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.option = option
+
+    def __call__(
+        self, _parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        from pytest_llmeval.core import OptionError
+
+        try:
+            value = self.option.value(values)
+        except ValueError as error:
+            raise OptionError(f"{option_string}: {error}") from None
+        repeats = self.option.action == "append"
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), value] if repeats else value)
+
+
+class OptionTable(dict[str, Option]):
+    """Options by name."""
+
+    def add_to(self, parser: ArgumentParser, *options: str | Option) -> None:
+        """Add options to the parser of a command, each under both of its names.
+
+        Args:
+            parser: Of the command.
+            options: Names in the table; or an option of it with what differs in this command.
+        """
+        for name_or_option in options:
+            option = self[name_or_option] if isinstance(name_or_option, str) else name_or_option
+            keywords = option.arguments()
+            if option.choices:
+                keywords |= {"choices": None, "metavar": f"{{{','.join(option.choices)}}}"}
+            if option.read is not None or option.choices:
+                keywords |= {"action": _Value, "option": option}
+            text = option.command_help or option.help
+            parser.add_argument(
+                *option.command_names, dest=option.attribute, default=option.absent, help=text, **keywords
+            )
+
+
 _SUFFIXES = ", ".join(sorted(name for name in ReportFormat.KNOWN if name.startswith(".")))
 _NAMES = "; ".join(f"{name} is {form.meaning}" for name, form in ReportFormat.KNOWN.items() if not name.startswith("."))
 _REPORT = f"write a report; its name chooses the format: {_SUFFIXES}. {_NAMES}"
 
 
-OPTIONS = {
-    option.name: option
+OPTIONS = OptionTable(
+    (option.name, option)
     for option in (
         Option(
             "llmeval",
@@ -234,13 +261,13 @@ OPTIONS = {
         ),
         Option(
             "report",
-            f"{_REPORT}. {SHARD_SUFFIX} keeps the results of a "
+            f"{_REPORT}. {ReportFormat.SHARD_SUFFIX} keeps the results of a "
             "shard for 'llmeval merge'. {suite} in a path writes a file for each suite. agent prints at most 40 lines "
             "and nothing else. Repeatable",
             "append",
             metavar="PATH",
             default=(),
-            read=report_path,
+            read=_report_path,
             command_help=f"{_REPORT}; can be repeated",
         ),
         Option(
@@ -430,46 +457,8 @@ OPTIONS = {
         ),
         Option("verbose", "show more, as with pytest", "count", default=0, spellings=("-v", "--verbose")),
     )
-}
+)
 """Every option by its name; a new one is an entry here, and its use."""
-
-
-class _Value(Action):
-    """An option of a command of ``llmeval`` that is read at once; a fault names it as the user typed it."""
-
-    def __init__(self, *, option: Option, **keywords: Any) -> None:
-        super().__init__(**keywords)
-        self.option = option
-
-    def __call__(
-        self, _parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
-    ) -> None:
-        from pytest_llmeval.core import OptionError
-
-        try:
-            value = self.option.value(values)
-        except ValueError as error:
-            raise OptionError(f"{option_string}: {error}") from None
-        repeats = self.option.action == "append"
-        setattr(namespace, self.dest, [*getattr(namespace, self.dest), value] if repeats else value)
-
-
-def add_options(parser: ArgumentParser, *options: str | Option) -> None:
-    """Add options of the table `OPTIONS` to the parser of a command, each under both of its names.
-
-    Args:
-        parser: Of the command.
-        options: Names in `OPTIONS`; or such an option with what differs in this command.
-    """
-    for name_or_option in options:
-        option = OPTIONS[name_or_option] if isinstance(name_or_option, str) else name_or_option
-        keywords = option.arguments()
-        if option.choices:
-            keywords |= {"choices": None, "metavar": f"{{{','.join(option.choices)}}}"}
-        if option.read is not None or option.choices:
-            keywords |= {"action": _Value, "option": option}
-        text = option.command_help or option.help
-        parser.add_argument(*option.command_names, dest=option.attribute, default=option.absent, help=text, **keywords)
 
 
 def parse_budget(texts: Iterable[str]) -> "Budget":

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli._console import CommandResult
-from pytest_llmeval.cli._options import SHARD_SUFFIX, add_options
+from pytest_llmeval.cli._options import OPTIONS
 from pytest_llmeval.core import LlmevalError, counted
 from pytest_llmeval.data import IN_MODULE
+from pytest_llmeval.reports import ReportFormat
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run import Reported, ResultOptions, RunRecord, ShardFile
+    from pytest_llmeval.run import ResultOptions, RunRecord, ShardFile
     from pytest_llmeval.targets import Recordings
 
 
@@ -29,9 +30,13 @@ def add_merge(parser: ArgumentParser) -> None:
         "gate or a snapshot failed, or if shards are missing, doubled, cut or of another run."
     )
     parser.add_argument(
-        "shards", nargs="+", type=Path, metavar="SHARD", help=f"a shard file, or a folder with *{SHARD_SUFFIX}"
+        "shards",
+        nargs="+",
+        type=Path,
+        metavar="SHARD",
+        help=f"a shard file, or a folder with *{ReportFormat.SHARD_SUFFIX}",
     )
-    add_options(
+    OPTIONS.add_to(
         parser,
         *("report", "snapshot-update", "snapshot-anchor", "mutate", "mutate-seed", "require-gates"),
         *("rootdir", "verbose"),
@@ -62,7 +67,7 @@ def _merge_command(options: Namespace) -> CommandResult:
     )
     mode = SnapshotMode(update=options.snapshot_update, anchor=options.snapshot_anchor)
     finished = finish_run(run, terms, suites, mode, recordings=_recordings_of_shards(ran, root))
-    result = run_result(finished, options, root, _failed_elsewhere(run))
+    result = CommandResult.of_run(finished, options, root, _failed_elsewhere(run))
     if run.requests:
         result = _with_pending(result, run.requests, root)
     if not (run.items or result.code):
@@ -87,21 +92,6 @@ def _with_pending(result: CommandResult, requests: "Mapping[str, Any]", root: Pa
     return result._replace(code=_CANNOT_TELL, errors=[*result.errors, f"exit code {_CANNOT_TELL}: {text}"])
 
 
-def run_result(
-    finished: "Reported", options: Namespace, root: Path, lacking: Sequence[str] = (), head: Sequence[str] = ()
-) -> CommandResult:
-    """The result of a command that runs suites without pytest: reports are written, verdicts and paths returned."""
-    from pytest_llmeval.run import write_run
-
-    written, missing, notes = write_run(finished.report, options.report, root)
-    reports = (f"report written to {path}" for path in written)
-    why = [*finished.shortfalls, *lacking, *missing]
-    data = {"suites": finished.report.verdict_data(), "why": why, "written": [*map(str, written)]}
-    lines = [*head, *finished.lines(options.verbose), *reports, *notes]
-    errors = [f"exit code 1: {reason}" for reason in why]
-    return CommandResult(1 if why or finished.failed else 0, data, lines, errors)
-
-
 def _files(path: Path) -> list[Path]:
     """The shard files that an argument of ``llmeval merge`` names: a file, or those in and below a folder.
 
@@ -110,9 +100,9 @@ def _files(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    shards = sorted(file for file in path.rglob(f"*{SHARD_SUFFIX}") if file.is_file())
+    shards = sorted(file for file in path.rglob(f"*{ReportFormat.SHARD_SUFFIX}") if file.is_file())
     if not shards:
-        raise LlmevalError(f"{path} has no *{SHARD_SUFFIX}: name the files of all shards")
+        raise LlmevalError(f"{path} has no *{ReportFormat.SHARD_SUFFIX}: name the files of all shards")
     return shards
 
 

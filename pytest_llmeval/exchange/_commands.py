@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from pytest_llmeval.cli import CommandResult, add_options, amount, count, main, open_suite, say
+from pytest_llmeval.cli import OPTIONS, CommandResult, NumberArgument, main, say
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, counted, grouped, printable, resolve, unknown_name
 from pytest_llmeval.data import Document, InputFile, OutputFile, plain_value
 from pytest_llmeval.exchange._causes import Situation
@@ -24,7 +24,7 @@ from pytest_llmeval.exchange.results import FIELDS, LABEL, ResultRow
 from pytest_llmeval.reports import text as markdown
 from pytest_llmeval.reports import write_json
 from pytest_llmeval.run import unmet_by_expected, write_run
-from pytest_llmeval.suites import Registry
+from pytest_llmeval.suites import Registry, load_suite
 
 REPORT: Final = "IMPORT.md"
 _MOST_INLINE = 20
@@ -69,7 +69,7 @@ def trial(suite: ImportedSuite, files: Mapping[str, str | bytes]) -> tuple[list[
     with TemporaryDirectory() as folder:
         write_files(Path(folder), files, force=False)
         try:
-            loaded = open_suite(Path(folder, name), Path(name))
+            loaded = load_suite(Path(folder, name), display_path=name)
         except SuiteError as error:
             return list(error.faults), []
         return list(loaded.faults), [] if loaded.faults else list(unmet_by_expected(loaded))
@@ -429,7 +429,7 @@ def add_gate(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tolerance",
-        type=amount,
+        type=NumberArgument(least=0),
         metavar="SIZE",
         help="the drop that matters, in the unit of the metric, where a gate names none; default: 0.05 of its range",
     )
@@ -440,17 +440,20 @@ def add_gate(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--min-cases",
-        type=count,
+        type=NumberArgument(least=1, whole=True),
         default=1,
         metavar="N",
         help="undecided if two systems can differ in fewer test cases",
     )
     parser.add_argument(
-        "--power", type=amount, metavar="SIZE", help="say how many more cases or repeats would find such a difference"
+        "--power",
+        type=NumberArgument(least=0),
+        metavar="SIZE",
+        help="say how many more cases or repeats would find such a difference",
     )
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON, and nothing else")
     parser.add_argument("--comment", type=Path, metavar="FILE", help="write the comment for a pull request")
-    add_options(parser, "report", "snapshot-update", "snapshot-anchor", "rootdir", "verbose")
+    OPTIONS.add_to(parser, "report", "snapshot-update", "snapshot-anchor", "rootdir", "verbose")
     parser.set_defaults(run=_gate, bulk=True, code_of_faults=CODES["undecided"])
 
 

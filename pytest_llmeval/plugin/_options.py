@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_llmeval.cli import OPTIONS, SHARD_SUFFIX, report_path
+from pytest_llmeval.cli import OPTIONS
 from pytest_llmeval.suites import SUITE_FILES
 
 if TYPE_CHECKING:
@@ -204,10 +204,13 @@ def report_paths(config: pytest.Config) -> list[Path]:
     Raises:
         pytest.UsageError: One has a suffix for which there is no report.
     """
+    from pytest_llmeval.core import EvaluatorError
+    from pytest_llmeval.suites import Registry
+
     try:
         named = [report for report in config.getoption("llmeval_report") if report != AGENT]
-        paths = [report_path(name, (SHARD_SUFFIX,)) for name in named]
-    except ValueError as error:
+        paths = [Registry.installed().report_path(name, shards=True) for name in named]
+    except (EvaluatorError, ValueError) as error:
         raise pytest.UsageError(f"--llmeval-report: {error}") from None
     return [config.invocation_params.dir / path for path in paths]
 

@@ -10,7 +10,6 @@ import pytest
 from msgspec import Struct, field, structs
 
 from pytest_llmeval.baselines import Keeper, SnapshotMode
-from pytest_llmeval.cli import SHARD_SUFFIX
 from pytest_llmeval.core import GateResult, LlmevalError, counted, printable
 from pytest_llmeval.data import OutputFile, display_path
 from pytest_llmeval.plugin._collect import CaseItem
@@ -31,6 +30,7 @@ from pytest_llmeval.plugin._payload import (
 )
 from pytest_llmeval.plugin._presentation import emit, verdict_report
 from pytest_llmeval.plugin._pytest_private import fixture_info, rerun_last_failed, terminal_width
+from pytest_llmeval.reports import ReportFormat
 from pytest_llmeval.run import (
     CaseRunner,
     LoadedCase,
@@ -111,7 +111,7 @@ def note_selection(loader: SuiteLoader, collected: Sequence[pytest.Item], select
 
 def _is_kept(config: pytest.Config) -> bool:
     """Whether a run writes a shard file, which keeps its results for a merge."""
-    return any(name.endswith(SHARD_SUFFIX) for name in config.getoption("llmeval_report"))
+    return any(name.endswith(ReportFormat.SHARD_SUFFIX) for name in config.getoption("llmeval_report"))
 
 
 def plugins_of(hook: Any, root: Path) -> list[str]:
@@ -135,7 +135,7 @@ def run_terms(config: pytest.Config) -> RunTerms:
         snapshots=config.getini("llmeval_snapshots"),
         require_gates=config.getoption("llmeval_require_gates"),
         shard=str(shard_of_run(config) or ""),
-        is_kept=any(path.suffix == SHARD_SUFFIX for path in report_paths(config)),
+        is_kept=any(path.suffix == ReportFormat.SHARD_SUFFIX for path in report_paths(config)),
         compares=any(path.suffix == ".html" for path in report_paths(config)),
         mutate=option_value(config, "mutate-seed") if config.getoption("llmeval_mutate") else None,
         family=option_value(config, "family"),
@@ -334,7 +334,7 @@ class Run(Struct):
             The files written, and why others are missing.
         """
         assert self.finished is not None
-        shards = [path for path in paths if path.suffix == SHARD_SUFFIX]
+        shards = [path for path in paths if path.suffix == ReportFormat.SHARD_SUFFIX]
         reports = [path for path in paths if path not in shards]
         written, missing, notes = write_run(self.finished.report, reports, self.config.rootpath)
         self.notes += notes

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.cli import SHARD_SUFFIX
 from pytest_llmeval.core import CHECKS_DEFERRED, with_value
 from pytest_llmeval.plugin._options import (
     add_options,
@@ -17,6 +16,7 @@ from pytest_llmeval.plugin._options import (
     refuse_suite_arguments,
     with_missing_flag,
 )
+from pytest_llmeval.reports import ReportFormat
 
 if TYPE_CHECKING:
     from pytest_llmeval.suites import Registry
@@ -64,7 +64,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     options = early_config.known_args_namespace
     enabled = early_config.getini("llmeval") if options.llmeval is None else options.llmeval
     approves = getattr(options, "update_snapshots", False) or getattr(options, "update_new_snapshots_only", False)
-    keeps = any(str(report).endswith(SHARD_SUFFIX) for report in options.llmeval_report)
+    keeps = any(str(report).endswith(ReportFormat.SHARD_SUFFIX) for report in options.llmeval_report)
     if enabled and (approves or keeps or options.llmeval_affected is not None):
         from pytest_llmeval.data import repository_top
         from pytest_llmeval.services import UseRecord

@@ -32,6 +32,9 @@ class ReportFormat(Struct, frozen=True):
     KNOWN: ClassVar[dict[str, "ReportFormat"]] = {}
     """Suffix, or usual name of the file, to format. `Registry.register_report_format` adds those of plugins."""
 
+    SHARD_SUFFIX: ClassVar[str] = ".llmeval"
+    """The suffix of shard files, which runs write on request like reports; `llmeval merge` reads them."""
+
     writer: "str | Callable[[RunReport, Path], str | None]"
     meaning: str = ""
     section: str = ""

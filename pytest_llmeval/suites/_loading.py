@@ -98,9 +98,9 @@ def _are_foreign(keys: AbstractSet[str]) -> bool:
 
 def load_suite(
     path: Path,
-    registry: Registry,
+    registry: Registry | None = None,
     *,
-    root: Path,
+    root: Path | None = None,
     display_path: str | None = None,
     document: Document | None = None,
     source: Source | None = None,
@@ -110,8 +110,9 @@ def load_suite(
 
     Args:
         path: The suite file.
-        registry: The evaluators and sources that it may name.
-        root: Files of single cases may not lie outside this folder.
+        registry: The evaluators and sources that it may name; default: those of this package and of plugins.
+        root: Files of single cases may not lie outside this folder; default: the current folder, or the folder of a
+            suite file elsewhere.
         display_path: How to call the file in messages; default: its path.
         document: What the file would say, of a suite that Python declares.
         source: Gives the cases, in place of a source that the document names.
@@ -124,6 +125,8 @@ def load_suite(
         ForeignFileError: The file is a mapping of another tool.
         SuiteError: The file cannot be read, or something that concerns every case is wrong; all faults are listed.
     """
+    known = Registry.installed() if registry is None else registry
+    folder = _folder_around(path) if root is None else root
     if document is None:
         try:
             document = InputFile(path, display_path or str(path)).read_document()
@@ -132,13 +135,19 @@ def load_suite(
                 raise ForeignFileError(error.faults) from None
             raise
     try:
-        return _load_share(lambda: SuiteReading(path, registry, document, root), source, share)
+        return _load_share(lambda: SuiteReading(path, known, document, folder), source, share)
     except SuiteError as error:
         if isinstance(document.data, Mapping) and _are_foreign(document.data.keys()):
             raise ForeignFileError(error.faults) from None
         if document.text:
             error.texts[document.file] = document.text
         raise
+
+
+def _folder_around(path: Path) -> Path:
+    """The current folder if a suite file lies inside, else the folder of the file."""
+    here = Path.cwd()
+    return here if path.resolve().is_relative_to(here) else path.resolve().parent
 
 
 class SuiteMemo:

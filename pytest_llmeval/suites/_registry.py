@@ -679,6 +679,24 @@ class Registry:
         """The formats of reports, by suffix or usual file name, sorted."""
         return dict(sorted(ReportFormat.KNOWN.items()))
 
+    def report_path(self, text: str, *, shards: bool = False) -> Path:
+        """Read the path of a report.
+
+        Args:
+            text: The path.
+            shards: Whether a shard file may be asked for in the same way.
+
+        Raises:
+            ValueError: No report has its suffix or its name.
+        """
+        suffixes = [name for name in self.report_formats if name.startswith(".")]
+        suffixes += [ReportFormat.SHARD_SUFFIX] if shards else []
+        if Path(text).suffix not in suffixes:
+            raise ValueError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(suffixes)}")
+        if re.search(r"(?<![A-Za-z])error[_-]analysis\.json$", text):  # the files of this name have another form
+            raise ValueError(f"found the name {Path(text).name!r}, expected one that ends in errors.json")
+        return Path(text)
+
     @property
     def results_formats(self) -> Mapping[str, Any]:
         """The tables of results formats by name, in the order of their registration.

@@ -19,10 +19,11 @@ import msgspec
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines import ScoreFile, Stamp, fingerprint
-from pytest_llmeval.cli import OPTIONS, SHARD_SUFFIX, CommandResult, add_options
+from pytest_llmeval.cli import OPTIONS, CommandResult
 from pytest_llmeval.core import CaseRecord, JsonNumber, LlmevalError, Selection, counted, decode, encode, listed
 from pytest_llmeval.data import OutputFile, repository_top
 from pytest_llmeval.numbers import CaseStatistics, UsageEvaluator
+from pytest_llmeval.reports import ReportFormat
 from pytest_llmeval.run import (
     CaseChoice,
     ChoiceTerms,
@@ -104,7 +105,7 @@ class Repository:
                 raise LlmevalError(f"{error}: --llmeval-affected=REF") from None
         is_path = "; that is a path: put it before --llmeval-affected, or write --llmeval-affected="
         raise LlmevalError(
-            f"found {name!r}, expected a commit, branch or tag, or a file *{SHARD_SUFFIX}"
+            f"found {name!r}, expected a commit, branch or tag, or a file *{ReportFormat.SHARD_SUFFIX}"
             f"{is_path if Path(name).exists() else ''}"
         )
 
@@ -439,7 +440,7 @@ def choose_affected(suites: Suites, terms: ChoiceTerms) -> AffectedCases:
     """
     project, repository = _project(suites)
     chooser = AffectedCases(suites, terms, project, repository)
-    if terms.since.endswith(SHARD_SUFFIX):
+    if terms.since.endswith(ReportFormat.SHARD_SUFFIX):
         try:
             chooser.report = ShardFile.read(Path(terms.since), suites.root)
             chooser.commit = chooser.report.origin.commit or ""
@@ -548,7 +549,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "List the cases that 'pytest --llmeval-affected=REF' would run, and why; nothing is called. pytest collects "
         "them. The exit code is 0 whether or not any case is affected, and 2 if that cannot be said."
     )
-    add_options(parser, "rootdir")
+    OPTIONS.add_to(parser, "rootdir")
     parser.add_argument("ref", nargs="?", default="", metavar="REF", help=OPTIONS["affected"].command_help)
     parser.add_argument("paths", nargs="*", metavar="PATH", help="suites or folders; default: those of pytest")
     parser.add_argument("--json", action="store_true", help="write JSON, to plan jobs")

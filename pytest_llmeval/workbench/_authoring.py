@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from pytest_llmeval.cli import CommandResult, open_suite
+from pytest_llmeval.cli import CommandResult
 from pytest_llmeval.core import (
     AnyError,
     EvaluatorError,
@@ -33,6 +33,7 @@ from pytest_llmeval.suites import (
     Registry,
     is_foreign,
     left_alone,
+    load_suite,
     no_suite,
     suite_schema,
     widest,
@@ -295,7 +296,7 @@ def _files(place: Path) -> Iterator[Path]:
 def _faults(path: Path) -> tuple[list[Fault], LoadedSuite | None]:
     """The faults of a suite file, and the loaded suite unless they affect all of it."""
     try:
-        suite = open_suite(path)
+        suite = load_suite(path)
     except SuiteError as error:
         return list(error.faults), None
     return list(suite.faults), suite

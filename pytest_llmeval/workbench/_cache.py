@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.cli import CommandResult, add_options, amount, say
+from pytest_llmeval.cli import OPTIONS, CommandResult, NumberArgument, say
 from pytest_llmeval.core import JudgeError, LlmevalError, counted, printable
 from pytest_llmeval.judges import Judgements, JudgeScoreFile, Mode, ReplyStore, StoredJudgement
 from pytest_llmeval.run import SuiteQuestion, SuiteQuestions
@@ -28,14 +28,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the actions of ``llmeval cache``."""
     actions = parser.add_subparsers(dest="action", required=True)
     shared = ArgumentParser(add_help=False)
-    add_options(shared, "cache")
+    OPTIONS.add_to(shared, "cache")
 
     def add(name: str, text: str) -> ArgumentParser:
         return actions.add_parser(name, help=text, description=text, parents=[shared])
 
     add("stats", "count verdicts, tokens and cost, by mode and model").set_defaults(run=_stats)
     prune = add("prune", "delete verdicts by age, by model, or both")
-    prune.add_argument("--older-than", type=amount, metavar="DAYS", help="older than DAYS")
+    prune.add_argument("--older-than", type=NumberArgument(least=0), metavar="DAYS", help="older than DAYS")
     prune.add_argument("--model", metavar="PROVIDER:NAME", help="verdicts of this model")
     prune.set_defaults(run=_prune, refuse=prune.error)
     add("verify", "list damaged verdicts; the exit code is 1 if there are any").set_defaults(run=_verify)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from pytest_llmeval.baselines import Stamp
-from pytest_llmeval.cli import CommandResult, say, write_text
+from pytest_llmeval.cli import CommandResult, say
 from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, SuiteError, counted, interval, number, seconds
-from pytest_llmeval.data import InputFile
+from pytest_llmeval.data import InputFile, OutputFile
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.reports import (
     MOST,
@@ -118,7 +118,7 @@ def _comment(options: Namespace) -> CommandResult:
 def _write(code: int, comment: str, path: Path | None) -> CommandResult:
     """Write the pull-request comment to a file, or print it, and return the exit code of ``llmeval comment``."""
     if path is not None:
-        write_text(path, [comment])
+        OutputFile(path).save_text([comment])
     data = {"comment": comment, "written": [] if path is None else [str(path)]}
     return CommandResult(code, data, text=comment if path is None else "")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import to_builtins
 
-from pytest_llmeval.cli import CommandResult, amount, say, share
+from pytest_llmeval.cli import CommandResult, NumberArgument, say
 from pytest_llmeval.core import (
     Case,
     CaseOutcome,
@@ -53,13 +53,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--baseline", metavar="OLD", help=f"JSON report of the run to compare with{which}")
     parser.add_argument(
         "--confidence",
-        type=share,
+        type=NumberArgument(share=True),
         default=0.95,
         metavar="SHARE",
         help="confidence level of the intervals (default: 0.95)",
     )
     parser.add_argument(
-        "--max-drop", type=amount, metavar="NUMBER", help="fail if a larger drop of a metric is significant"
+        "--max-drop",
+        type=NumberArgument(least=0),
+        metavar="NUMBER",
+        help="fail if a larger drop of a metric is significant",
     )
     parser.add_argument("--metric", action="append", metavar="NAME", help="compare only this metric; can be repeated")
     parser.add_argument("--by", metavar="LABEL", help="compare the groups of this label as well")

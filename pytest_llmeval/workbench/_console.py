@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-from pytest_llmeval.cli import open_suite, say
+from pytest_llmeval.cli import say
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError
-from pytest_llmeval.suites import SUITE_FILES, LoadedSuite
+from pytest_llmeval.suites import SUITE_FILES, LoadedSuite, load_suite
 
 
 def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:
@@ -68,14 +68,14 @@ def named_files(folder: Path, patterns: Iterable[str] = SUITE_FILES) -> Iterator
                 yield Path(parent, name)
 
 
-def open_noted(path: Path, display_path: Path | None = None) -> "LoadedSuite":
+def open_noted(path: Path, display_path: str | None = None) -> "LoadedSuite":
     """Read a suite file; of a faulty one, print a note if the faults may come from what a conftest registers.
 
     Raises:
-        SuiteError: As `open_suite`.
+        SuiteError: As `load_suite`.
     """
     try:
-        return open_suite(path, display_path)
+        return load_suite(path, display_path=display_path)
     except SuiteError as error:
-        say(notes(display_path or path, error.faults), error=True)
+        say(notes(Path(display_path or path), error.faults), error=True)
         raise

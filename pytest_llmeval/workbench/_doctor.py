@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.cli import CommandResult, open_suite, say
+from pytest_llmeval.cli import CommandResult, say
 from pytest_llmeval.core import (
     MISSING,
     JudgeError,
@@ -43,7 +43,7 @@ from pytest_llmeval.judges import (
 )
 from pytest_llmeval.plugin import planned_cases
 from pytest_llmeval.services import ServiceAddress
-from pytest_llmeval.suites import LoadedSuite
+from pytest_llmeval.suites import LoadedSuite, load_suite
 from pytest_llmeval.targets import PythonTarget
 from pytest_llmeval.workbench._console import named_files, notes, suite_files
 from pytest_llmeval.workbench._project import SOURCE, Project, run_pytest
@@ -540,7 +540,7 @@ def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
 def _suite(file: Path, suites: list[LoadedSuite], plan: PlannedRun) -> Finding:
     """The finding whether a suite file loads; a loaded suite is added to `suites`."""
     try:
-        suite = open_suite(file)
+        suite = load_suite(file)
     except SuiteError as error:
         if plan.works and any(notes(file, error.faults)):
             return Finding("ok", f"{file}: loads with what conftest.py registers")

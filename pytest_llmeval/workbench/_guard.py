@@ -18,9 +18,9 @@ from typing import Any, ClassVar, Final, NamedTuple
 from msgspec import convert, structs
 
 from pytest_llmeval.baselines import ScoreFile, SuiteScores, TestScores
-from pytest_llmeval.cli import CommandResult, write_text
+from pytest_llmeval.cli import CommandResult
 from pytest_llmeval.core import MISSING, LlmevalError, SuiteError, counted, excerpt, listed, number
-from pytest_llmeval.data import DeclaredType, InputFile, OwnFiles, display_path
+from pytest_llmeval.data import DeclaredType, InputFile, OutputFile, OwnFiles, display_path
 from pytest_llmeval.reports import published, text
 from pytest_llmeval.run import Checkout
 from pytest_llmeval.services import run_git
@@ -376,7 +376,7 @@ def _guard(options: Namespace) -> CommandResult:
         entry for entry in allowed if not any(fnmatchcase(loosening.name, entry.finding) for loosening in findings)
     ]
     if options.output is not None:
-        write_text(options.output, [guard_text(judged, commit)])
+        OutputFile(options.output).save_text([guard_text(judged, commit)])
     rows = [{**published(ruling.finding), "name": ruling.finding.name, "allowed": ruling.reason} for ruling in judged]
     code = 1 if any(ruling.fails for ruling in judged) else 0
     return CommandResult(code, {"base": commit, "findings": rows}, _lines(judged, commit, unused))

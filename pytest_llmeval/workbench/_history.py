@@ -11,7 +11,7 @@ from unicodedata import east_asian_width
 from msgspec import to_builtins
 
 from pytest_llmeval.baselines import History
-from pytest_llmeval.cli import CommandResult, count, say, write_text
+from pytest_llmeval.cli import CommandResult, NumberArgument, say
 from pytest_llmeval.core import (
     LlmevalError,
     SuiteError,
@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
     suggest,
     unknown_name,
 )
-from pytest_llmeval.data import InputFile, OwnFiles
+from pytest_llmeval.data import InputFile, OutputFile, OwnFiles
 from pytest_llmeval.reports import Point, Timeline
 from pytest_llmeval.workbench._console import suite_files, table_lines
 
@@ -48,7 +48,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--metric", action="append", metavar="NAME", help="show only this metric; can be repeated")
     parser.add_argument(
-        "--last", type=count, default=_LAST, metavar="N", help=f"how many runs and approvals (default: {_LAST})"
+        "--last",
+        type=NumberArgument(least=1, whole=True),
+        default=_LAST,
+        metavar="N",
+        help=f"how many runs and approvals (default: {_LAST})",
     )
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw them to this file as well")
     parser.set_defaults(run=_history, code_of_faults=2)
@@ -70,7 +74,7 @@ def _history(options: Namespace) -> CommandResult:
     drawn = [replace(timeline, points=timeline.points[-options.last :]) for timeline in history.timelines]
     if options.svg is not None:
         metrics = {timeline.title: _chosen(timeline, options.metric, _CHARTS) for timeline in drawn}
-        write_text(options.svg, [history_svg(drawn, metrics)])
+        OutputFile(options.svg).save_text([history_svg(drawn, metrics)])
     lines = [line for timeline in history.timelines for line in _lines(timeline, options.metric, options.last)]
     return CommandResult(0, {"timelines": to_builtins(drawn)}, lines)
 

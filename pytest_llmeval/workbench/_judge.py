@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from pytest_llmeval.baselines import ScoreFile, Stamp, SuiteScores
-from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, say
+from pytest_llmeval.cli import OPTIONS, CommandResult, say
 from pytest_llmeval.core import FieldsError, LlmevalError, OptionError, SuiteError, counted, interval, number
 from pytest_llmeval.data import display_path
 from pytest_llmeval.judges import Budget, JudgeOptions, JudgeSpec, PanelSpec
@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     migrate.add_argument("--approve", action="store_true", help="write the bridge into the score file")
     migrate.add_argument("--base-url", metavar="URL", help="address of the new judge")
     predictions = OPTIONS["predictions"]._replace(help="recorded predictions, as for pytest")
-    add_options(migrate, predictions, "budget", "concurrency", "cache")
+    OPTIONS.add_to(migrate, predictions, "budget", "concurrency", "cache")
     migrate.set_defaults(run=_migrate)
     add_actions(actions)
 
@@ -84,7 +84,7 @@ def _data(migration: Migration) -> dict[str, Any]:
 
 def _suite(path: Path) -> LoadedSuite:
     """Read the suite file of ``llmeval judge migrate``, which has to ask a judge."""
-    suite = open_noted(path.resolve(), path)
+    suite = open_noted(path.resolve(), str(path))
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
     if not suite.asks_judge:

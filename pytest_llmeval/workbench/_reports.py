@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import structs
 
 from pytest_llmeval.baselines import FailuresFile
-from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, count, write_text
+from pytest_llmeval.cli import OPTIONS, CommandResult, NumberArgument
 from pytest_llmeval.core import (
     Fault,
     LlmevalError,
@@ -18,7 +18,7 @@ from pytest_llmeval.core import (
     suggest,
     unknown_name,
 )
-from pytest_llmeval.data import display_path
+from pytest_llmeval.data import OutputFile, display_path
 from pytest_llmeval.reports import (
     CaseReport,
     Changes,
@@ -69,7 +69,7 @@ def add_approve(parser: ArgumentParser) -> None:
     parser.add_argument("--case", action="append", required=True, metavar="ID", help="a failed case; repeatable")
     parser.add_argument("--suite", help="the suite, where cases of several suites share the id")
     rootdir = OPTIONS["rootdir"]
-    add_options(parser, rootdir._replace(default=Path(), help="pytest's rootdir; default: the current folder"))
+    OPTIONS.add_to(parser, rootdir._replace(default=Path(), help="pytest's rootdir; default: the current folder"))
     parser.set_defaults(run=_approve)
 
 
@@ -146,7 +146,10 @@ def add_html(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="PATH", help=help_text)
     parser.add_argument("--baseline", type=Path, metavar="BASE.json", help="JSON report to compare with")
     parser.add_argument(
-        "--pages", type=count, metavar="N", help="of a folder: pages for the newest N runs (default: all)"
+        "--pages",
+        type=NumberArgument(least=1, whole=True),
+        metavar="N",
+        help="of a folder: pages for the newest N runs (default: all)",
     )
     parser.set_defaults(run=_html, bulk=True, code_of_faults=2)
 
@@ -157,7 +160,7 @@ def _html(options: Namespace) -> CommandResult:
         return _site(options)
     output = options.output or options.reports[0].with_suffix(".html")
     page = to_page(page_runs(options.reports, options.baseline), folder=output.absolute().parent)
-    write_text(output, [page.html])
+    OutputFile(output).save_text([page.html])
     lines = [f"wrote {output}", *([f"{output}: {page.note}"] if page.note else [])]
     return CommandResult(0, {"written": [str(output)], "note": page.note}, lines)
 
@@ -188,7 +191,7 @@ def _site(options: Namespace) -> CommandResult:
             faults += map(str, error.faults)
     linked = {run.page for run in runs if (site / run.page).exists()}
     site.mkdir(parents=True, exist_ok=True)
-    write_text(site / "index.html", [to_index(runs, linked, sorted(faults))])
+    OutputFile(site / "index.html").save_text([to_index(runs, linked, sorted(faults))])
     lines = [f"wrote {site / 'index.html'}: {counted(len(runs), 'run')}, {counted(new, 'new page')}"]
     data = {"written": str(site / "index.html"), "runs": len(runs), "pages": new, "faults": sorted(faults)}
     return CommandResult(2 if faults else 0, data, lines, sorted(faults))
@@ -202,7 +205,7 @@ def _write_page(page: Path, report: Path) -> bool:
     ReportMedia.of_reports([read]).begin(Path.cwd())
     html = to_page([PageRun("", read)], folder=page.absolute().parent).html
     page.parent.mkdir(parents=True, exist_ok=True)
-    write_text(page, [html])
+    OutputFile(page).save_text([html])
     return True
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from pytest_llmeval.cli import CommandResult, add_options, write_text
+from pytest_llmeval.cli import OPTIONS, CommandResult
 from pytest_llmeval.core import Fault, LlmevalError, counted, printable
-from pytest_llmeval.data import display_path
+from pytest_llmeval.data import OutputFile, display_path
 from pytest_llmeval.judges import (
     DeferredRequest,
     ReadReplies,
@@ -32,13 +32,13 @@ def add_actions(actions: "_SubParsersAction[ArgumentParser]") -> None:
     )
     replies = actions.add_parser("replies", help="read the replies to deferred questions", description=text)
     replies.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a result file")
-    add_options(replies, "cache")
+    OPTIONS.add_to(replies, "cache")
     replies.set_defaults(run=_read_replies)
     text = "Show the requests that the last run with --llmeval-judge=defer wrote and that have no reply."
     requests = actions.add_parser("requests", help="show what deferred questions are pending", description=text)
     requests.add_argument("--model", metavar="PROVIDER:NAME", help="those of this model")
     requests.add_argument("-o", "--output", type=Path, metavar="FILE", help="write them as a batch file")
-    add_options(requests, "cache")
+    OPTIONS.add_to(requests, "cache")
     requests.set_defaults(run=_show_requests)
 
 
@@ -107,7 +107,7 @@ def _show_requests(options: Namespace) -> CommandResult:
     with _opened(options) as requests:
         pending = [request for request in requests.pending() if options.model in (None, request.model)]
     if options.output is not None:
-        write_text(options.output, "".join(request.text for request in pending))
+        OutputFile(options.output).save_text("".join(request.text for request in pending))
     by_model: dict[str, list[DeferredRequest]] = defaultdict(list)
     for request in pending:
         by_model[request.model].append(request)

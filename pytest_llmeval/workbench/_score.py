@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, say
+from pytest_llmeval.cli import OPTIONS, CommandResult, say
 from pytest_llmeval.core import LlmevalError, MissingExtraError, SuiteError
 from pytest_llmeval.data import FaultLog, add_predictions, read_answers
 from pytest_llmeval.run import run_predicted
@@ -114,7 +114,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--executor", default="", metavar="NAME", help="processes:N or dask://HOST:PORT; default: this process"
     )
-    add_options(parser, predictions, "judge", "concurrency", "budget", "cache", "report", "verbose")
+    OPTIONS.add_to(parser, predictions, "judge", "concurrency", "budget", "cache", "report", "verbose")
     parser.set_defaults(run=_score, bulk=True)
 
 
@@ -124,7 +124,6 @@ _CANNOT_TELL = 2
 def _score(options: Namespace) -> CommandResult:
     """Run ``llmeval score``: score the recorded predictions of a suite, without calling its target."""
     from pytest_llmeval.baselines import SnapshotMode
-    from pytest_llmeval.cli import run_result
     from pytest_llmeval.run import Checkout, RunTerms, finish_run
 
     here, path = Path.cwd(), options.suite.resolve()
@@ -138,7 +137,7 @@ def _score(options: Namespace) -> CommandResult:
         fingerprints=bool(options.report),
     )
     finished = finish_run(run, terms, checkout, SnapshotMode())
-    result = run_result(finished, options, checkout.root, head=[*_not_passed(finished.report)])
+    result = CommandResult.of_run(finished, options, checkout.root, head=[*_not_passed(finished.report)])
     if not pending:
         return result
     if result.code:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
-from pytest_llmeval.cli import CommandResult, add_options, say, write_text
+from pytest_llmeval.cli import OPTIONS, CommandResult, say
 from pytest_llmeval.core import (
     JudgeError,
     LlmevalError,
@@ -24,6 +24,7 @@ from pytest_llmeval.core import (
     listed,
     number,
 )
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import agreement_alpha
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, Mode, Question, ReplyObject, SuiteJudges, Verdict
 from pytest_llmeval.numbers import normal_quantile, student_quantile, wilson_interval
@@ -65,7 +66,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="have a judge propose groups of notes; they are added to the last file as proposals, which count for "
         "nothing until a person accepts them in the review page",
     )
-    add_options(parser, "judge-model", "judge-base-url", "budget", "concurrency", "cache")
+    OPTIONS.add_to(parser, "judge-model", "judge-base-url", "budget", "concurrency", "cache")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write a page with the same content")
     parser.set_defaults(run=_modes)
 
@@ -83,7 +84,7 @@ def _modes(options: Namespace) -> CommandResult:
     report = mode_report(book, options.by, options.cluster_by)
     lines = _lines(report) if options.output is None else [f"wrote {options.output}"]
     if options.output is not None:
-        write_text(options.output, [_page(report)])
+        OutputFile(options.output).save_text([_page(report)])
     groups = {heading: [share._asdict() for share in shares] for heading, shares in report.groups}
     data = {"modes": [share._asdict() for share in report.shares], "groups": groups, "findings": report.findings}
     return CommandResult(0, data, lines)

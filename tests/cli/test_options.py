@@ -10,7 +10,7 @@ import pytest
 from project import ROOT, script
 from running import WITHOUT_UNUSED, Finished, run_python
 
-from pytest_llmeval.cli import OPTIONS, add_options, main
+from pytest_llmeval.cli import OPTIONS, main
 from pytest_llmeval.cli._options import Option
 from pytest_llmeval.judges import JudgeMode
 
@@ -166,7 +166,7 @@ def test_a_bad_value_of_pytest_is_named_as_it_was_typed(name: str, tmp_path: Pat
 @pytest.mark.parametrize("spelling", OPTIONS["report"].command_names)
 def test_values_are_read_under_each_name(spelling: str) -> None:
     parser = ArgumentParser()
-    add_options(parser, "report", "budget", "concurrency", OPTIONS["cache"]._replace(default=Path("x.sqlite3")))
+    OPTIONS.add_to(parser, "report", "budget", "concurrency", OPTIONS["cache"]._replace(default=Path("x.sqlite3")))
     prefix = spelling.removesuffix("report")
     options = parser.parse_args([spelling, "a.json", f"{prefix}report=b.md", f"{prefix}concurrency", "3"])
     assert options.report == [Path("a.json"), Path("b.md")]

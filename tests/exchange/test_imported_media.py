@@ -10,8 +10,9 @@ from pictures import PDF, WAV, in_memory, png
 from project import export, run_import, span, write_source
 
 from pytest_llmeval import Media
-from pytest_llmeval.cli import main, open_suite
+from pytest_llmeval.cli import main
 from pytest_llmeval.exchange.traces import TracesSource
+from pytest_llmeval.suites import load_suite
 
 PNG = b64encode(png()).decode()
 DATA = f"data:image/png;base64,{PNG}"
@@ -331,6 +332,6 @@ def test_media_of_a_trace_are_files_beside_the_suite_that_gets_it(folder: Path) 
     (folder / "s.eval.yaml").write_text("checks: [not_empty]\ncases:\n  - {id: x, input: y, prediction: z}\n")
     assert main(["cases", "add", "s.eval.yaml", "--from=t.json", "--trace=", "--id=seen"]) == 0
     assert f"file: traces/{FORM['sha256'][:16]}.png" in (folder / "s.eval.yaml").read_text()
-    seen = open_suite(Path("s.eval.yaml")).cases[-1]
+    seen = load_suite(Path("s.eval.yaml")).cases[-1]
     assert seen.input[:3] == ["Which?", FORM, {"media": "image/jpeg", "url": ADDRESS}]
     assert seen.prediction["answer"] == FORM

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Sums, get_evaluator
-from pytest_llmeval.cli import report_path
 from pytest_llmeval.core import GateResult, MetricIndex
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
@@ -16,6 +15,7 @@ from pytest_llmeval.reports._files import ERROR_ANALYSIS, report_format
 from pytest_llmeval.reports._json import to_errors, write_errors
 from pytest_llmeval.reports._making import fill_buckets, suite_report
 from pytest_llmeval.reports._markdown import to_markdown
+from pytest_llmeval.suites import Registry
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ def test_the_name_of_the_file_asks_for_the_error_analysis(name: str, asked: bool
 
 def test_the_name_of_a_file_that_has_another_form_is_refused() -> None:
     with pytest.raises(ValueError, match=r"found the name 'my-error_analysis.json', expected one that ends in errors"):
-        report_path("out/my-error_analysis.json")
-    assert report_path("terror_analysis.json") == Path("terror_analysis.json")
+        Registry.installed().report_path("out/my-error_analysis.json")
+    assert Registry.installed().report_path("terror_analysis.json") == Path("terror_analysis.json")
 
 
 def test_the_json_report_lists_buckets_with_the_ids_of_their_cases() -> None:

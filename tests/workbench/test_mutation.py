@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.cli import main, open_suite
+from pytest_llmeval.cli import main
 from pytest_llmeval.core import Case, Mutator, Neighbours
 from pytest_llmeval.numbers import wilson_interval
 from pytest_llmeval.reports import Survival
-from pytest_llmeval.suites import Registry, get_evaluator
+from pytest_llmeval.suites import Registry, get_evaluator, load_suite
 from pytest_llmeval.workbench.mutation._mutants import mutation_of
 from pytest_llmeval.workbench.mutation._survival import survival_of
 
@@ -89,7 +89,7 @@ GOOD: dict[str, dict[str, Any]] = {
 def loaded(folder: Path, content: Mapping[str, Any]) -> Any:
     path = folder / "s.eval.json"
     path.write_text(json.dumps(content), encoding="utf-8")
-    return open_suite(path)
+    return load_suite(path)
 
 
 def survived(folder: Path, content: Mapping[str, Any]) -> Survival:

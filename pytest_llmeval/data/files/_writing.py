@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
-from pytest_llmeval.core import WINDOWS
+from pytest_llmeval.core import WINDOWS, Fault, SuiteError
 from pytest_llmeval.data.files._places import OwnFiles
 
 _STALE_S: Final = 86_400.0
@@ -174,6 +174,21 @@ class OutputFile:
             OSError: It cannot be written, as without its folder; then it is as it was.
         """
         self._write(part.encode("utf-8", "backslashreplace") for part in parts)
+
+    def save_text(self, parts: Iterable[str]) -> None:
+        """Write a file that a user has named, as `write_text` does.
+
+        Args:
+            parts: Its text, in any number of pieces.
+
+        Raises:
+            SuiteError: It cannot be written.
+        """
+        try:
+            self.write_text(parts)
+        except OSError as error:
+            message = f"cannot be written ({error.strerror}), expected a file in a folder that exists"
+            raise SuiteError([Fault(str(self.path), 0, 0, "", message)]) from None
 
     def write_bytes(self, data: bytes) -> None:
         """Write the bytes of the file as `write_text` does: readers see the old file or the new one."""

@@ -11,14 +11,14 @@ from typing import Any
 
 import yaml
 
-from pytest_llmeval.cli import CommandResult, open_suite, write_text
+from pytest_llmeval.cli import CommandResult
 from pytest_llmeval.core import Fault, LlmevalError, Media, MediaForm, SuiteError, encode, listed
 from pytest_llmeval.data import FaultLog, OutputFile
 from pytest_llmeval.exchange._media import file_value
 from pytest_llmeval.exchange.traces import case_of_spans
 from pytest_llmeval.exchange.traces._spans import TraceSpan, read_spans
 from pytest_llmeval.services import Secrets
-from pytest_llmeval.suites import LoadedSuite
+from pytest_llmeval.suites import LoadedSuite, load_suite
 
 _TRACES = "traces"
 
@@ -45,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _add(options: Namespace) -> CommandResult:
     """Run ``llmeval cases add``: add a trace of production to a suite file as a case."""
-    suite = open_suite(options.suite)
+    suite = load_suite(options.suite)
     trace, spans = _trace(options.file, options.trace)
     contents: dict[str, bytes] = {}
     case = MediaForm.replace_all(_case(options, trace, spans, suite), partial(_file_of, contents=contents))
@@ -60,7 +60,7 @@ def _add(options: Namespace) -> CommandResult:
         return CommandResult(0, {**data, "written": []}, diff)
     trace_file = options.suite.parent / _TRACES / f"{case['id']}.json"
     _make(trace_file.parent)
-    write_text(trace_file, [_written(spans, Secrets.of_variables(suite.secret_variables))])
+    OutputFile(trace_file).save_text([_written(spans, Secrets.of_variables(suite.secret_variables))])
     for path, content in contents.items():
         OutputFile(options.suite.parent / path).write_bytes(content)
     try:
@@ -101,11 +101,11 @@ def _make(folder: Path) -> None:
 
 def _replace(path: Path, before: str, after: str) -> None:
     """Replace a suite file by one with a new case, unless it cannot be loaded then."""
-    write_text(path, [after])
+    OutputFile(path).save_text([after])
     try:
-        open_suite(path)
+        load_suite(path)
     except SuiteError:
-        write_text(path, [before])
+        OutputFile(path).save_text([before])
         raise
 
 

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from pytest_llmeval.cli import CommandResult, say, write_text
+from pytest_llmeval.cli import CommandResult, say
 from pytest_llmeval.core import Fault, SuiteError, counted, parse_digits
-from pytest_llmeval.data import Document, FaultLog, FilePlace, InputFile, render_path
+from pytest_llmeval.data import Document, FaultLog, FilePlace, InputFile, OutputFile, render_path
 from pytest_llmeval.tasks.emotion_cause._conversation import gold_pair, has_absent_words, utterance_texts
 from pytest_llmeval.tasks.emotion_cause._pairs import (
     CANDIDATES,
@@ -447,7 +447,7 @@ def _convert(options: Namespace) -> CommandResult:
     else:
         text = internal_text(converted.pairs, with_spans=options.to == "internal-spans")
     if options.output is not None:
-        write_text(options.output, [text])
+        OutputFile(options.output).save_text([text])
     say((f"note: {note}" for note in converted.notes), error=True)
     written = [] if options.output is None else [str(options.output)]
     data = {"pairs": json.loads(text), "written": written, "notes": [*map(str, converted.notes)]}

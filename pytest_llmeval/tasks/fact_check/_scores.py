@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_llmeval.cli import CommandResult, write_text
+from pytest_llmeval.cli import CommandResult
 from pytest_llmeval.core import ConfusionMatrix, Fault, FloatArray, LabelKey, Observation, SuiteError, Sums, excerpt
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import Defects, Margins, precision, ratio
 from pytest_llmeval.judges import FLAGS
 from pytest_llmeval.reports import published, read_report
@@ -308,7 +309,7 @@ def _export(options: Namespace) -> CommandResult:
         analysis = {name: list(map(_renamed, claims)) for name, claims in analysis.items()}
     paths = [options.output / name for name in _FILES[options.keys]]
     for path, content in zip(paths, (results, analysis), strict=True):
-        write_text(path, [json.dumps(content, ensure_ascii=False, indent=2) + "\n"])
+        OutputFile(path).save_text([json.dumps(content, ensure_ascii=False, indent=2) + "\n"])
     return CommandResult(0, {"written": [*map(str, paths)]}, [f"wrote {path}" for path in paths])
 
 

@@ -13,8 +13,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pytest_llmeval.cli import CommandResult, amount, share, write_text
+from pytest_llmeval.cli import CommandResult, NumberArgument
 from pytest_llmeval.core import LlmevalError, counted, excerpt, unknown_name
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.services import Secrets
 from pytest_llmeval.tasks.agents import ListedTool, read_catalogue
 from pytest_llmeval.tasks.mcp._server import McpServer, approved_parts, as_text, drift, parts_by_name
@@ -60,7 +61,7 @@ def add_arguments(parser: ArgumentParser) -> None:
             action.add_argument("--ignore", action="append", default=[], metavar="KIND", help=", ".join(KINDS))
             action.add_argument(
                 "--overlap",
-                type=share,
+                type=NumberArgument(share=True),
                 default=OVERLAP,
                 help=f"common words from which on two descriptions are too much alike; default: {OVERLAP}",
             )
@@ -73,7 +74,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         action.add_argument(
             "--header-from-env", action="append", default=[], metavar="NAME=VARIABLE", help="header of HTTP"
         )
-        action.add_argument("--timeout", type=amount, default=60.0, metavar="SECONDS", help="default: 60")
+        action.add_argument(
+            "--timeout", type=NumberArgument(least=0), default=60.0, metavar="SECONDS", help="default: 60"
+        )
         what = (
             "COMMAND, URL, tools.json or a folder of skills" if name == "lint" else "COMMAND or URL, after all options"
         )
@@ -92,7 +95,7 @@ def _snapshot(options: Namespace) -> CommandResult:
         raise LlmevalError(
             f"found what looks like a secret in the tool {secret[0]!r}, expected none: nothing is written"
         )
-    write_text(options.file, [as_text(definitions)])
+    OutputFile(options.file).save_text([as_text(definitions)])
     data = {"written": [str(options.file)], "tools": [tool["name"] for tool in definitions["tools"]]}
     return CommandResult(0, data, [f"{options.file}: {counted(len(data['tools']), 'tool')}; commit it"])
 

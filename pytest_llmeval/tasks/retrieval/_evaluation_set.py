@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_llmeval.cli import CommandResult, say, write_text
+from pytest_llmeval.cli import CommandResult, say
 from pytest_llmeval.core import Fault, grouped
-from pytest_llmeval.data import CaseId, InputFile
+from pytest_llmeval.data import CaseId, InputFile, OutputFile
 from pytest_llmeval.tasks.retrieval._ranking import Measured, Near, listed_values, split_values
 
 TERM = Near("near", "term_of_imprisonment", number="imprisonment", flags=("death_penalty", "life_imprisonment"))
@@ -350,8 +350,10 @@ def _build(options: Namespace) -> int | CommandResult:
         say(faults or ["the corpus has no row"], error=True)
         return 1
     report = built.report(how) | {"faulty_lines": [str(fault) for fault in faults]}
-    write_text(options.output, (json.dumps(set_line(*query), ensure_ascii=False) + "\n" for query in built.queries))
-    write_text(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
+    OutputFile(options.output).save_text(
+        json.dumps(set_line(*query), ensure_ascii=False) + "\n" for query in built.queries
+    )
+    OutputFile(path).save_text([json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
     say(faults, error=True)
     data = {"written": [str(options.output), str(path)], "queries": len(built.queries), "report": report}
     return CommandResult(0 if built.queries else 1, data, _summary(built, options.output, path))

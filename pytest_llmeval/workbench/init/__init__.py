@@ -8,10 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_llmeval.cli import CommandResult, open_suite, say
+from pytest_llmeval.cli import CommandResult, say
 from pytest_llmeval.core import LlmevalError, SuiteError
 from pytest_llmeval.judges import JudgeConnection
-from pytest_llmeval.suites import is_foreign
+from pytest_llmeval.suites import is_foreign, load_suite
 from pytest_llmeval.workbench._project import SOURCE, Project, TargetPlace, find_target
 from pytest_llmeval.workbench.init._rag import RagSuite, add_rag_arguments, rag_suite
 
@@ -110,7 +110,7 @@ def _next(rag: RagSuite | None) -> Iterator[str]:
 def _is_good(path: Path) -> bool:
     """Validate the new suite as ``llmeval validate`` does, and print the faults of its question rows."""
     try:
-        faults: Sequence[object] = open_suite(path).all_faults
+        faults: Sequence[object] = load_suite(path).all_faults
     except SuiteError as error:
         faults = error.faults
     say(faults, error=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, number, open_suite, say
+from pytest_llmeval.cli import OPTIONS, CommandResult, NumberArgument, say
 from pytest_llmeval.core import LlmevalError, counted
 from pytest_llmeval.data import display_path
 from pytest_llmeval.reports import Survival, published
-from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, load_suite
 from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench._console import open_noted, refuse_input, suite_files
 from pytest_llmeval.workbench._judge import judge_options
@@ -47,13 +47,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     predictions = OPTIONS["predictions"]._replace(help="answers recorded by --llmeval-predictions")
     help_of_cache = f"cache of their verdicts; default: {_CACHE}"
     cache = OPTIONS["cache"]._replace(default=_CACHE, command_help=help_of_cache)
-    add_options(parser, predictions, "budget", "concurrency", cache)
+    OPTIONS.add_to(parser, predictions, "budget", "concurrency", cache)
     parser.set_defaults(run=_mutate)
 
 
 def _share(text: str) -> float:
     """Parse an option of ``llmeval mutate`` that is a share from 0 to 1."""
-    value = number(text)
+    value = NumberArgument()(text)
     if not 0 <= value <= 1:
         raise ArgumentTypeError(f"found {text!r}, expected a share from 0 to 1")
     return value
@@ -100,7 +100,7 @@ def _changed_suites(base: str | None) -> list[Path]:
 
     def data_files(path: Path) -> set[str]:
         try:
-            return set(open_suite(path).files.values())
+            return set(load_suite(path).files.values())
         except LlmevalError:  # `llmeval validate` lists its faults
             return set()
 

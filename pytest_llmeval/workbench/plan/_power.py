@@ -8,8 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.cli import CommandResult, amount, count, share, write_text
+from pytest_llmeval.cli import CommandResult, NumberArgument
 from pytest_llmeval.core import GateOutcome, LlmevalError, Metric, counted, limit, number, unknown_name
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.gates import WATCHED_RUNS, Gate
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import open_noted, table_lines
@@ -44,7 +45,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.description = _POWER
     parser.add_argument("suite", type=Path, help="suite file")
     parser.add_argument(
-        "--drop", type=amount, action="append", metavar="NUMBER", help="true drop to find; may be repeated"
+        "--drop",
+        type=NumberArgument(least=0),
+        action="append",
+        metavar="NUMBER",
+        help="true drop to find; may be repeated",
     )
     parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
     parser.add_argument(
@@ -54,18 +59,25 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="JSON report of the suite, or FILE#SYSTEM; may be repeated",
     )
-    parser.add_argument("--confidence", type=share, metavar="SHARE", help="of the test; default: that of the gate")
+    parser.add_argument(
+        "--confidence", type=NumberArgument(share=True), metavar="SHARE", help="of the test; default: that of the gate"
+    )
     parser.add_argument(
         "--cluster-by", metavar="LABEL", help="label of cases that belong together; default: cluster_by of the suite"
     )
-    parser.add_argument("--within", type=amount, metavar="SD", help="standard deviation of a case's score over repeats")
     parser.add_argument(
-        "--between", type=amount, metavar="SD", help="standard deviation of a change's effect on a case"
+        "--within", type=NumberArgument(least=0), metavar="SD", help="standard deviation of a case's score over repeats"
+    )
+    parser.add_argument(
+        "--between",
+        type=NumberArgument(least=0),
+        metavar="SD",
+        help="standard deviation of a change's effect on a case",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the chance to find a drop into an SVG file")
     parser.add_argument(
         "--simulate",
-        type=count,
+        type=NumberArgument(least=1, whole=True),
         metavar="N",
         help="pull requests to simulate from two or more --report of the same version (default: none)",
     )
@@ -89,7 +101,7 @@ def _power(options: Namespace) -> CommandResult:
             lines += ["", *text]
     if options.plot:
         plans = {plan.name: plan.plan for plan in every if plan.plan is not None}
-        write_text(options.plot, _svg(plans, len(suite.cases), suite.repeats.times))
+        OutputFile(options.plot).save_text(_svg(plans, len(suite.cases), suite.repeats.times))
     size = {"cases": len(suite.cases), "repeats": suite.repeats.times}
     return CommandResult(0, {"suite": suite.name, **size, "plans": plans_data}, lines)
 

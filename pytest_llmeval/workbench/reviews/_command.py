@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from msgspec import Struct, to_builtins
 
-from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, count, say, write_text
+from pytest_llmeval.cli import OPTIONS, CommandResult, NumberArgument, say
 from pytest_llmeval.core import (
     LlmevalError,
     SuiteError,
@@ -283,8 +283,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="ANSWERS",
         help="a JSON report, written with --llmeval-texts=all; a file of traces; or a suite file of answered cases",
     )
-    add_options(parser, OPTIONS["predictions"]._replace(help="recorded answers to the cases of a suite file"))
-    parser.add_argument("--pick", type=count, metavar="N", help="pick N answers (default: all)")
+    OPTIONS.add_to(parser, OPTIONS["predictions"]._replace(help="recorded answers to the cases of a suite file"))
+    parser.add_argument(
+        "--pick", type=NumberArgument(least=1, whole=True), metavar="N", help="pick N answers (default: all)"
+    )
     parser.add_argument(
         "--draw",
         choices=get_args(Draw)[1:],
@@ -375,7 +377,9 @@ def _write(review: Review, options: Namespace, run: str) -> CommandResult:
     """Write the review page of a report as a file."""
     output = options.output or options.report.with_suffix(".review.html")
     book = None if options.modes is None else NoteFile(review, output, options.modes).book()
-    write_text(output, [review_page(review, options.annotator, book=book, run=run, folder=output.absolute().parent)])
+    OutputFile(output).save_text(
+        [review_page(review, options.annotator, book=book, run=run, folder=output.absolute().parent)]
+    )
     data = {"written": [str(output)], "answers": len(review.items), "total": review.total}
     return CommandResult(0, data, [f"wrote {output}: {len(review.items)} of {counted(review.total, 'answer')}"])
 

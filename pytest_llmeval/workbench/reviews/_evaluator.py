@@ -13,8 +13,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from pytest_llmeval.cli import CommandResult, say, write_text
+from pytest_llmeval.cli import CommandResult, say
 from pytest_llmeval.core import Case, CaseLabels, LlmevalError, counted, interval, number
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import JudgeAgreement
 from pytest_llmeval.reports import SuiteReport, read_report
 from pytest_llmeval.run import score
@@ -138,11 +139,11 @@ def _evaluator(options: Namespace) -> CommandResult:
         written = checked_text(name, stem, json.loads(options.check), chosen)
     else:
         if not options.final and not prompt.exists():  # one that exists may have been edited
-            write_text(prompt, [judge_prompt(name, book.texts.get(name, ""), noted)])
+            OutputFile(prompt).save_text([judge_prompt(name, book.texts.get(name, ""), noted)])
             lines.append(f"wrote {prompt}")
             files_made.insert(0, prompt)
         written = suite_text(stem, prompt.name, chosen)
-    write_text(suite, [written])
+    OutputFile(suite).save_text([written])
     lines.append(f"wrote {suite}: {_counts(chosen)}")
     held = [] if options.final else [answer for answer in noted if answer.split == "test"]
     if not options.final:

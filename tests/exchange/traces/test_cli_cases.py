@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from project import AGENT, RAG, export
 
-from pytest_llmeval.cli import main, open_suite
+from pytest_llmeval.cli import main
 from pytest_llmeval.exchange.traces import TracesSource
+from pytest_llmeval.suites import load_suite
 
 SUITE = """\
 suite: regress
@@ -64,7 +65,7 @@ def test_lists_of_other_forms_are_continued(project: Path, cases: str) -> None:
     (project / "s.eval.yaml").write_text(f"evaluators: [text]\n{cases}", encoding="utf-8")
     (project / "c.jsonl").write_text('{"id": "x", "input": "y"}\n', encoding="utf-8")
     assert main([*ADD, "--trace=b", "--id=new"]) == 0
-    suite = open_suite(project / "s.eval.yaml")
+    suite = load_suite(project / "s.eval.yaml")
     assert {case.id for case in suite.cases} == {"x", "new"}
     (new,) = (case for case in suite.cases if case.id == "new")
     assert new.prediction["answer"] == "30 days."
@@ -74,7 +75,7 @@ def test_lists_of_other_forms_are_continued(project: Path, cases: str) -> None:
 def test_a_suite_in_json_is_continued(project: Path) -> None:
     (project / "s.eval.json").write_text('{"evaluators": ["text"], "cases": [{"id": "x"}]}', encoding="utf-8")
     assert main(["cases", "add", "s.eval.json", "--from=t.jsonl", "--trace=a"]) == 0
-    assert [case.id for case in open_suite(project / "s.eval.json").cases] == ["x", "aaaaaaaaaaaa"]
+    assert [case.id for case in load_suite(project / "s.eval.json").cases] == ["x", "aaaaaaaaaaaa"]
 
 
 @pytest.mark.parametrize("again", [["--trace=a"], ["--trace=a", "--id=other"], ["--trace=b", "--id=one"]])
