@@ -1,4 +1,4 @@
-"""Write pytest_llmeval/suites/_entries.pyi from the JSON Schema of suite files: run it after adding an option."""
+"""Write pytest_llmeval/run/_entries.pyi from the JSON Schema of suite files: run it after adding an option."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
+from pytest_llmeval.run import _entries as entries
+from pytest_llmeval.run._entries import EntryFunction
 from pytest_llmeval.suites import KEYS, Registry
-from pytest_llmeval.suites import _entries as entries
-from pytest_llmeval.suites._entries import EntryFunction
 from pytest_llmeval.suites._schema import described, suite_schema
 
-STUB = Path(__file__).parents[1] / "pytest_llmeval/suites/_entries.pyi"
+STUB = Path(__file__).parents[1] / "pytest_llmeval/run/_entries.pyi"
 
-_TOP = """# Types of the functions of `pytest_llmeval.suites._entries`, written by .ci/entries_stub.py.
+_TOP = """# Types of the functions of `pytest_llmeval.run._entries`, written by .ci/entries_stub.py.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, overload

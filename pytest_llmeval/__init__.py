@@ -112,7 +112,7 @@ pytest_plugins = ("pytest_llmeval.plugin.hooks",)
 """What ``-p pytest_llmeval`` loads, as the entry point does."""
 
 if TYPE_CHECKING:
-    import pytest_llmeval.suites._entries as _entries  # noqa: PLR0402 (of this form pyright reads `__all__`)
+    import pytest_llmeval.run._entries as _entries  # noqa: PLR0402 (of this form pyright reads `__all__`)
     from pytest_llmeval.core import (
         MISSING,
         BudgetError,
@@ -152,9 +152,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Panel, Question, Usage, Verdict
     from pytest_llmeval.numbers import Comparison, Difference, compare
     from pytest_llmeval.plugin import Evaluate, TestScored
-    from pytest_llmeval.run import PartialResult, Suite, SuiteResult, cases, score, score_stream, suite
-    from pytest_llmeval.suites import Registry, get_checks, get_evaluator, register_tokenizer
-    from pytest_llmeval.suites._entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
+    from pytest_llmeval.run import PartialResult, Suite, SuiteResult, cases, get_checks, score, score_stream, suite
+    from pytest_llmeval.run._entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
+    from pytest_llmeval.suites import Registry, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check import EvidenceMatch, EvidenceMatcher, fact_checker
     from pytest_llmeval.tasks.mcp import McpServer
 
@@ -224,13 +224,13 @@ _HOMES = {
         "Suite",
         "SuiteResult",
         "cases",
+        "get_checks",
         "score",
         "score_stream",
         "suite",
     ),
     "suites": (
         "Registry",
-        "get_checks",
         "get_evaluator",
         "register_tokenizer",
     ),
@@ -252,7 +252,7 @@ if not TYPE_CHECKING:  # for a type checker every name would exist
             return import_module(f"{__name__}.extend")
         home = next((module for module, names in _HOMES.items() if name in names), None)
         if home is None and name.islower() and not name.startswith("_"):  # an evaluator or a check
-            home = "suites._entries"
+            home = "run._entries"
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:

@@ -22,8 +22,8 @@ from pytest_llmeval.core import (
 from pytest_llmeval.judges import Asking, JudgeAccess, JudgedEvaluator, Judgement, JudgeSpec, UnaskedError, Verdict
 from pytest_llmeval.plugin._payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
 from pytest_llmeval.plugin._user_loops import USER_LOOPS
-from pytest_llmeval.run import CaseRunner, FromFixtures, LoadedCase, measure_returned
-from pytest_llmeval.suites import Registry, get_checks, get_evaluator
+from pytest_llmeval.run import CaseRunner, FromFixtures, LoadedCase, get_checks, measure_returned
+from pytest_llmeval.suites import Registry, get_evaluator
 
 _EVALUATED = pytest.StashKey[list["TestScored"]]()
 _LISTED = 20

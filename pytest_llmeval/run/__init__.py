@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
     from pytest_llmeval.run._checkout import Checkout, describe_origin, file_of_suite
     from pytest_llmeval.run._declared import Suite, cases, declared_suite, suite
+    from pytest_llmeval.run._entries import get_checks
     from pytest_llmeval.run._execute import Execution, json_like, measure_returned, unmet_by_expected
     from pytest_llmeval.run._finishing import finish_run, with_past, write_run
     from pytest_llmeval.run._job import Answers, EarlyCalls, Job, LoadedCase, Next, begin_run, with_parts
@@ -42,6 +43,7 @@ _HOMES = {
     "_case_runner": ("CaseRunner", "FromFixtures"),
     "_checkout": ("describe_origin", "Checkout", "file_of_suite"),
     "_declared": ("Suite", "suite", "cases", "declared_suite"),
+    "_entries": ("get_checks",),
     "_execute": ("measure_returned", "Execution", "json_like", "unmet_by_expected"),
     "_finishing": ("finish_run", "with_past", "write_run"),
     "_job": ("begin_run", "Answers", "EarlyCalls", "Job", "LoadedCase", "Next", "with_parts"),

@@ -57,23 +57,19 @@ from pytest_llmeval.data import (
     display_path,
 )
 from pytest_llmeval.evaluators import CheckKind
+from pytest_llmeval.run._entries import NamedObject, by_name_in_file, check, evaluator, listed
 from pytest_llmeval.services import Background
 from pytest_llmeval.suites import (
     KEYS,
     LoadedSuite,
-    NamedObject,
     Registry,
-    by_name_in_file,
-    check,
-    evaluator,
-    listed,
     load_suite,
 )
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import Judgeable
+    from pytest_llmeval.run._entries import SuiteArguments
     from pytest_llmeval.run._scripts import PredictionsFile, ScriptRun, SuiteResult
-    from pytest_llmeval.suites import SuiteArguments
 
 if TYPE_CHECKING:
     Input_contra = TypeVar("Input_contra", contravariant=True)

@@ -23,8 +23,8 @@ from pytest_llmeval.suites import Registry
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators import VerdictStatistics
     from pytest_llmeval.judges import Judgeable, JudgedEvaluator, Panel, RunStore
+    from pytest_llmeval.run._entries import NamedEvaluator
     from pytest_llmeval.run._partial import PartialResult
-    from pytest_llmeval.suites import NamedEvaluator
 
 
 OneEvaluator: TypeAlias = "Evaluator | NamedEvaluator | Callable[[Any], Any] | Mapping[str, Any]"
@@ -181,7 +181,7 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
     Raises:
         EvaluatorError: There is none, two have one name, or something else is among them.
     """
-    from pytest_llmeval.suites import listed
+    from pytest_llmeval.run._entries import listed
 
     if isinstance(evaluators, Mapping) and not _is_one_entry(evaluators):
         labelled = [(label, _label_evaluator(evaluator, caller)[1]) for label, evaluator in evaluators.items()]
@@ -206,7 +206,7 @@ def _is_one_entry(evaluators: Mapping[str, Any]) -> bool:
 def _label_evaluator(evaluator: Any, caller: str) -> tuple[str, Evaluator]:
     """An evaluator that was passed to a function such as `score`, with its label."""
     from pytest_llmeval.evaluators import evaluator_of
-    from pytest_llmeval.suites import NamedEvaluator
+    from pytest_llmeval.run._entries import NamedEvaluator
 
     try:
         label, evaluator = NamedEvaluator.label(evaluator)

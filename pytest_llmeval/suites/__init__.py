@@ -10,16 +10,6 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.suites._entries import (
-        NamedEvaluator,
-        NamedObject,
-        SuiteArguments,
-        by_name_in_file,
-        check,
-        evaluator,
-        get_checks,
-        listed,
-    )
     from pytest_llmeval.suites._evaluator_settings import widest
     from pytest_llmeval.suites._keys import KEYS
     from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, is_foreign, load_suite
@@ -60,16 +50,6 @@ def left_alone(files: Sequence[str]) -> str:
 
 
 _HOMES = {
-    "_entries": (
-        "NamedEvaluator",
-        "NamedObject",
-        "SuiteArguments",
-        "by_name_in_file",
-        "check",
-        "evaluator",
-        "get_checks",
-        "listed",
-    ),
     "_keys": ("KEYS",),
     "_loading": ("SuiteMemo", "ForeignFileError", "is_foreign", "load_suite"),
     "_registry": ("Command", "Key", "Registry", "get_evaluator", "register_tokenizer"),

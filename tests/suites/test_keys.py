@@ -10,8 +10,8 @@ import pytest
 import pytest_llmeval as ev
 from pytest_llmeval import SuiteError
 from pytest_llmeval.core import unknown_name
+from pytest_llmeval.run import _entries as entries
 from pytest_llmeval.suites import KEYS, Key, LoadedSuite, Registry, load_suite
-from pytest_llmeval.suites import _entries as entries
 from pytest_llmeval.suites._schema import GRAMMARS, described, suite_schema
 
 ROOT = Path(__file__).parents[2]

@@ -18,8 +18,7 @@ from pytest_llmeval.core import Case, CaseLabels, LlmevalError, counted, interva
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import JudgeAgreement
 from pytest_llmeval.reports import SuiteReport, read_report
-from pytest_llmeval.run import score
-from pytest_llmeval.suites import get_checks
+from pytest_llmeval.run import get_checks, score
 from pytest_llmeval.workbench._console import refuse_input
 from pytest_llmeval.workbench.reviews._items import ReviewItem, review_items
 from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, SplitOpened, add_lines, read_modes

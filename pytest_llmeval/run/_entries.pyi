@@ -1,4 +1,4 @@
-# Types of the functions of `pytest_llmeval.suites._entries`, written by .ci/entries_stub.py.
+# Types of the functions of `pytest_llmeval.run._entries`, written by .ci/entries_stub.py.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, overload

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import Evaluator, EvaluatorError, LlmevalError, form_of
 from pytest_llmeval.evaluators import CheckKind, evaluator_of
-from pytest_llmeval.suites._registry import Registry, get_evaluator
+from pytest_llmeval.suites import Registry, get_evaluator
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators import Checks
