@@ -37,7 +37,7 @@ from pytest_llmeval.judges import (
     Usage,
     Verdict,
 )
-from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, RunRecord, RunScope, RunTerms, SuitePart, judges_of
+from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, RunRecord, RunScope, RunTerms, SuitePart
 from pytest_llmeval.run._judging import judge
 from pytest_llmeval.run._run_record import Item, ItemResult
 from pytest_llmeval.run._stages import Judged as JudgedRun
@@ -415,7 +415,7 @@ class Suites:
         done = [
             runner.run(each, following=loaded[n:], early=EarlyCalls(judge=True)) for n, each in enumerate(loaded, 1)
         ]
-        judges = judges_of(suite, runner.judges, key.display_path)
+        judges = suite.judge_identities(runner.judges, key.display_path)
         runner.close(whole_run=True)
         run = RunRecord(
             items={

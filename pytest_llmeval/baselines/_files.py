@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 from pytest_llmeval.baselines._comparable import Stamp, fingerprint
 from pytest_llmeval.baselines._scores import Approval, SuiteScores, TestScores, line_of, parse_scores
 from pytest_llmeval.core import AnyError, Case, Fault, NoAnswer, SuiteError, input_digest
-from pytest_llmeval.data import IN_MODULE, FaultLog, InputFile, OutputFile, OwnFiles
+from pytest_llmeval.data import FaultLog, InputFile, OutputFile, OwnFiles
 from pytest_llmeval.suites import SuiteKey
 
 _Scores = TypeVar("_Scores", SuiteScores, TestScores)
@@ -52,7 +52,8 @@ class ScoreFile:
         suffix = cls.ENDING
         if key.test or key.variant:
             module, _, test = key.test.partition("::")
-            declared_there = key.display_path.startswith(f"{module}{IN_MODULE}")  # the file's name says which module
+            file = OwnFiles(Path(key.display_path))
+            declared_there = file.is_declared and file.source.as_posix() == module  # so the name has the module
             whole = json.dumps([test if declared_there else key.test, key.variant])
             name = key.variant or key.test.rpartition("::")[2]
             readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_READABLE]

@@ -27,7 +27,7 @@ from pytest_llmeval.data import (
     describe,
     display_path,
 )
-from pytest_llmeval.reports import Point, Timeline
+from pytest_llmeval.reports import Point, RunReport, Timeline
 from pytest_llmeval.suites import SuiteKey
 
 if TYPE_CHECKING:
@@ -172,6 +172,23 @@ class History(NamedTuple):
             name = "".join(f"[{part}]" for part in (test, variant) if part)
             timelines.append(Timeline(display, name, points, frozenset(bridged)))
         return History(timelines, faults)
+
+    @staticmethod
+    def extend_report(report: RunReport, root: Path) -> RunReport:
+        """The report of a run with the history of its suites.
+
+        Args:
+            report: The report.
+            root: pytest's rootdir, from which it names suites, and whose history is read.
+        """
+        known = {path: History.read(root / path, root) for path in {suite.path for suite in report.suites}}
+        suites = [structs.replace(suite, past=known[suite.path].timeline_of(suite.suite)) for suite in report.suites]
+        return structs.replace(report, suites=suites)
+
+    def timeline_of(self, suite: str) -> Timeline | None:
+        """The timeline of a suite, or of a variant of it, by its name in reports."""
+        named = [timeline for timeline in self.timelines if suite.endswith(timeline.variant)]
+        return max(named, key=lambda timeline: len(timeline.variant), default=None)
 
     @staticmethod
     def noted_paths(root: Path) -> set[str]:

@@ -50,9 +50,7 @@ class CommandResult(NamedTuple):
             lacking: Further reasons why the run fails.
             head: Lines before those of the run.
         """
-        from pytest_llmeval.run import write_run
-
-        written, missing, notes = write_run(finished.report, options.report, root)
+        written, missing, notes = finished.write_files(options.report, root)
         reports = (f"report written to {path}" for path in written)
         why = [*finished.shortfalls, *lacking, *missing]
         data = {"suites": finished.report.verdict_data(), "why": why, "written": [*map(str, written)]}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.cli._console import CommandResult
 from pytest_llmeval.cli._options import OPTIONS
 from pytest_llmeval.core import LlmevalError, counted
-from pytest_llmeval.data import IN_MODULE
+from pytest_llmeval.data import OwnFiles
 from pytest_llmeval.reports import ReportFormat
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _open_shards(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, li
 
 def _is_there(folder: Path, path: str) -> bool:
     """Whether a folder has the file of a shard's suite, or the Python file that declares it."""
-    return (folder / path.partition(IN_MODULE)[0]).is_file()
+    return OwnFiles(folder / path).source.is_file()
 
 
 def _read_shards(files: Sequence[Path], root: Path) -> "list[ShardFile]":

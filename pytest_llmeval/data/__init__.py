@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.data.files._json import JsonText, repeated_key
     from pytest_llmeval.data.files._media_folder import MediaFolder
     from pytest_llmeval.data.files._places import (
-        IN_MODULE,
         FaultLog,
         FilePattern,
         FilePlace,
@@ -74,7 +73,6 @@ _HOMES = {
         "FaultLog",
         "FilePattern",
         "FilePlace",
-        "IN_MODULE",
         "OwnFiles",
         "display_path",
         "render_path",

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from pytest_llmeval.core import CaseRecord, counted, limit, number
 from pytest_llmeval.gates import ChangeGate, DropGate, LiftGate
 from pytest_llmeval.numbers import TOLERANCE, CaseStatistics, Evidence, RunPairing
-from pytest_llmeval.run import JudgedSuite, variants_of
+from pytest_llmeval.run import JudgedSuite
 from pytest_llmeval.suites import SUITE_METRICS, LoadedSuite
 
 PROOFS: Final = {
@@ -70,7 +70,7 @@ def arms_of(judged: Sequence[JudgedSuite], reference: str) -> Iterator[tuple[Jud
         judged: The suites.
         reference: Of `reference_among`.
     """
-    for variants in variants_of(judged):
+    for variants in JudgedSuite.by_variant(judged):
         base = reference_among(list(variants), reference)
         if base is not None:
             yield from ((variant, variants[base]) for name, variant in variants.items() if name != base)

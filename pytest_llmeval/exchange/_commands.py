@@ -23,7 +23,7 @@ from pytest_llmeval.exchange.gating import CODES, GateOptions, GateVerdict, judg
 from pytest_llmeval.exchange.results import FIELDS, LABEL, ResultRow
 from pytest_llmeval.reports import text as markdown
 from pytest_llmeval.reports import write_json
-from pytest_llmeval.run import unmet_by_expected, write_run
+from pytest_llmeval.run import unmet_by_expected
 from pytest_llmeval.suites import Registry, load_suite
 
 REPORT: Final = "IMPORT.md"
@@ -514,8 +514,7 @@ def _gate(options: Namespace) -> CommandResult:
     )
     verdict = judge_results(rows, baseline, expected, chosen, root)
     code = verdict.code(options.undecided)
-    report = verdict.finished.report
-    written, missing, notes = write_run(report, options.report, root)
+    written, missing, notes = verdict.finished.write_files(options.report, root)
     if options.comment is not None:
         _comment(verdict, options.comment)
         written = [*written, options.comment]

@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct, structs
 
 from pytest_llmeval.core import AnyError, BudgetError, Case, CaseRecord, LlmevalError, SuiteError, printable
-from pytest_llmeval.data import IN_MODULE
+from pytest_llmeval.data import OwnFiles
 from pytest_llmeval.plugin._options import shard_of_run
 from pytest_llmeval.plugin._payload import (
     CASE_FIXTURES,
@@ -148,8 +148,8 @@ def _line(suite: LoadedSuite, case: Case) -> int:
     file = suite.files.get(case.id)
     if file is None:
         return max(case.line, 1)
-    name = suite.path.name
-    return max(case.line, 1) if IN_MODULE in name and name.startswith(f"{Path(file).name}{IN_MODULE}") else 1
+    own = OwnFiles(suite.path)
+    return max(case.line, 1) if own.is_declared and own.source.name == Path(file).name else 1
 
 
 def _variant_of(item: pytest.Item) -> str:

@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     encode,
     printable,
 )
-from pytest_llmeval.data import IN_MODULE, InputFile, display_path
+from pytest_llmeval.data import InputFile, OwnFiles, display_path
 from pytest_llmeval.plugin._options import naming_hint, shard_of_run
 from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, SuitePart
@@ -110,7 +110,8 @@ class SuiteLoader(Struct):
             SuiteError: It has faults.
             EvaluatorError: An evaluator cannot be registered.
         """
-        if isinstance(named, Path) and IN_MODULE in named.name:  # the main process of xdist collects nothing itself
+        # The main process of xdist collects nothing itself, and knows the suite by its path only.
+        if isinstance(named, Path) and OwnFiles(named).is_declared:
             from pytest_llmeval.run import declared_suite
 
             return self._suites.get(

@@ -38,8 +38,6 @@ from pytest_llmeval.run import (
     RunRecord,
     RunTerms,
     finish_run,
-    judges_of,
-    write_run,
 )
 from pytest_llmeval.services import FaultSources, ServiceAddress, UseRecord
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
@@ -336,7 +334,7 @@ class Run(Struct):
         assert self.finished is not None
         shards = [path for path in paths if path.suffix == ReportFormat.SHARD_SUFFIX]
         reports = [path for path in paths if path not in shards]
-        written, missing, notes = write_run(self.finished.report, reports, self.config.rootpath)
+        written, missing, notes = self.finished.write_files(reports, self.config.rootpath)
         self.notes += notes
         if style := self.config.option.llmeval_otel:
             suites, texts = SessionSuites(session), self.config.option.llmeval_texts == "all"
@@ -398,7 +396,9 @@ class SessionSuites(Struct, frozen=True):
 
     def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
         """The settings by evaluator that decide the verdicts of judges on a suite."""
-        return judges_of(suite, self.session.config.stash[RUNNER].judges, key.display_path) if suite.judged else {}
+        if not suite.judged:  # the judges of a runner are made, and their modules imported, at the first look
+            return {}
+        return suite.judge_identities(self.session.config.stash[RUNNER].judges, key.display_path)
 
 
 _ASKING = frozenset({"eval_case", "judge"})

@@ -8,13 +8,12 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._answering import Answering
     from pytest_llmeval.run._call_counts import CallCounter, CallTally
     from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
-    from pytest_llmeval.run._checkout import Checkout, describe_origin, file_of_suite
+    from pytest_llmeval.run._checkout import Checkout, describe_origin
     from pytest_llmeval.run._declared import Suite, cases, declared_suite, suite
     from pytest_llmeval.run._entries import get_checks
     from pytest_llmeval.run._execute import Execution, json_like, measure_returned, unmet_by_expected
-    from pytest_llmeval.run._finishing import finish_run, with_past, write_run
+    from pytest_llmeval.run._finishing import finish_run
     from pytest_llmeval.run._job import Answers, EarlyCalls, Job, LoadedCase, Next, begin_run, with_parts
-    from pytest_llmeval.run._judging import variants_of
     from pytest_llmeval.run._merging import merge_shards
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.run._run_record import RunRecord, SuitePart
@@ -26,13 +25,11 @@ if TYPE_CHECKING:
         ChoiceTerms,
         Collected,
         CollectedSuite,
-        EarlyStop,
         JudgedSuite,
         Reported,
         RunScope,
         RunTerms,
         Suites,
-        judges_of,
     )
     from pytest_llmeval.run._stream import score_stream
     from pytest_llmeval.run._suite_questions import SuiteQuestion, SuiteQuestions
@@ -41,13 +38,12 @@ _HOMES = {
     "_answering": ("Answering",),
     "_call_counts": ("CallCounter", "CallTally"),
     "_case_runner": ("CaseRunner", "FromFixtures"),
-    "_checkout": ("describe_origin", "Checkout", "file_of_suite"),
+    "_checkout": ("Checkout", "describe_origin"),
     "_declared": ("Suite", "suite", "cases", "declared_suite"),
     "_entries": ("get_checks",),
     "_execute": ("measure_returned", "Execution", "json_like", "unmet_by_expected"),
-    "_finishing": ("finish_run", "with_past", "write_run"),
+    "_finishing": ("finish_run",),
     "_job": ("begin_run", "Answers", "EarlyCalls", "Job", "LoadedCase", "Next", "with_parts"),
-    "_judging": ("variants_of",),
     "_merging": ("merge_shards",),
     "_partial": ("PartialResult",),
     "_run_record": ("RunRecord", "SuitePart"),
@@ -61,13 +57,11 @@ _HOMES = {
         "ChoiceTerms",
         "Collected",
         "CollectedSuite",
-        "EarlyStop",
         "JudgedSuite",
         "Reported",
         "RunScope",
         "RunTerms",
         "Suites",
-        "judges_of",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -17,7 +17,7 @@ from msgspec import structs
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import evaluator_prints, fingerprint
 from pytest_llmeval.core import MISSING, AnyError, Case, LlmevalError
-from pytest_llmeval.data import IN_MODULE, display_path
+from pytest_llmeval.data import OwnFiles, display_path
 from pytest_llmeval.run._shards import (
     Origin,
     ResultOptions,
@@ -115,7 +115,7 @@ def print_in_shards(
     path = display_path(suite.path, root)
     bare = SuitePrint(
         path=path,
-        file=digest_of(file_of_suite(suite.path)),
+        file=digest_of(OwnFiles(suite.path).source),
         data="",
         evaluators=fingerprint([evaluator_prints(suite), _code(suite)]),
         plugins={name: digest_of(_file_of(name, root)) for name in plugins},
@@ -143,11 +143,6 @@ def _code(suite: LoadedSuite) -> dict[str, str]:
     modules = {kind.__module__ for evaluator in suite.evaluators.values() for kind in type(evaluator).__mro__}
     own = (name for name in modules if name.partition(".")[0] not in {_PACKAGE, *sys.stdlib_module_names})
     return {name: digest_of(_file_of(name, Path())) for name in own if not f".{name}".endswith(".conftest")}
-
-
-def file_of_suite(path: Path) -> Path:
-    """The suite file, or the Python file that declares the suite."""
-    return path.with_name(path.name.partition(IN_MODULE)[0])
 
 
 def plugin_fault(name: str, digest: str, suite: Path, root: Path) -> str:
@@ -244,7 +239,7 @@ class Checkout:
     def _read(self, path: Path) -> LoadedSuite:
         """The suite of a file in the checkout, or that a Python file declares."""
         display, registry = display_path(path, self.root), self.registry(path)
-        if IN_MODULE in path.name:
+        if OwnFiles(path).is_declared:
             from pytest_llmeval.run._declared import declared_suite
 
             return self.ordered(declared_suite(path, self.root).load(registry, root=self.root))

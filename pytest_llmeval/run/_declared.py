@@ -46,13 +46,13 @@ from pytest_llmeval.core import (
     with_value,
 )
 from pytest_llmeval.data import (
-    IN_MODULE,
     CaseColumns,
     CaseData,
     ColumnNames,
     DeclaredType,
     Document,
     FilePlace,
+    OwnFiles,
     RowShare,
     display_path,
 )
@@ -269,7 +269,7 @@ class Suite(Generic[Input_co, Expected_co]):
         self._file: Path = Path(frame.f_code.co_filename)
         if not self._file.is_file():  # a cell of a notebook, or a console
             self._file = Path.cwd() / "notebook.py"
-        self.path = self._file.with_name(f"{self._file.name}{IN_MODULE}{name}")
+        self.path = OwnFiles.of_declared(self._file, name).suite
         self._cases = cases if isinstance(cases, CaseData) else CaseData.from_data(cases, frame, columns={})
         self._keys: dict[str, Any] = dict(keys)
         self._read_keys()
@@ -620,7 +620,8 @@ def declared_suite(path: Path, root: Path) -> Suite:
     Raises:
         LlmevalError: The file cannot be imported, or declares no such suite, or several.
     """
-    file = path.with_name(path.name.partition(IN_MODULE)[0])
+    own = OwnFiles(path)
+    file = own.source
     if not file.resolve().is_relative_to(root.resolve()):
         raise LlmevalError(f"{file}: expected a file inside {root}")
     loaded = (module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == str(file))
@@ -631,7 +632,7 @@ def declared_suite(path: Path, root: Path) -> Suite:
     every = {id(suite): suite for suite in vars(module).values() if isinstance(suite, Suite)}
     matches = [suite for suite in every.values() if suite.path.name == path.name]
     if len(matches) != 1:
-        raise LlmevalError(f"{file}: found {len(matches)} suites {path.name.partition(IN_MODULE)[2]!r}, expected one")
+        raise LlmevalError(f"{file}: found {len(matches)} suites {own.declared_name!r}, expected one")
     return matches[0]
 
 

@@ -43,14 +43,12 @@ from pytest_llmeval.reports import (
     RunStart,
     SuiteReport,
     SystemsReport,
-    Timeline,
-    WrittenReports,
     complete_report,
     fill_tables,
     systems_report,
 )
 from pytest_llmeval.run._execute import different_answers
-from pytest_llmeval.run._judging import can_fail, judge, left_to_others, variants_of
+from pytest_llmeval.run._judging import can_fail, judge, left_to_others
 from pytest_llmeval.run._run_record import RunRecord, shown_value
 from pytest_llmeval.run._stages import (
     Judged,
@@ -98,7 +96,7 @@ def report(judged: Judged, scope: RunScope) -> Reported:
     if scope.keeper.mode.update and not scope.keeper.mode.refused:
         notes += [note for own, suite in reported for note in _floor_notes(own, suite)]
     compared = []
-    for variants in variants_of(judged.suites):
+    for variants in JudgedSuite.by_variant(judged.suites):
         try:
             systems = compare_variants(variants)
         except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own table; no verdict depends on it)
@@ -381,36 +379,6 @@ def _cases(
         yield CaseReport(id=record.id, outcome=record.outcome, metrics=metrics, **texts)
 
 
-def with_past(report: RunReport, root: Path) -> RunReport:
-    """The report of a finished run with the history of its suites.
-
-    Args:
-        report: The report.
-        root: pytest's rootdir, from which it names suites, and whose history is read.
-    """
-    from pytest_llmeval.baselines import History
-
-    timelines = {path: History.read(root / path, root).timelines for path in {suite.path for suite in report.suites}}
-    return structs.replace(
-        report,
-        suites=[
-            structs.replace(suite, past=timeline_of(suite.suite, timelines[suite.path])) for suite in report.suites
-        ],
-    )
-
-
-def write_run(report: RunReport, paths: Sequence[Path], root: Path) -> WrittenReports:
-    """Write the report files of a run, and GitHub's job summary where there is one.
-
-    Args:
-        report: The run.
-        paths: Of the files; the suffix decides the form.
-        root: pytest's rootdir.
-    """
-    drawn = any(path.suffix == ".html" for path in paths)
-    return WrittenReports.write(with_past(report, root) if drawn else report, paths)
-
-
 REQUIRE_GATES = "--llmeval-require-gates"
 _LISTED = 5
 
@@ -523,9 +491,3 @@ def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
         except GitError:
             branch = ""
     return branch, number
-
-
-def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:
-    """The history of a suite, or of a variant of it, for the report of a finished run."""
-    named = [timeline for timeline in timelines if suite.endswith(timeline.variant)]
-    return max(named, key=lambda timeline: len(timeline.variant), default=None)

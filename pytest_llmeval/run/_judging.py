@@ -65,7 +65,7 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
         else:
             examined.append(judged)
             claims += own
-    claims += [claim for variants in variants_of(examined) for claim in _claims_between(variants)]
+    claims += [claim for variants in JudgedSuite.by_variant(examined) for claim in _claims_between(variants)]
     if scope.terms.family == "project":
         claims += _gates_left_out(scope, {suite.key.path for suite in examined})
     gates = _judge_claims(claims, scope.terms.family)
@@ -481,20 +481,6 @@ def _declared_name(name: str, suite: LoadedSuite) -> str:
     """The declared name of a finished suite's metric: its family's, if it has one."""
     owned = suite.metrics.find(name)
     return name if owned is None else owned.name
-
-
-def variants_of(judged: Iterable[JudgedSuite]) -> list[dict[str, JudgedSuite]]:
-    """The judged systems of each suite, or variants of its target, in the order of file or name."""
-    groups: dict[tuple[str, str], dict[str, JudgedSuite]] = {}
-    for suite in judged:
-        groups.setdefault((suite.key.display_path, suite.key.test), {})[suite.key.variant] = suite
-    return [_in_declared_order(variants) for variants in groups.values()]
-
-
-def _in_declared_order(variants: Mapping[str, JudgedSuite]) -> dict[str, JudgedSuite]:
-    """The judged systems of a suite: in the order of the suite file, then variants of fixtures by name."""
-    declared = [name for name in next(iter(variants.values())).suite.systems if name in variants]
-    return {name: variants[name] for name in dict.fromkeys([*declared, *sorted(variants)])}
 
 
 def _claims_between(variants: Mapping[str, JudgedSuite]) -> Iterator[_Claims]:

@@ -11,12 +11,11 @@ from msgspec import structs
 
 from pytest_llmeval.baselines import Stamp
 from pytest_llmeval.core import LlmevalError, counted
-from pytest_llmeval.data import display_path
+from pytest_llmeval.data import OwnFiles, display_path
 from pytest_llmeval.run._checkout import (
     Checkout,
     digest_of,
     file_of_plugin,
-    file_of_suite,
     plugin_fault,
     print_in_shards,
     versions,
@@ -117,7 +116,7 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
     for shard in shards:
         for suite in shard.origin.suites:
             path = root / suite.path
-            if not (file := file_of_suite(path)).is_file():
+            if not (file := OwnFiles(path).source).is_file():
                 yield f"{shard.path}: {suite.path} cannot be judged here: {file.name} is missing"
             elif suite.file != digest_of(file):
                 yield _foreign_shard(

@@ -37,7 +37,7 @@ from pytest_llmeval.run._job import LoadedCase, begin_run
 from pytest_llmeval.run._judging import judge
 from pytest_llmeval.run._measuring import MeasuredBlocks
 from pytest_llmeval.run._run_record import RunRecord, SuitePart
-from pytest_llmeval.run._stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
+from pytest_llmeval.run._stages import Judged, RunScope, RunTerms, collect, record_predictions
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 from pytest_llmeval.targets import Recordings
 
@@ -118,7 +118,7 @@ class _OneSuite(Struct, frozen=True):
 
     def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
         """The settings by evaluator that decide the verdicts of judges."""
-        return judges_of(suite, self.panel, key.display_path)
+        return suite.judge_identities(self.panel, key.display_path)
 
 
 @dataclass

@@ -5,7 +5,6 @@ registered for a stage (`Registry.extend`) map it to another of its kind before 
 """
 
 import dataclasses
-import json
 import shlex
 import shutil
 from collections import Counter
@@ -31,7 +30,6 @@ from pytest_llmeval.core import (
     CaseRecord,
     GateResult,
     LlmevalError,
-    RecordedCounts,
     Result,
     Selection,
     SnapshotVerdict,
@@ -41,13 +39,12 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import OutputFolder, OwnFiles, display_path
 from pytest_llmeval.judges import JudgeMode
 from pytest_llmeval.numbers import UsageReport, summarize
-from pytest_llmeval.reports import ReportedTexts, RunReport
+from pytest_llmeval.reports import ReportedTexts, RunReport, WrittenReports
 from pytest_llmeval.run._execute import as_approved, is_skipped
 from pytest_llmeval.run._run_record import RunRecord
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import SuiteJudges
     from pytest_llmeval.reports import StopReport
     from pytest_llmeval.targets import Recordings
 
@@ -109,6 +106,22 @@ class CollectedSuite(Struct, frozen=True):
     ) -> "CollectedSuite":
         """The suite with these records of its cases, by id; a case without one did not run."""
         return cls(key, suite, _rows_of(suite, records, ""), suite.total, judges)
+
+    def ended_early(
+        self, report: "StopReport", counting: Sequence[CaseRecord], ran_ahead: Sequence[CaseRecord]
+    ) -> "CollectedSuite":
+        """The suite as it stopped before its end; the verdicts on its gates are yet to come.
+
+        Args:
+            report: Counts and savings.
+            counting: The records of the cases that decided the gates.
+            ran_ahead: Records of cases that were not needed.
+        """
+        return structs.replace(self, records=counting, stop=EarlyStop(report, ran_ahead=ran_ahead))
+
+    def with_stop_verdicts(self, gates: Sequence[GateResult]) -> "CollectedSuite":
+        """The suite that stopped early with the verdicts on its gates."""
+        return self if self.stop is None else structs.replace(self, stop=structs.replace(self.stop, gates=gates))
 
     def run_of(self, records: Sequence[CaseRecord]) -> SuiteRun:
         """The run of other records, beside the approved one; its metrics have no intervals."""
@@ -220,6 +233,18 @@ class JudgedSuite(Struct, frozen=True):
     def result(self) -> Result:
         """The metrics of the judged suite."""
         return self.measured.result
+
+    @classmethod
+    def by_variant(cls, suites: "Iterable[JudgedSuite]") -> "list[dict[str, JudgedSuite]]":
+        """The judged systems of each suite, or variants of its target, in the order of file or name."""
+        groups: dict[tuple[str, str], dict[str, JudgedSuite]] = {}
+        for suite in suites:
+            groups.setdefault((suite.key.display_path, suite.key.test), {})[suite.key.variant] = suite
+        ordered = []
+        for variants in groups.values():
+            declared = [name for name in next(iter(variants.values())).suite.systems if name in variants]
+            ordered.append({name: variants[name] for name in dict.fromkeys([*declared, *sorted(variants)])})
+        return ordered
 
 
 class RunTerms(Struct, frozen=True):
@@ -382,6 +407,19 @@ class Reported(Struct, frozen=True):
             or any(verdict.outcome == "failed" for _, verdict in self.verdicts)
         )
 
+    def write_files(self, paths: Sequence[Path], root: Path) -> WrittenReports:
+        """Write the report files of the run, and GitHub's job summary, if any.
+
+        Args:
+            paths: Of the files; the suffix decides the form.
+            root: pytest's rootdir, whose history pages show.
+        """
+        if not any(path.suffix == ".html" for path in paths):
+            return WrittenReports.write(self.report, paths)
+        from pytest_llmeval.baselines import History
+
+        return WrittenReports.write(History.extend_report(self.report, root), paths)
+
     def lines(self, verbosity: int) -> list[str]:
         """The lines of the report and the notes, as wide as the terminal."""
         from pytest_llmeval.reports import render
@@ -494,34 +532,6 @@ def _keys(path: str, suites: Suites) -> list[SuiteKey]:
     except LlmevalError:
         names = [""]
     return [SuiteKey(path, display_path(Path(path), suites.root), variant=name) for name in names]
-
-
-def judges_of(suite: LoadedSuite, judges: "SuiteJudges", display_path: str) -> dict[str, dict[str, str]]:
-    """The identity of each evaluator's judge in a run's suite: the model, its parameters, how it is asked."""
-    if not suite.judged:
-        return {}
-    suite_judge = judges.judge_of(suite.path, suite.judge, display_path, priced=suite.asks_judge)
-    defaults = {"model": suite_judge.model, "parameters": json.dumps(suite_judge.parameters, sort_keys=True)}
-    judged = {
-        label: {
-            **(
-                defaults
-                if evaluator.own_model is None
-                else {"model": str(evaluator.own_model.model), "parameters": "{}"}
-            ),
-            "prompt": "; ".join(dict.fromkeys(metric.signature for metric in evaluator.describe())),
-        }
-        for label, evaluator in suite.asking.items()
-    }
-    recorded = {
-        label: evaluator for label, evaluator in suite.evaluators.items() if isinstance(evaluator, RecordedCounts)
-    }
-    if not recorded:
-        return judged
-    from pytest_llmeval.evaluators import VerdictStatistics
-
-    counts = {label: evaluator for label, evaluator in recorded.items() if isinstance(evaluator, VerdictStatistics)}
-    return judged | {label: judged[count.of] for label, count in counts.items()}
 
 
 def iso_time(run: RunRecord) -> str:

@@ -25,6 +25,7 @@ from pytest_llmeval.core import (
     Parts,
     PredictionParts,
     Reading,
+    RecordedCounts,
     Turn,
     are_equal,
     is_typed,
@@ -41,7 +42,7 @@ from pytest_llmeval.suites._systems import ModelSystem, System
 if TYPE_CHECKING:
     from pytest_llmeval.core import WrittenObject
     from pytest_llmeval.gates import ChangeGate, ScoreGate
-    from pytest_llmeval.judges import JudgedEvaluator
+    from pytest_llmeval.judges import JudgedEvaluator, SuiteJudges
 
 _CANNOT_FAIL = "nothing can fail here: without thresholds, checks, gates or a snapshot, every score passes"
 
@@ -243,6 +244,33 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     def asks_judge(self) -> bool:
         """Whether its own judge may be asked, not only embedding models named by evaluators."""
         return any(evaluator.asks_judge for evaluator in self.asking.values())
+
+    def judge_identities(self, judges: "SuiteJudges", display_path: str) -> dict[str, dict[str, str]]:
+        """The identity of each evaluator's judge in a run: the model, its parameters, how it is asked.
+
+        Args:
+            judges: Of the run.
+            display_path: The suite file in messages.
+        """
+        if not self.judged:
+            return {}
+        suite_judge = judges.judge_of(self.path, self.judge, display_path, priced=self.asks_judge)
+        shared = {"model": suite_judge.model, "parameters": json.dumps(suite_judge.parameters, sort_keys=True)}
+        identities = {}
+        for label, evaluator in self.asking.items():
+            own = evaluator.own_model
+            model = shared if own is None else {"model": str(own.model), "parameters": "{}"}
+            signatures = dict.fromkeys(metric.signature for metric in evaluator.describe())
+            identities[label] = {**model, "prompt": "; ".join(signatures)}
+        recorded = {
+            label: evaluator for label, evaluator in self.evaluators.items() if isinstance(evaluator, RecordedCounts)
+        }
+        if not recorded:
+            return identities
+        from pytest_llmeval.evaluators import VerdictStatistics
+
+        counts = {label: evaluator for label, evaluator in recorded.items() if isinstance(evaluator, VerdictStatistics)}
+        return identities | {label: identities[count.of] for label, count in counts.items()}
 
     @property
     def _comparing(self) -> "dict[str, ComparingEvaluator]":

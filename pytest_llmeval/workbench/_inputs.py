@@ -17,8 +17,7 @@ from typing import Any, Final, NamedTuple
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import digests_of, evaluator_prints, fingerprint, plain
 from pytest_llmeval.core import MISSING
-from pytest_llmeval.data import IN_MODULE, FilePattern
-from pytest_llmeval.run import file_of_suite
+from pytest_llmeval.data import FilePattern, OwnFiles
 from pytest_llmeval.services import Secrets, Use, UseRecord
 from pytest_llmeval.suites import KEYS, LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._project import SETTINGS_FILES, settings_of
@@ -184,7 +183,7 @@ class ProjectInputs:
                     mine |= by_user.get(user, set())
             by_suite[key] = mine
         # What a suite leaves to another one depends on its file; its own rows and keys are compared one by one.
-        files = {key.user: self._file_use(file_of_suite(suite.path).resolve()) for key, suite in suites.items()}
+        files = {key.user: self._file_use(OwnFiles(suite.path).source.resolve()) for key, suite in suites.items()}
         return {
             key: {*mine, *(files[user] for user in {*mine} & {*files} - {key.user})} - {key.user}
             for key, mine in by_suite.items()
@@ -302,8 +301,8 @@ class ProjectInputs:
     def _modules(self, suite: LoadedSuite, folders: Sequence[Path]) -> Iterator[Path]:
         """Yield the files whose code runs for a suite: what it names, its evaluators, and the conftests above it."""
         yield from self._conftests(folders[0])
-        if IN_MODULE in suite.path.name:
-            yield file_of_suite(suite.path).resolve()
+        if (own := OwnFiles(suite.path)).is_declared:
+            yield own.source.resolve()
         for text in self._read(suite).texts:
             if (named := _NAMED.fullmatch(text)) is not None:
                 yield from self.tree.find(named["module"], folders) or ()

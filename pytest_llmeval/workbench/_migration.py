@@ -35,7 +35,7 @@ from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import VerdictStatistics, agreement_alpha
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, PanelSpec
 from pytest_llmeval.numbers import CaseStatistics, Difference, RunPairing, Shift, UsageEvaluator, summarize
-from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, judges_of
+from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.targets import Recordings
 
@@ -227,7 +227,7 @@ def _run(
                 stored = "finished verdicts are stored: run the command again with a new budget"
                 raise LlmevalError(f"{execution.error}; {stored}")
             records.append(execution.record)
-        return records, judges_of(suite, runner.judges, key.display_path)
+        return records, suite.judge_identities(runner.judges, key.display_path)
     finally:
         runner.close(whole_run=True)
 

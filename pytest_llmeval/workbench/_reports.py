@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from pytest_llmeval.baselines import FailuresFile
+from pytest_llmeval.baselines import FailuresFile, History
 from pytest_llmeval.cli import OPTIONS, CommandResult, NumberArgument
 from pytest_llmeval.core import (
     Fault,
@@ -29,7 +29,6 @@ from pytest_llmeval.reports import (
     read_report,
     to_page,
 )
-from pytest_llmeval.run import with_past
 from pytest_llmeval.suites import SuiteKey
 from pytest_llmeval.workbench._report_pair import ReportPair, paired_scores, remeasured, report_changes
 from pytest_llmeval.workbench._site import ListedRun, list_report, to_index
@@ -219,7 +218,7 @@ def page_runs(reports: Sequence[Path], baseline: Path | None) -> list[PageRun]:
     read = [read_report(path) for path in paths]
     ReportMedia.of_reports(read).begin(Path.cwd())
     labels = _labels(paths) if len(paths) > 1 else [""]
-    first = with_past(read[0], Path.cwd())  # reports name suites from the folder that has their history
+    first = History.extend_report(read[0], Path.cwd())  # reports name suites from the folder that has their history
     pairs: Sequence[int | None] = ()
     against = len(paths) - 1 if baseline is not None else 1
     if against < len(paths):

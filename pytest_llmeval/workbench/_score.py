@@ -226,7 +226,7 @@ def _ask_judges(
     Raises:
         LlmevalError: There is an executor, the judge cannot be used, or the budget is spent.
     """
-    from pytest_llmeval.run import CaseRunner, judges_of
+    from pytest_llmeval.run import CaseRunner
     from pytest_llmeval.workbench._judge import judge_options
 
     if options.executor:
@@ -238,7 +238,7 @@ def _ask_judges(
     try:
         for key, system in systems.items():
             runner.run_judged(system, key, run)
-            checkout.known = {**checkout.known, key: judges_of(system, runner.judges, key.display_path)}
+            checkout.known = {**checkout.known, key: system.judge_identities(runner.judges, key.display_path)}
         return runner.judges.list_pending().text(Path.cwd()) if options.judge == "defer" else ""
     finally:
         runner.close(whole_run=True)

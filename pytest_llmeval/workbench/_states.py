@@ -14,7 +14,7 @@ from msgspec import DecodeError, ValidationError
 from msgspec.json import decode, encode
 
 from pytest_llmeval.core import LlmevalError, counted, excerpt, listed
-from pytest_llmeval.data import IN_MODULE, repository_top
+from pytest_llmeval.data import OwnFiles, repository_top
 from pytest_llmeval.workbench._collecting import COLLECTED_FILE, FOLDERS, SEAL_FILE, ItemDump, StateDump
 from pytest_llmeval.workbench._loosening import Loosening, case_pairs, compare_suites
 from pytest_llmeval.workbench._project import run_pytest
@@ -154,7 +154,7 @@ def compare_collected(
     """
     pairs = {name: (now, dict(cases)) for name, (now, cases) in matched.items()}
     for name, suite in base.suites.items():
-        if IN_MODULE not in name and name not in matched:
+        if not OwnFiles(Path(name)).is_declared and name not in matched:
             continue  # a file that is gone, or has a sample
         after = head.suites.get(matched[name][0] if name in matched else name)
         if after is not None:

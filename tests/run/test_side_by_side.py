@@ -10,7 +10,7 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import GateResult, MetricIndex
 from pytest_llmeval.gates import ChangeGate, judge_together
 from pytest_llmeval.numbers import CaseStatistics, RunPairing
-from pytest_llmeval.run import CollectedSuite, JudgedSuite, variants_of
+from pytest_llmeval.run import CollectedSuite, JudgedSuite
 from pytest_llmeval.run._finishing import compare_variants
 from pytest_llmeval.run._judging import _claims_between, _judge_claims
 from pytest_llmeval.run._stages import MeasuredSuite
@@ -33,7 +33,7 @@ def judged(
         result = score(TEXT, cases)
         ran = CollectedSuite(SuiteKey("s.eval.yaml", "s.eval.yaml", variant=name), suite, result.records, 40)
         found.append(JudgedSuite(MeasuredSuite(ran, result)))
-    (variants,) = variants_of(found)
+    (variants,) = JudgedSuite.by_variant(found)
     return variants
 
 

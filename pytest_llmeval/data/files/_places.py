@@ -141,7 +141,7 @@ def duplicate_key(key: str, first: FilePlace) -> str:
     return f"found the key {key!r} twice, expected it once (first at {first.line}:{first.column})"
 
 
-IN_MODULE: Final = "::"
+_IN_MODULE: Final = "::"
 """Stands between a Python file and the name of a suite that it declares, in the paths of such suites."""
 
 _SUITE_SUFFIXES = tuple(f".{kind}.{language}" for kind in ("eval", "llmeval") for language in ("yaml", "yml", "json"))
@@ -160,6 +160,26 @@ class OwnFiles:
 
     def __init__(self, suite: Path) -> None:
         self.suite = suite
+
+    @classmethod
+    def of_declared(cls, file: Path, name: str) -> "OwnFiles":
+        """The files of a suite that a Python file declares under a name."""
+        return cls(file.with_name(f"{file.name}{_IN_MODULE}{name}"))
+
+    @property
+    def source(self) -> Path:
+        """The suite file, or the Python file that declares the suite."""
+        return self.suite.with_name(self.suite.name.partition(_IN_MODULE)[0])
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether a Python file declares the suite."""
+        return _IN_MODULE in self.suite.name
+
+    @property
+    def declared_name(self) -> str:
+        """The name under which a Python file declares the suite; empty for a suite file."""
+        return self.suite.name.partition(_IN_MODULE)[2]
 
     @property
     def folder(self) -> Path:
@@ -196,8 +216,8 @@ def _stem(name: str) -> tuple[str, list[str]]:
     ``capitals.json`` beside ``capitals.eval.yaml`` is its data, not a suite; beside ``capitals.yaml``, which only the
     user's own patterns make a suite, it may be one.
     """
-    if IN_MODULE in name:
-        return name.replace(f".py{IN_MODULE}", "."), []
+    if _IN_MODULE in name:
+        return name.replace(f".py{_IN_MODULE}", "."), []
     for suffix in _SUITE_SUFFIXES:
         if name.endswith(suffix) and name != suffix:
             stem = name.removesuffix(suffix)

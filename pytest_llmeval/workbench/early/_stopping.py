@@ -15,11 +15,9 @@ from pytest_llmeval.reports import StopReport
 from pytest_llmeval.run import (
     Collected,
     CollectedSuite,
-    EarlyStop,
     RunRecord,
     RunScope,
     Suites,
-    judges_of,
 )
 from pytest_llmeval.suites import CaseOrder, LoadedSuite, StopGroup, SuiteKey
 from pytest_llmeval.workbench.early._evidence import EarlyVerdict, PartScores, decide_gate
@@ -72,10 +70,10 @@ def _stopped(variants: Mapping[str, CollectedSuite], decision: StopDecision) -> 
         verdict = result
         for other in (name, gate.against):
             if other == name or (other and other in ended):
-                verdict = ended[other][0].qualify(verdict, gate.max_skipped)
+                verdict = ended[other].qualify(verdict, gate.max_skipped)
         gates[name].append(verdict)
-    for name, (suite, stop) in ended.items():
-        yield structs.replace(suite, stop=structs.replace(stop, gates=gates[name]))
+    for name, suite in ended.items():
+        yield suite.with_stop_verdicts(gates[name])
 
 
 def first_decision(variants: Mapping[str, CollectedSuite], keeper: Keeper) -> StopDecision | None:
@@ -107,7 +105,7 @@ def _lacks(collected: CollectedSuite, names: Iterable[str]) -> bool:
     return not waiting.isdisjoint(names)
 
 
-def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, EarlyStop]:
+def _counting(collected: CollectedSuite, cases: int) -> CollectedSuite:
     """A suite reduced to the cases that decided its gates, with what the other cases saved."""
     order = collected.suite.order
     assert order is not None
@@ -135,7 +133,7 @@ def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, Ea
             [*(call.cost_usd for call in calls), *(answer.cost_usd for answer in answers)], len(deciding), waiting
         ),
     )
-    return structs.replace(collected, records=deciding), EarlyStop(report, ran_ahead=ran_ahead)
+    return collected.ended_early(report, deciding, ran_ahead)
 
 
 def _extrapolated(count: int, cases: int, others: int) -> int:
@@ -345,7 +343,9 @@ def foresee(
     """
     groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
     for key, suite in suites:
-        collected = CollectedSuite.from_records(key, suite, _approved(key), judges_of(suite, judges, key.display_path))
+        collected = CollectedSuite.from_records(
+            key, suite, _approved(key), suite.judge_identities(judges, key.display_path)
+        )
         groups.setdefault(key.stop_group(suite), {})[key.variant] = collected
     decisions: dict[SuiteKey, int | None] = {}
     for variants in groups.values():

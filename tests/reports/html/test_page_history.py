@@ -7,10 +7,10 @@ from pathlib import Path
 from msgspec import structs
 from pages import Browser, case, head_of, page_run, report, suite
 
+from pytest_llmeval.baselines import History
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports import Point, Timeline, to_page
 from pytest_llmeval.reports.html._data import past_points
-from pytest_llmeval.run._finishing import timeline_of
 
 
 def point(day: int, f1: float, *, data: str = "a", approved: bool = False) -> Point:
@@ -30,9 +30,9 @@ def test_past_runs_say_what_was_approved_and_what_changed_before_them() -> None:
 
 def test_the_history_of_a_variant_is_found_by_the_name_of_its_suite() -> None:
     whole, small = Timeline("s.eval.yaml", "", []), Timeline("s.eval.yaml", "[small]", [])
-    assert timeline_of("s[small]", [whole, small]) is small
-    assert timeline_of("s", [whole, small]) is whole
-    assert timeline_of("s", [small]) is None
+    assert History([whole, small], []).timeline_of("s[small]") is small
+    assert History([whole, small], []).timeline_of("s") is whole
+    assert History([small], []).timeline_of("s") is None
 
 
 def test_a_page_of_a_report_has_the_history_beside_it(here: Path) -> None:
