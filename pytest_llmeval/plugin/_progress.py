@@ -14,14 +14,13 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pytest
 
 from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
 from pytest_llmeval.core import MISSING, WINDOWS, Case, LlmevalError, PredictionError, counted
-from pytest_llmeval.plugin._extensions import CaseChooser, RunWatcher
 from pytest_llmeval.plugin._options import WorkerTerms, option_value, shard_of_run
 from pytest_llmeval.plugin._payload import (
     RUNNER,
@@ -38,6 +37,9 @@ from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms
 from pytest_llmeval.services import Activity, Snapshot, UseRecord
 from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, Registry, StopGroup, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.plugin._extensions import RunWatcher
 
 _FIRST_S: Final = 2.0
 _EVERY_S: Final = 0.5
@@ -448,6 +450,8 @@ class CarryHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Find the approved run to compare with."""
+        from pytest_llmeval.plugin._extensions import CaseChooser
+
         terms = ChoiceTerms(
             self._config.option.llmeval_affected,
             option_value(self._config, "refresh"),
@@ -506,8 +510,10 @@ class StopWatchHooks:
         self._session = session
 
     @cached_property
-    def _watches(self) -> list[tuple[RunWatcher, Callable[[Exception], str]]]:
+    def _watches(self) -> "list[tuple[RunWatcher, Callable[[Exception], str]]]":
         """The watchers that extensions bring, with their messages on errors; one that cannot be made fails the run."""
+        from pytest_llmeval.plugin._extensions import RunWatcher
+
         assert self._session is not None
         config = self._run.config
         keeper = Keeper(SnapshotMode.from_config(config), config.getini("llmeval_snapshots"), config.rootpath)

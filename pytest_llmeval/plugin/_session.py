@@ -13,7 +13,6 @@ from pytest_llmeval.baselines import Keeper, SnapshotMode
 from pytest_llmeval.core import GateResult, LlmevalError, counted, printable
 from pytest_llmeval.data import OutputFile, display_path
 from pytest_llmeval.plugin._collect import CaseItem
-from pytest_llmeval.plugin._extensions import PlanReport
 from pytest_llmeval.plugin._options import is_suite_file, option_value, report_paths, shard_of_run
 from pytest_llmeval.plugin._payload import (
     LOADER,
@@ -43,6 +42,7 @@ from pytest_llmeval.services import FaultSources, ServiceAddress, UseRecord
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.plugin._extensions import PlanReport
     from pytest_llmeval.run import ResultOptions, Shard
 
 
@@ -444,6 +444,8 @@ class PlanHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Plan in place of the loop that runs tests."""
+        from pytest_llmeval.plugin._extensions import PlanReport
+
         self._others = sum(_asks_judge(item) for item in session.items)
         try:
             planned = Registry.installed().extensions("planned")[-1]
