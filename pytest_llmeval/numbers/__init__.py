@@ -11,12 +11,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.numbers._compare import Comparison, Difference, SystemTable, compare
     from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence, Untestable
     from pytest_llmeval.numbers._estimation import Estimate
-    from pytest_llmeval.numbers._inference import (
-        FarChanges,
-        Worsened,
-        adjust_families,
-        explaining_label,
-    )
+    from pytest_llmeval.numbers._inference import FarChanges, Worsened, adjust_families, explaining_label
     from pytest_llmeval.numbers._intervals import (
         cases_for_bound,
         mid_p_interval,
@@ -27,12 +22,8 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.numbers._mergeable import Statistics
     from pytest_llmeval.numbers._pairing import CaseMatching, PairedRows, RunPairing, Shift
-    from pytest_llmeval.numbers._repeats import Reduced, Reliability, Repeats
-    from pytest_llmeval.numbers._resample import (
-        IntArray,
-        cluster_totals,
-        draw_ahead,
-    )
+    from pytest_llmeval.numbers._repeats import Repeats
+    from pytest_llmeval.numbers._resample import IntArray, cluster_totals, draw_ahead
     from pytest_llmeval.numbers._significance import ChangedShares, NormalTest
     from pytest_llmeval.numbers._table import OUTCOME_EVALUATOR, Table, summarize, unit_numbers
     from pytest_llmeval.numbers._usage import CascadeUse, JudgeUsage, Money, UsageEvaluator, UsageReport
@@ -63,9 +54,9 @@ _HOMES = {
     ),
     "_estimation": ("Estimate",),
     "_inference": (
-        "adjust_families",
         "FarChanges",
         "Worsened",
+        "adjust_families",
         "explaining_label",
     ),
     "_intervals": (
@@ -83,11 +74,7 @@ _HOMES = {
         "RunPairing",
         "Shift",
     ),
-    "_repeats": (
-        "Reduced",
-        "Reliability",
-        "Repeats",
-    ),
+    "_repeats": ("Repeats",),
     "_resample": (
         "IntArray",
         "cluster_totals",

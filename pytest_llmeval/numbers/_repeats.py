@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -60,6 +60,8 @@ class Repeats:
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
+    RELIABILITY: ClassVar = "repeats"
+    """The label of the metrics of a suite whose cases are repeated."""
 
     times: int = 1
     reduce: Reducer = "mean"
@@ -71,6 +73,28 @@ class Repeats:
             raise FieldsError([("times", f"found {self.times}, expected at least 1")])
         if not 1 <= self.k <= self.times:
             raise FieldsError([("k", f"found {self.k}, expected 1 to {self.times}, the number of times")])
+
+    @property
+    def reliability(self) -> "RecordedCounts":
+        """The evaluator of how probably repeated cases pass, whose name is its label."""
+        return _Reliability(self.times)
+
+    def reliability_of(self, passed: Iterable[bool]) -> Observation:
+        """The observation of a case by whether each of its runs passed."""
+        return self.reliability.reduce([Observation({_PASSED: int(is_met)}) for is_met in passed])
+
+    def over(self, evaluators: Mapping[str, Evaluator], *, counts_abstained: bool) -> dict[str, Evaluator]:
+        """The evaluators by label with reduced observations, and that of reliability.
+
+        Args:
+            evaluators: Label to the evaluator that measures each repeat.
+            counts_abstained: Whether a repeat that abstains, where others have a score, counts as the worst value.
+        """
+        reduced = {
+            label: Reduced(evaluator, self, counts_abstained=counts_abstained)
+            for label, evaluator in evaluators.items()
+        }
+        return {**reduced, self.RELIABILITY: self.reliability}
 
     @staticmethod
     def summary(passed: Sequence[bool | None], scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
@@ -396,7 +420,7 @@ def _without_mark(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Reliability(RecordedCounts):
+class _Reliability(RecordedCounts):
     """The probability that cases pass when they run again.
 
     * ``pass@k``: the probability that at least one of k runs of a case passes; ``pass@1`` is the share that passes;
@@ -409,8 +433,7 @@ class Reliability(RecordedCounts):
         times: How often each case runs.
     """
 
-    name = "repeats"
-    """The label of the metrics of a suite whose cases are repeated."""
+    name = Repeats.RELIABILITY
     origin = "repeats are counted"
 
     times: int
@@ -426,7 +449,7 @@ class Reliability(RecordedCounts):
         return [(mark, k) for mark in _ESTIMATES for k in range(1, min(self.times, _MOST_TRIES) + 1)]
 
     def reduce(self, observations: Sequence[Observation]) -> Observation:
-        """The observation of a case from those of its runs, made by `passing`."""
+        """The observation of a case from those of its runs, made by `Repeats.reliability_of`."""
         n, successes = len(observations), sum(observation.counts[_PASSED] == 1 for observation in observations)
         counts = {f"pass{mark}{k}": _ESTIMATES[mark](n, successes, k) for mark, k in self._named}
         return Observation({**counts, "n": 1})
@@ -434,11 +457,6 @@ class Reliability(RecordedCounts):
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """The reliability metrics as means over cases."""
         return {metric.name: sums[metric.name] / sums["n"] for metric in self.describe()}
-
-    @staticmethod
-    def observation_of(passed: bool) -> Observation:
-        """The observation of one run that passed or failed, as `Reliability` reduces it."""
-        return Observation({_PASSED: int(passed)})
 
 
 _MOST_TRIES = 10

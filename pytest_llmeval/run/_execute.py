@@ -33,7 +33,7 @@ from pytest_llmeval.core import (
     form_of,
     number,
 )
-from pytest_llmeval.numbers import TOLERANCE, Abstained, Reliability, Repeats, Unmet, UsageEvaluator
+from pytest_llmeval.numbers import TOLERANCE, Abstained, Repeats, Unmet, UsageEvaluator
 from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, why_figures_unknown, with_figures
 from pytest_llmeval.run._measuring import explained, measure_answered, measure_each, not_computed
 from pytest_llmeval.services import Secrets
@@ -300,13 +300,11 @@ def execute_repeats(
                 repeated = [part.record.observations[label] for part in parts]
                 observations[label] = suite.reported[label].reduce(repeated)
         if None not in passed:
-            observations[Reliability.name] = suite.reported[Reliability.name].reduce(
-                [Reliability.observation_of(bool(is_met)) for is_met in passed]
-            )
+            observations[Repeats.RELIABILITY] = suite.repeats.reliability_of(map(bool, passed))
         silent = _abstained_repeats(suite, [part.record.observations for part in parts], observations)
         outcome, why, missed = _conclude(suite, answers, suite.reported, observations, errors, silent)
         if None in passed:
-            errors[Reliability.name] = f"repeat {passed.index(None) + 1} of {len(parts)} could not be scored"
+            errors[Repeats.RELIABILITY] = f"repeat {passed.index(None) + 1} of {len(parts)} could not be scored"
         case = answers[0].case
         names = tuple(_unmet_names(suite, suite.reported, observations, missed)) if why else ()
         record = CaseRecord(case.id, case.labels, outcome, observations, errors, why, unmet=names)
@@ -387,7 +385,7 @@ def _awaited_reason(suite: LoadedSuite, observations: Mapping[str, Observation])
 
 def _nothing_scored(observations: Mapping[str, Observation]) -> str:
     """The reason why no evaluator scored an executed case; empty if one did, or if its answer left nothing to score."""
-    measured = {label: observation for label, observation in observations.items() if label != Reliability.name}
+    measured = {label: observation for label, observation in observations.items() if label != Repeats.RELIABILITY}
     if any(
         observation.counts or observation.abstained or not observation.undefined for observation in measured.values()
     ):

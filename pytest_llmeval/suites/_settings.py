@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core import Case, CaseLabels, CaseRecord, Metric, MetricIndex, Parts, excerpt, limit
+from pytest_llmeval.core import Case, CaseLabels, CaseRecord, Metric, Parts, excerpt, limit
 from pytest_llmeval.data import DeclaredType, FilePattern, describe
 from pytest_llmeval.judges import JudgeSpec
-from pytest_llmeval.numbers import Reliability, Repeats
+from pytest_llmeval.numbers import Repeats
 from pytest_llmeval.reports import SampleReport
 from pytest_llmeval.suites._reading import SuiteReading
 
@@ -517,7 +517,7 @@ def read_repeats(reading: SuiteReading, entry: Any) -> Repeats:
     """Read ``repeats`` of a suite file; repeated cases have metrics of their own."""
     repeats = _repeats_of_entry(reading, entry)
     if repeats.times > 1:
-        reading.add_metrics(MetricIndex.from_evaluators({Reliability.name: Reliability(repeats.times)}), ("repeats",))
+        reading.add_evaluator(repeats.reliability, ("repeats",))
     return repeats
 
 

@@ -33,7 +33,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import DeclaredType, SharedRows
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import PanelSpec
-from pytest_llmeval.numbers import OUTCOME_EVALUATOR, Reduced, Reliability, Threshold
+from pytest_llmeval.numbers import OUTCOME_EVALUATOR, Threshold
 from pytest_llmeval.suites._keys import SuiteKeys
 from pytest_llmeval.suites._registry import Decided
 from pytest_llmeval.suites._settings import CaseOrder, SampleSettings, StopSettings, draw
@@ -394,11 +394,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         evaluators = self._corrected
         if self.repeats.times == 1:
             return evaluators
-        reduced = {
-            label: Reduced(evaluator, self.repeats, counts_abstained=self.abstained == "fell")
-            for label, evaluator in evaluators.items()
-        }
-        return {**reduced, Reliability.name: Reliability(self.repeats.times)}
+        return self.repeats.over(evaluators, counts_abstained=self.abstained == "fell")
 
     @cached_property
     def metrics(self) -> MetricIndex:

@@ -27,7 +27,8 @@ from pytest_llmeval import (
 )
 from pytest_llmeval.core import FloatArray, GateResult
 from pytest_llmeval.gates import judge_together
-from pytest_llmeval.numbers import CaseStatistics, Difference, Reduced, Repeats, RunPairing, SystemTable, summarize
+from pytest_llmeval.numbers import CaseStatistics, Difference, Repeats, RunPairing, SystemTable, summarize
+from pytest_llmeval.numbers._repeats import Reduced
 from pytest_llmeval.reports import CaseReport, SuiteReport
 from pytest_llmeval.workbench._report_pair import paired_scores
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, EvaluatorError, Metric, Observation, Sums
 from pytest_llmeval.core import CaseRecord, FloatArray, MetricValue
-from pytest_llmeval.numbers import Reduced, Reliability, Repeats, summarize
-from pytest_llmeval.numbers._repeats import REDUCERS, flakiness_of, spread_of, status_of
+from pytest_llmeval.numbers import Repeats, summarize
+from pytest_llmeval.numbers._repeats import REDUCERS, Reduced, flakiness_of, spread_of, status_of
 
 UP, DOWN = Metric("score", high=None), Metric("loss", higher_is_better=False, high=None)
 
@@ -72,7 +72,7 @@ def test_pass_at_k_and_all_of_k_are_the_shares_of_all_choices_of_k_repeats(times
         every = sum(all(each) for each in chosen) / len(chosen)
         assert REDUCERS["pass_at_k"](scores, UP, repeats) == pytest.approx(some)
         assert REDUCERS["all_of_k"](scores, UP, repeats) == pytest.approx(every)
-        counts = Reliability(times).reduce([Reliability.observation_of(bool(score)) for score in scores]).counts
+        counts = Repeats(times).reliability_of(map(bool, scores)).counts
         assert counts[f"pass@{k}"] == pytest.approx(some)
         assert counts[f"pass^{k}"] == pytest.approx(every)
 
@@ -81,13 +81,11 @@ def test_reliability_is_a_mean_over_cases_and_equals_the_closed_form() -> None:
     """If a case passes with probability p, all of k runs pass with p^k, and one of them with 1 - (1 - p)^k."""
     rng = random.Random(11)
     n, chances = 8, [rng.random() for _ in range(4000)]
-    reliability = Reliability(n)
+    reliability = Repeats(n).reliability
     cases = [
         CaseRecord(
             str(place),
-            observations={
-                "repeats": reliability.reduce([Reliability.observation_of(rng.random() < p) for _ in range(n)])
-            },
+            observations={"repeats": Repeats(n).reliability_of([rng.random() < p for _ in range(n)])},
         )
         for place, p in enumerate(chances)
     ]

@@ -19,8 +19,8 @@ from pytest_llmeval.core import (
     MetricTable,
     ReportTable,
 )
-from pytest_llmeval.numbers import Reduced, Repeats, summarize
-from pytest_llmeval.numbers._repeats import Reducer
+from pytest_llmeval.numbers import Repeats, summarize
+from pytest_llmeval.numbers._repeats import Reduced, Reducer
 from pytest_llmeval.reports import RunReport, RunStart, fill_tables, render
 from pytest_llmeval.reports._making import suite_report
 from pytest_llmeval.reports._markdown import to_markdown

@@ -12,7 +12,8 @@ from pytest_llmeval.evaluators import Cascaded, Judge
 from pytest_llmeval.evaluators.judge._rubric import Level, Rubric
 from pytest_llmeval.evaluators.judge._verdict_metrics import CascadeErrors
 from pytest_llmeval.judges import CascadeVerdict, Verdict
-from pytest_llmeval.numbers import Reduced, Repeats, Table
+from pytest_llmeval.numbers import Repeats, Table
+from pytest_llmeval.numbers._repeats import Reduced
 
 JUDGE = Judge(mode="continuous")
 CASE = Case("a", input="Q?", expected="x", prediction="y")
