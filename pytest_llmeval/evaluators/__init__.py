@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators._patterns import TimedPattern
     from pytest_llmeval.evaluators._schemas import JsonSchema
     from pytest_llmeval.evaluators._text import TextEvaluator
-    from pytest_llmeval.evaluators.checks._check import Check, CheckKind, composed, quoted
+    from pytest_llmeval.evaluators.checks._check import Check, CheckKind
     from pytest_llmeval.evaluators.checks._evaluator import Checks
     from pytest_llmeval.evaluators.checks._reading import CheckReader, Unlocated
     from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
@@ -57,8 +57,6 @@ _HOMES = {
     "checks._check": (
         "Check",
         "CheckKind",
-        "composed",
-        "quoted",
     ),
     "checks._evaluator": ("Checks",),
     "checks._reading": (

@@ -39,7 +39,7 @@ from pytest_llmeval.gates._gate import (
 from pytest_llmeval.numbers import TOLERANCE
 
 if TYPE_CHECKING:
-    from pytest_llmeval.numbers import Estimate, Evidence, FarChanges, PairedRows, RunPairing, WatchedRun, Worsened
+    from pytest_llmeval.numbers import Evidence, FarChanges, RunPairing, WatchedRun
 
 _PAIRED_ONLY: tuple[SignificanceTest, ...] = ("mcnemar", "mcnemar_mid_p", "wilcoxon")
 _SMALLEST_SHOWN = 0.0001
@@ -139,9 +139,6 @@ class ChangeGate(Gate):
 
     watched_runs: ClassVar[int] = 0
     """The number of runs within which a drop is to be evidence; 0 if one test is to find it."""
-
-    proves_safety: ClassVar[bool] = False
-    """True if cases that are left out count as fallen as far as they can."""
 
     statistics: ClassVar[tuple[str, ...]] = get_args(Statistic)
     form: ClassVar[TextForm | None] = TextForm("drop", "<=", "max_drop")
@@ -372,7 +369,7 @@ class ChangeGate(Gate):
             return GateEvidence(self, reason=unfit)
         if self.by is not None:
             return self._examine_groups(pairing, self.by)
-        return GateEvidence(self, (self._examine(pairing, pairing.everything()),))
+        return GateEvidence(self, (self._examine(pairing),))
 
     def _unfit(self, pairing: "RunPairing") -> str:
         """The reason why two runs do not have what the gate needs; empty if they do."""
@@ -393,30 +390,32 @@ class ChangeGate(Gate):
 
     def _examine_groups(self, pairing: "RunPairing", by: str) -> "GateEvidence":
         """The tests of the change in every group of cases."""
-        groups = [self._examine(pairing, rows, name) for name, rows in pairing.groups(by).items()]
+        groups = [self._examine(pairing, name) for name in pairing.groups(by)]
         small = tuple(group.group for group in groups if group.cases < self.min_cases)
         judged = tuple(group for group in groups if group.cases >= self.min_cases)
         if not judged:
             return GateEvidence(self, reason=f"no group by {by!r} has {counted(self.min_cases, 'case')} to compare")
         return GateEvidence(self, judged, small)
 
-    def _examine(self, pairing: "RunPairing", rows: "PairedRows", group: str = "") -> "ExaminedChange":
-        """The test of the change over some cases."""
+    def _examine(self, pairing: "RunPairing", group: str | None = None) -> "ExaminedChange":
+        """The test of the change over all cases, or those of a group."""
         from pytest_llmeval.numbers import DropQuestion, Untestable
 
+        rows = pairing.everything() if group is None or self.by is None else pairing.groups(self.by)[group]
         statistic: Statistic = "mean" if self.statistic == "mean" else "value"
         level = self.interval_confidence
         question = DropQuestion(pairing, rows, self.metric, statistic, self.max_drop, level, self.cluster_by)
         try:
             evidence = question.evidence(self.test, worst_case=self.proves_safety)
         except Untestable as error:
-            return ExaminedChange(self, group, len(rows.current), fault=str(error))
+            return ExaminedChange(self, group or "", len(rows.current), fault=str(error))
         metric = evidence.scaled(pairing.table.metric(self.metric))
         has_cause = self.noun == "drop" and evidence.drop is not None and evidence.drop > self.max_drop
-        fallen = question.worsened() if has_cause else None
+        if has_cause:
+            evidence = replace(evidence, worsened=question.worsened())
         ran = len(rows.current) + (0 if group else pairing.only_current)
         return ExaminedChange(
-            self, group, evidence.estimate.cases, evidence, self._fault(evidence), metric, fallen, ran=ran
+            self, group or "", evidence.estimate.cases, evidence, self._fault(evidence), metric, ran=ran
         )
 
     def _fault(self, evidence: "Evidence") -> str:
@@ -432,9 +431,10 @@ class ChangeGate(Gate):
             return f"{counted(data.cases, 'case')} compared, expected at least {self.min_scored}"
         if data.apart:
             return f"not comparable: {data.apart}"
-        return "" if evidence.drop is not None else self._without_drop(data)
+        return "" if evidence.drop is not None else self._without_drop(evidence)
 
-    def _without_drop(self, data: "Estimate") -> str:
+    def _without_drop(self, evidence: "Evidence") -> str:
+        data = evidence.estimate
         if not data.cases and data.left_out:
             return f"no case has {self.subject} in both runs"
         if data.fault:
@@ -461,7 +461,6 @@ class ExaminedChange(Struct, frozen=True):
     evidence: "Evidence | None" = None
     fault: str = ""
     metric: Metric = Metric("")
-    worsened: "Worsened | None" = None
     ran: int = 0
 
     def cause(self, p_value: float) -> str:
@@ -470,21 +469,27 @@ class ExaminedChange(Struct, frozen=True):
         Args:
             p_value: Adjusted, of the claim of the gate.
         """
-        if self.worsened is None or self.evidence is None or self.fault or self.evidence.drop is None:
+        evidence, gate = self.evidence, self.gate
+        if evidence is None or evidence.worsened is None or self.fault or evidence.drop is None:
             return ""
-        data, gate = self.evidence.estimate, self.gate
-        if self.evidence.drop <= gate.max_drop + TOLERANCE or data.chain is not None:
+        if evidence.drop <= gate.max_drop + TOLERANCE or evidence.estimate.chain is not None:
             return ""
         moved = "fell" if self.metric.higher_is_better else "rose"
         where = f" below {gate.against}" if gate.against and self.metric.higher_is_better else ""
         where = f" above {gate.against}" if gate.against and not where else where
         parts = [
-            f"{gate.subject} {moved}{where} {_describe_move(data)} (limit {limit(gate.allowed)})",
-            str(self.worsened),
+            f"{gate.subject} {moved}{where} {_describe_move(evidence)} (limit {limit(gate.allowed)})",
+            str(evidence.worsened),
             f"p {_p(p_value)}" if gate.refutes and p_value <= 1 - gate.confidence else "",
             self._compared,
         ]
         return f"{'. '.join(filter(None, parts))}."
+
+    @property
+    def fallen(self) -> Sequence[str]:
+        """The ids of the cases that fell, if the change has a cause."""
+        worsened = None if self.evidence is None else self.evidence.worsened
+        return () if worsened is None else worsened.ids
 
     @property
     def p_value(self) -> float:
@@ -534,10 +539,10 @@ class ExaminedChange(Struct, frozen=True):
         collapsed = adjusted.collapsed and evidence.drop > gate.max_drop
         fell = collapsed or (gate.noun == "drop" and gate.refutes and adjusted.p_value <= 1 - gate.confidence)
         known = evidence.known_change(gate, self.metric, fell=fell, tests=adjusted.tests)
-        data = evidence.estimate
         where = f"{self.group}: " if self.group else ""
-        tally = f" ({self.worsened.tally})" if self.worsened is not None and self.worsened.ids else ""
-        moved = f"{where}{gate.subject} {_describe_move(data)}{tally}"
+        worsened = evidence.worsened
+        tally = f" ({worsened.tally})" if worsened is not None and worsened.ids else ""
+        moved = f"{where}{gate.subject} {_describe_move(evidence)}{tally}"
         return WordedChange(known.word, "; ".join(filter(None, [f"{moved}, {known.sentence}", self._compared])), moved)
 
     @property
@@ -572,7 +577,7 @@ class ExaminedChange(Struct, frozen=True):
         between = "no interval" if bounds is None else interval(*bounds)
         name = "" if evidence.interval is None else f"{100 * gate.interval_confidence:.6g}% interval "
         change = f"{gate.noun} {number(gate.change_of(evidence.drop), gate.allowed)}"
-        text = f"{gate.subject} {_describe_move(data)}, {change}"
+        text = f"{gate.subject} {_describe_move(evidence)}, {change}"
         if data.chain is not None:
             steps = counted(data.chain.steps, "step")
             text = f"{gate.subject} {change} in {steps} over the cases that neighbouring runs share"
@@ -619,8 +624,9 @@ def _check_test(test: SignificanceTest) -> None:
         raise ValueError(f"found cluster_by with test {test}, expected one of bootstrap, bca, permutation")
 
 
-def _describe_move(data: "Estimate") -> str:
+def _describe_move(evidence: "Evidence") -> str:
     """Both runs' values of a gate's metric as text, with the digits that tell one from the other."""
+    data = evidence.estimate
     return f"{number(data.baseline, data.value)} -> {number(data.value, data.baseline)}"
 
 

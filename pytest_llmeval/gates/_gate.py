@@ -111,6 +111,10 @@ class GateKey(NamedTuple):
         return bool(late > early if self.looser == "more" else late < early)
 
 
+_ANY = GateKey(object, "")
+"""Of a field that no key sets, any change of which may be looser."""
+
+
 class GateFault(ValueError):  # noqa: N818 (a fault of a user's file)
     """The faults of a gate in a suite file.
 
@@ -259,6 +263,9 @@ class Gate:
     claims: ClassVar[bool] = False
     """True if the gate makes a claim of its own, which is adjusted with those of other gates."""
 
+    proves_safety: ClassVar[bool] = False
+    """True if cases that are left out count as fallen as far as they can."""
+
     fewest_units: ClassVar[int] = 0
     """With fewer cases or clusters, the gate is not evaluated before all cases have run."""
 
@@ -388,6 +395,34 @@ class Gate:
     def value_of(self, key: str) -> Any:
         """The value of a key of the mapping form; ``None`` if the gate has none."""
         return self.allowed if key in self.tags else getattr(self, key)
+
+    def loosenings(self, later: "Gate") -> list[tuple[str, object, object]]:
+        """The keys by which a later state of the gate fails less often, or may, with old and new value.
+
+        The key is empty where the limits as a whole are wider.
+        """
+        changes: list[tuple[str, object, object]] = []
+        if type(self) is not type(later) and (self.proves_safety or not later.proves_safety):
+            changes.append(("rule", self.rule, later.rule))
+        if self.has_wider(later):
+            changes.append(("", self, later))
+        shared = {attribute.name: attribute for attribute in fields(later)}
+        for attribute in fields(self):
+            if not attribute.compare or attribute.name not in shared or attribute.name == "bounds":
+                continue
+            keys = attribute.metadata.get("keys") or shared[attribute.name].metadata.get("keys") or {}
+            name, key = next(iter(keys.items()), (attribute.name, _ANY))
+            early, late = (
+                state.allowed if name in state.tags else getattr(state, attribute.name) for state in (self, later)
+            )
+            if early != late and key.asks_less(early, late):
+                changes.append((name, early, late))
+        return changes
+
+    def has_wider(self, later: "Gate") -> bool:
+        """Whether a later state of the gate has wider limits; only gates with two limits know."""
+        del later
+        return False
 
     def clustered(self, cluster_by: str | None) -> Self:
         """The gate with the clusters of its suite, if it uses any and names no others.

@@ -46,7 +46,7 @@ from pytest_llmeval.gates._gate import (
     owned,
     split_comparison,
 )
-from pytest_llmeval.numbers import TOLERANCE, UsageEvaluator, cases_for_bound
+from pytest_llmeval.numbers import TOLERANCE, UsageEvaluator
 
 _OWN = {metric.name: metric for metric in (Metric(Metric.PASS_RATE, averaged=True), *UsageEvaluator().describe())}
 """Metrics of every suite."""
@@ -299,6 +299,24 @@ class LimitGate(ScoreGate):
         bounds = (bound.limit for bound in self.bounds if (">" in bound.operator) == (key == "min"))
         return next(bounds, None)
 
+    def has_wider(self, later: Gate) -> bool:
+        """Whether an end of the values that pass is further out in a later state of the gate."""
+        if not isinstance(later, LimitGate):
+            return False
+        return any(late < early for early, late in zip(self.ends, later.ends, strict=True))
+
+    @property
+    def ends(self) -> tuple[tuple[float, bool], tuple[float, bool]]:
+        """The lower and upper end of the values that pass, each larger for a stricter gate."""
+        low = high = (float("-inf"), False)
+        for bound in self.bounds:
+            strict = bound.operator in (">", "<")
+            if bound.operator in (">=", ">", "=="):
+                low = max(low, (bound.limit, strict))
+            if bound.operator in ("<=", "<", "=="):
+                high = max(high, (-bound.limit, strict))
+        return low, high
+
     def shortfalls(self, score: float, best: float | None) -> Sequence[float]:
         del best
         return [bound.limit for bound in self.bounds if not bound.holds(score)]
@@ -527,3 +545,26 @@ def _unknown(figure: str) -> str:
     """The reason why a usage figure of a gate, such as its cost, is unknown, with a hint on prices for costs."""
     priced = figure in ("judge_cost_usd", "total_cost_usd", "target_cost_usd")
     return f"{_UNKNOWN[figure]}{MissingExtraError.price_hint()}" if priced else _UNKNOWN[figure]
+
+
+def cases_for_bound(share: float, bound: float, other: float, limit: float, cases: int) -> int:
+    """The number of cases that move a bound of Wilson's interval to a limit between it and the share; 0 for none.
+
+    A bound b is where ``(share - b)² = z² b (1 - b) / cases``. So bounds need cases in the proportion of
+    ``b (1 - b) / (share - b)²`` at any confidence.
+
+    Args:
+        share: The value.
+        bound: The bound that has to move.
+        other: The other one, by which intervals of other values are known.
+        limit: Where the bound is to be.
+        cases: How many there are.
+    """
+
+    def size(at: float) -> float:
+        return at * (1 - at) / (share - at) ** 2 if at != share else 0.0
+
+    is_wilson = other == share or math.isclose(size(bound), size(other), rel_tol=1e-6)
+    if not (is_wilson and size(bound) and min(bound, share) < limit < max(bound, share)):
+        return 0
+    return math.ceil(cases * size(limit) / size(bound))

@@ -343,5 +343,5 @@ def _with_cause(verdict: GateResult, falls: Iterable[tuple[ExaminedChange, Adjus
     for change, adjusted in falls:
         if cause := change.cause(adjusted.p_value):
             causes.append(f"{change.group}: {cause}" if change.group else cause)
-            fallen += change.worsened.ids if change.worsened is not None else ()
+            fallen += change.fallen
     return replace(verdict, cause=listed(causes, MOST_GROUPS, separator=" "), fallen=tuple(fallen))

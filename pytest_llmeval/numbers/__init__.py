@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.numbers._compare import Comparison, Difference, SystemTable, compare
     from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence, Untestable
     from pytest_llmeval.numbers._estimation import Estimate
-    from pytest_llmeval.numbers._inference import FarChanges, Worsened, adjust_families, explaining_label
+    from pytest_llmeval.numbers._inference import FarChanges, adjust_families, explaining_label
     from pytest_llmeval.numbers._intervals import (
-        cases_for_bound,
         mid_p_interval,
         normal_quantile,
         present,
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
         wilson_interval,
     )
     from pytest_llmeval.numbers._mergeable import Statistics
-    from pytest_llmeval.numbers._pairing import CaseMatching, PairedRows, RunPairing, Shift
+    from pytest_llmeval.numbers._pairing import CaseMatching, RunPairing, Shift
     from pytest_llmeval.numbers._repeats import Repeats
-    from pytest_llmeval.numbers._resample import IntArray, cluster_totals, draw_ahead
+    from pytest_llmeval.numbers._resample import draw_ahead
     from pytest_llmeval.numbers._significance import ChangedShares, NormalTest
-    from pytest_llmeval.numbers._table import OUTCOME_EVALUATOR, Table, summarize, unit_numbers
-    from pytest_llmeval.numbers._usage import CascadeUse, JudgeUsage, Money, UsageEvaluator, UsageReport
+    from pytest_llmeval.numbers._table import OUTCOME_EVALUATOR, Table, cluster_totals, summarize
+    from pytest_llmeval.numbers._usage import Money, UsageEvaluator, UsageReport
 
 _HOMES = {
     "_anytime": ("WatchedRun",),
@@ -55,12 +54,10 @@ _HOMES = {
     "_estimation": ("Estimate",),
     "_inference": (
         "FarChanges",
-        "Worsened",
         "adjust_families",
         "explaining_label",
     ),
     "_intervals": (
-        "cases_for_bound",
         "mid_p_interval",
         "normal_quantile",
         "present",
@@ -70,16 +67,11 @@ _HOMES = {
     "_mergeable": ("Statistics",),
     "_pairing": (
         "CaseMatching",
-        "PairedRows",
         "RunPairing",
         "Shift",
     ),
     "_repeats": ("Repeats",),
-    "_resample": (
-        "IntArray",
-        "cluster_totals",
-        "draw_ahead",
-    ),
+    "_resample": ("draw_ahead",),
     "_significance": (
         "ChangedShares",
         "NormalTest",
@@ -87,12 +79,10 @@ _HOMES = {
     "_table": (
         "OUTCOME_EVALUATOR",
         "Table",
+        "cluster_totals",
         "summarize",
-        "unit_numbers",
     ),
     "_usage": (
-        "CascadeUse",
-        "JudgeUsage",
         "Money",
         "UsageEvaluator",
         "UsageReport",

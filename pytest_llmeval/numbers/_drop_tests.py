@@ -162,6 +162,7 @@ class Evidence:
             has no bound.
         typical: Whether the test is about the typical case, and not about the mean.
         alike: The cases that change alike by the label that tells most of it; ``None`` if none does.
+        worsened: The paired cases with a worse score, where a gate asked for them.
     """
 
     estimate: Estimate
@@ -173,6 +174,7 @@ class Evidence:
     worst: float | None = None
     typical: bool = False
     alike: AlikeCases | None = None
+    worsened: Worsened | None = None
 
     @property
     def lacks_scale(self) -> bool:

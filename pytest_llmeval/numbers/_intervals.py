@@ -362,29 +362,6 @@ def mid_p_interval(successes: float, cases: float, confidence: float) -> tuple[f
     return bound(low) if successes > 0 else 0.0, bound(high) if failures > 0 else 1.0
 
 
-def cases_for_bound(share: float, bound: float, other: float, limit: float, cases: int) -> int:
-    """The number of cases that move a bound of Wilson's interval to a limit between it and the share; 0 for none.
-
-    A bound b is where ``(share - b)² = z² b (1 - b) / cases``. So bounds need cases in the proportion of
-    ``b (1 - b) / (share - b)²`` at any confidence.
-
-    Args:
-        share: The value.
-        bound: The bound that has to move.
-        other: The other one, by which intervals of other values are known.
-        limit: Where the bound is to be.
-        cases: How many there are.
-    """
-
-    def size(at: float) -> float:
-        return at * (1 - at) / (share - at) ** 2 if at != share else 0.0
-
-    is_wilson = other == share or math.isclose(size(bound), size(other), rel_tol=1e-6)
-    if not (is_wilson and size(bound) and min(bound, share) < limit < max(bound, share)):
-        return 0
-    return math.ceil(cases * size(limit) / size(bound))
-
-
 def unseen_share(cases: int, confidence: float) -> float:
     """The share of other cases that there may be where none has been seen: Wilson's bound for 0 of them."""
     z2 = _squared_quantile(confidence)

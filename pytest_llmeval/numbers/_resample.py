@@ -314,18 +314,6 @@ def by_unit(block: FloatArray, units: IntArray) -> FloatArray:
     return out
 
 
-def cluster_totals(matrix: FloatArray, units: IntArray | None, most: int) -> FloatArray:
-    """Bootstrap totals of the rows of a matrix, those of a unit drawn together; none for a single unit.
-
-    Args:
-        matrix: Shape ``(cases, counts)``.
-        units: The unit of each case, from `unit_numbers`; ``None`` if each is drawn alone.
-        most: Most resamples.
-    """
-    drawn = matrix if units is None else by_unit(matrix, units)
-    return resampled_totals(drawn, min(most, resample_count(len(drawn)))) if len(drawn) > 1 else drawn[:0]
-
-
 def design_effect(influence: FloatArray, units: IntArray) -> float | None:
     """The factor by which the variance of a value grows because cases are drawn in clusters (Kish 1965).
 

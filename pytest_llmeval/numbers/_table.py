@@ -471,6 +471,21 @@ def unit_numbers(records: Sequence[CaseRecord], cluster_by: str | None) -> "npt.
     return np.array([place[key] for key in keys], dtype=np.intp)
 
 
+def cluster_totals(matrix: FloatArray, records: Sequence[CaseRecord], cluster_by: str | None, most: int) -> FloatArray:
+    """Bootstrap totals of the rows of a matrix, those of a cluster drawn together; none for a single unit.
+
+    Args:
+        matrix: Shape ``(cases, counts)``.
+        records: The cases.
+        cluster_by: A label; cases with the same value of it are drawn together.
+        most: Most resamples.
+    """
+    from pytest_llmeval.numbers._resample import by_unit, resample_count, resampled_totals
+
+    drawn = by_unit(matrix, unit_numbers(records, cluster_by))
+    return resampled_totals(drawn, min(most, resample_count(len(drawn)))) if len(drawn) > 1 else drawn[:0]
+
+
 def _observation_of(record: CaseRecord, label: str) -> Observation | None:
     """The observation of a case by one evaluator; usage, and an outcome not stored, are derived from the record."""
     if label == UsageEvaluator.name:

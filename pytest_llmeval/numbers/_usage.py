@@ -18,6 +18,7 @@ from pytest_llmeval.core import (
     Sums,
     TargetUsage,
     WrittenField,
+    counted,
 )
 
 _FIGURES = {
@@ -150,6 +151,16 @@ class JudgeUsage(Struct, frozen=True):
     output_tokens: int | None = None
     cost_usd: AnyNumber | None = None
 
+    def __str__(self) -> str:
+        """The verdicts, requests, tokens and cost as part of a report line."""
+        parts = [f"{counted(self.verdicts, 'verdict')}, {self.calls} requested in this run"]
+        if self.calls:
+            known = self.input_tokens is not None and self.output_tokens is not None
+            amounts = [f"{self.input_tokens} + {self.output_tokens} tokens"] if known else []
+            amounts += [f"{self.cost_usd:.4f} USD"] if self.cost_usd is not None else []
+            parts += [", ".join(amounts)] if amounts else []
+        return "; ".join(parts)
+
     @classmethod
     def from_calls(cls, calls: Sequence[JudgeCall]) -> "JudgeUsage":
         """The usage of judge calls, added up."""
@@ -182,7 +193,7 @@ class CascadeUse(Struct, frozen=True):
 
     @classmethod
     def from_counts(cls, audit: float, counts: Mapping[str, float]) -> "CascadeUse":
-        """The errors that the counts of `CascadeErrors` add up to."""
+        """The errors that counts of verdicts on audited questions add up to."""
         verdicts, sure, audited, wrong = (round(counts[name]) for name in ("verdicts", "sure", "audited", "wrong"))
         return cls(audit, verdicts, verdicts - sure, audited, wrong)
 
@@ -239,15 +250,21 @@ class UsageReport(Struct, frozen=True):
                     seen.add(call.id)
             yield structs.replace(record, calls=claimed) if claimed else record
 
+    @property
+    def judges(self) -> JudgeUsage:
+        """The questions to all judges, and their cost."""
+        return JudgeUsage(self.verdicts, self.calls, self.input_tokens, self.output_tokens, self.judge_cost_usd)
+
     @classmethod
     def from_records(
-        cls, records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse] | None = None
+        cls, records: Sequence[CaseRecord], cascades: Mapping[str, Mapping[str, float]] | None = None, audit: float = 0
     ) -> "UsageReport | None":
         """The usage of a suite's judges over its cases; ``None`` if there is none.
 
         Args:
             records: Of the cases.
-            cascades: What became of the questions to a cascade of judges.
+            cascades: Label of an evaluator to the counts of its questions to a cascade of judges.
+            audit: The share of sure verdicts that the cascade audits.
         """
         calls = [call for record in records for call in record.calls]
         target = [seconds for record in records for seconds in record.target_seconds]
@@ -267,7 +284,7 @@ class UsageReport(Struct, frozen=True):
             target_tokens=_of_one_attempt(records, _target_tokens) if usages else None,
             target_cost_usd=_of_one_attempt(records, lambda usage: usage.cost_usd) if usages else None,
             jurors={name: JudgeUsage.from_calls([call for call in calls if call.judge == name]) for name in names},
-            cascades=cascades or {},
+            cascades={label: CascadeUse.from_counts(audit, counts) for label, counts in (cascades or {}).items()},
         )
 
 

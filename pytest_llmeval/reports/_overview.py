@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
     seconds,
     width_of,
 )
-from pytest_llmeval.numbers import TOLERANCE, JudgeUsage, Money, UsageReport
+from pytest_llmeval.numbers import TOLERANCE, Money, UsageReport
 from pytest_llmeval.reports._form import (
     OUTCOMES,
     CaseReport,
@@ -425,9 +425,9 @@ def asking_lines(suite: SuiteReport) -> Iterator[str]:
     if suite.usage is None:
         return
     if suite.usage.verdicts:
-        yield f"judge: {_judge_usage_text(suite.usage, suite.usage.judge_cost_usd)}"
+        yield f"judge: {'; '.join(filter(None, (str(suite.usage.judges), _latency(suite.usage.latency_s))))}"
     for name, juror in suite.usage.jurors.items():
-        yield f"judge {printable(name)}: {_judge_usage_text(juror, juror.cost_usd)}"
+        yield f"judge {printable(name)}: {juror}"
     yield from _cascade_lines(suite, suite.usage)
     if target := list(_of_target(suite.usage)):
         yield f"target: {'; '.join(target)}"
@@ -478,19 +478,6 @@ def _of_target(usage: UsageReport) -> Iterator[str]:
         yield ", ".join(amounts)
     if latency := _latency(usage.target_latency_s):
         yield latency
-
-
-def _judge_usage_text(usage: UsageReport | JudgeUsage, cost_usd: float | None) -> str:
-    """The number of a judge's verdicts, with requests, tokens, cost and latency, as part of a report line."""
-    parts = [f"{counted(usage.verdicts, 'verdict')}, {usage.calls} requested in this run"]
-    if usage.calls:
-        known = usage.input_tokens is not None and usage.output_tokens is not None
-        amounts = [f"{usage.input_tokens} + {usage.output_tokens} tokens"] if known else []
-        amounts += [f"{cost_usd:.4f} USD"] if cost_usd is not None else []
-        parts += [", ".join(amounts)] if amounts else []
-    if isinstance(usage, UsageReport) and (latency := _latency(usage.latency_s)):
-        parts.append(latency)
-    return "; ".join(parts)
 
 
 def _latency(percentiles: Mapping[str, float] | None) -> str:

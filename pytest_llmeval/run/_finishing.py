@@ -35,7 +35,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import OutputFolder
 from pytest_llmeval.judges import PanelSpec
-from pytest_llmeval.numbers import CascadeUse, Money, Table, UsageReport
+from pytest_llmeval.numbers import Money, Table, UsageReport
 from pytest_llmeval.reports import (
     CaseReport,
     Changes,
@@ -141,7 +141,7 @@ def _floor_notes(judged: JudgedSuite, reported: SuiteReport) -> Iterator[str]:
 def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     """The report on one judged suite of a run: its gates, scores, cases and changes."""
     suite, key, records, result = judged.suite, judged.key, judged.records, judged.result
-    cascades = _cascades(suite, records)
+    usage = _usage(suite, records)
     stop = judged.collected.stop
     contents = judged.measured.run.contents if scope.terms.fingerprints else {}
     compared = compared_metrics(suite, result)
@@ -162,7 +162,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         contents=contents,
         gated=suite.judged_metrics,
         description=suite.description,
-        usage=UsageReport.from_records(records, cascades),
+        usage=usage,
         snapshot=judged.snapshot.verdicts,
         shared_inputs=_shared_inputs(suite),
         uncalibrated=judged.uncalibrated,
@@ -174,17 +174,17 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         changes=approved_changes(judged, compared, cases=scope.terms.compares or fell) if compares else None,
         stop=None if stop is None else stop.report,
         sample=None if suite.sample is None else suite.sample.report,
-        money=_money(judged, cascades),
+        money=_money(judged, usage),
     )
 
 
-def _cascades(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> dict[str, CascadeUse]:
-    """The use of a suite's judge cascades by evaluator, each repeat counted."""
+def _usage(suite: LoadedSuite, rows: Sequence[CaseRecord]) -> UsageReport | None:
+    """The usage of a suite's judges, with the counts of a cascade by evaluator, each repeat counted."""
     if not isinstance(suite.judge, PanelSpec) or suite.judge.cascade is None:
-        return {}
+        return UsageReport.from_records(rows)
     from pytest_llmeval.evaluators import VerdictStatistics
 
-    changes = {}
+    cascades = {}
     for label, evaluator in suite.evaluators.items():
         if isinstance(evaluator, VerdictStatistics):
             counts: Counter[str] = Counter()
@@ -192,14 +192,15 @@ def _cascades(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> dict[str, Casca
                 if label in row.observations:
                     times = suite.repeats.times  # whose counts are averaged
                     counts.update({name: count * times for name, count in row.observations[label].counts.items()})
-            changes[evaluator.of] = CascadeUse.from_counts(suite.judge.cascade.audit, counts)
-    return changes
+            cascades[evaluator.of] = counts
+    return UsageReport.from_records(rows, cascades, suite.judge.cascade.audit)
 
 
-def _money(judged: JudgedSuite, cascades: Mapping[str, CascadeUse]) -> Money | None:
+def _money(judged: JudgedSuite, usage: UsageReport | None) -> Money | None:
     """The cost and the savings of a suite in its run; calls that ran ahead before it stopped were paid for."""
     panel, stop = judged.suite.judge, judged.collected.stop
     large = panel.names[-1] if isinstance(panel, PanelSpec) else ""
+    cascades = {} if usage is None else usage.cascades
     if stop is None:
         return Money.of_records(judged.records, cascades, large)
     money = Money.of_records([*judged.records, *stop.ran_ahead], cascades, large)

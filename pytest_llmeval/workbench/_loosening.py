@@ -1,7 +1,6 @@
 """Loosenings: what one of two states of a suite asks less of answers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from dataclasses import replace as case_replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -9,15 +8,13 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.baselines import digests_of, evaluator_prints
 from pytest_llmeval.core import MISSING, Case, LlmevalError, as_line, counted, listed
-from pytest_llmeval.gates import Gate, GateKey, LimitGate
+from pytest_llmeval.gates import Gate
 from pytest_llmeval.numbers import CaseMatching, Threshold
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._suite_dump import JUDGE_KEYS, CheckDump, GateDump, SuiteDump
 from pytest_llmeval.workbench.mutation._mutants import Mutant, mutation_of, score_mutants, score_unjudged
 
 if TYPE_CHECKING:
-    from dataclasses import Field
-
     from pytest_llmeval.suites import Registry
 
 _EXCUSES: Final = frozenset({"skip", "xfail"})
@@ -175,10 +172,10 @@ def _gates(base: Sequence[GateDump], head: Sequence[GateDump]) -> Iterator[Loose
                 yield Loosening("", before.line, f"gate {before.text}", "removed or changed", gone=True)
             continue
         rivals = [(dump, rival) for dump, rival in later if rival is not None and _about(rival) == _about(gate)]
-        best, rival = min(rivals, key=lambda each: len(_weaker(gate, each[1])), default=(None, gate))
+        best, rival = min(rivals, key=lambda state: len(gate.loosenings(state[1])), default=(None, gate))
         if best is None:
             yield Loosening("", before.line, f"gate {gate}", "removed", gone=True)
-        elif changes := _weaker(gate, rival):
+        elif changes := gate.loosenings(rival):
             old = ", ".join(f"{name} {early}" if name else str(gate) for name, early, _ in changes)
             new = ", ".join(f"{name} {late}" if name else str(rival) for name, _, late in changes)
             yield Loosening("", best.line, f"gate {gate}", "loosened", old, new)
@@ -187,48 +184,6 @@ def _gates(base: Sequence[GateDump], head: Sequence[GateDump]) -> Iterator[Loose
 def _about(gate: Gate) -> tuple[object, ...]:
     """The subject of a gate, by which gates of two states of a suite are matched."""
     return gate.tags, gate.metric, gate.statistic, gate.by, gate.system, gate.against
-
-
-_ANY: Final = GateKey(object, "")
-
-
-def _weaker(old: Gate, new: Gate) -> list[tuple[str, object, object]]:
-    """The fields of a gate whose change makes it fail less often, or may do so, with old and new value."""
-    changes: list[tuple[str, object, object]] = []
-    if type(old) is not type(new) and (
-        getattr(old, "proves_safety", False) or not getattr(new, "proves_safety", False)
-    ):
-        changes.append(("rule", old.rule, new.rule))
-    if isinstance(old, LimitGate) and isinstance(new, LimitGate):
-        before, after = _range(old), _range(new)
-        if any(late < early for early, late in zip(before, after, strict=True)):
-            changes.append(("", old, new))
-    shared = {field.name: field for field in fields(new)}
-    for field in fields(old):
-        if not field.compare or field.name not in shared or field.name == "bounds":
-            continue
-        name, key = next(iter(_keys(field) or _keys(shared[field.name]) or [(field.name, _ANY)]))
-        early, late = (gate.allowed if name in gate.tags else getattr(gate, field.name) for gate in (old, new))
-        if early != late and key.asks_less(early, late):
-            changes.append((name, early, late))
-    return changes
-
-
-def _keys(declared: "Field[Any]") -> list[tuple[str, GateKey]]:
-    """The suite-file keys that set a field of a gate, by name."""
-    return [*declared.metadata.get("keys", {}).items()]
-
-
-def _range(gate: LimitGate) -> tuple[tuple[float, bool], tuple[float, bool]]:
-    """The lower and upper end of the values that pass a limit gate, each larger for a stricter gate."""
-    low = high = (float("-inf"), False)
-    for bound in gate.bounds:
-        strict = bound.operator in (">", "<")
-        if bound.operator in (">=", ">", "=="):
-            low = max(low, (bound.limit, strict))
-        if bound.operator in ("<=", "<", "=="):
-            high = max(high, (-bound.limit, strict))
-    return low, high
 
 
 def _evaluators(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:

@@ -9,7 +9,8 @@ from builders import gate_of, parse_gate
 
 from pytest_llmeval.core import GroupResult, MetricIndex, MetricValue, Result
 from pytest_llmeval.gates import Gate, LimitGate
-from pytest_llmeval.gates._limit import ScoreLimit, gate_form_fault
+from pytest_llmeval.gates._limit import ScoreLimit, cases_for_bound, gate_form_fault
+from pytest_llmeval.numbers import wilson_interval
 
 VALUES = (0.05, 0.2, 0.35, 0.5, 0.9)
 NOTHING = MetricValue(None, None, None, None, 0, 0, 0, 0)
@@ -356,3 +357,13 @@ def test_a_partial_gate_judges_part_of_a_suite() -> None:
 @pytest.mark.parametrize("text", ["mean(f1)", "f1", " p5(f1 ) "])
 def test_a_subject_splits_into_statistic_and_metric(text: str) -> None:
     assert Gate.split_statistic(text)[1] == "f1"
+
+
+def test_cases_for_a_bound_are_the_fewest_that_wilson_needs() -> None:
+    low, high = wilson_interval(18, 20, 0.95)
+    needed = cases_for_bound(0.9, low, high, 0.8, 20)
+    assert (
+        wilson_interval(0.9 * needed, needed, 0.95)[0] >= 0.8 > wilson_interval(0.9 * (needed - 1), needed - 1, 0.95)[0]
+    )
+    assert cases_for_bound(1, wilson_interval(9, 9, 0.9)[0], 1, 0.9, 9) == 25
+    assert (cases_for_bound(0.9, low, high, 0.95, 20), cases_for_bound(0.9, low, 0.95, 0.8, 20)) == (0, 0)

@@ -14,7 +14,7 @@ from scipy import stats
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, get_evaluator, score
 from pytest_llmeval.core import CaseRecord, FloatArray, Sums
-from pytest_llmeval.numbers import cases_for_bound, summarize, wilson_interval
+from pytest_llmeval.numbers import summarize, wilson_interval
 from pytest_llmeval.numbers._intervals import (
     CountedMetric,
     Resampled,
@@ -224,13 +224,3 @@ def test_an_interval_takes_two_independent_draws(more: dict[str, Any], drawn: in
     each = counted(**more)
     assert each.drawn == drawn
     assert each.has_interval == (drawn > 1)
-
-
-def test_cases_for_a_bound_are_the_fewest_that_wilson_needs() -> None:
-    low, high = wilson_interval(18, 20, 0.95)
-    needed = cases_for_bound(0.9, low, high, 0.8, 20)
-    assert (
-        wilson_interval(0.9 * needed, needed, 0.95)[0] >= 0.8 > wilson_interval(0.9 * (needed - 1), needed - 1, 0.95)[0]
-    )
-    assert cases_for_bound(1, wilson_interval(9, 9, 0.9)[0], 1, 0.9, 9) == 25
-    assert (cases_for_bound(0.9, low, high, 0.95, 20), cases_for_bound(0.9, low, 0.95, 0.8, 20)) == (0, 0)

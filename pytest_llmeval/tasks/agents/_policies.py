@@ -4,12 +4,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
+from unicodedata import normalize
 
 from pydantic import Discriminator, Tag
 
-from pytest_llmeval.core import Case, FieldsError, counted
-from pytest_llmeval.evaluators import MessageStep, MissingTraceError, TimedPattern, ToolCall, composed, quoted
+from pytest_llmeval.core import Case, FieldsError, counted, excerpt
+from pytest_llmeval.evaluators import MessageStep, MissingTraceError, TimedPattern, ToolCall
+
+_LONGEST: Final = 80
+"""Characters of a pattern or a claim that messages show."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ class ToolPolicies:
 def _pattern_fault(pattern: str) -> str | None:
     """The reason why a regular expression of an agent's policy does not compile, if any."""
     try:
-        TimedPattern.compile(composed(pattern), ignore_case=True)
+        TimedPattern.compile(normalize("NFC", pattern), ignore_case=True)
     except ValueError as error:
         return str(error)
     return None
@@ -186,7 +190,7 @@ def _timeline(case: Case, calls: Sequence[ToolCall]) -> _Timeline:
     answer = case.parts.get("answer")
     has_answer = isinstance(answer, str) and not has_messages
     if isinstance(answer, str):
-        events.append(_Event("said", composed(answer), place="answer"))
+        events.append(_Event("said", normalize("NFC", answer), place="answer"))
     return _Timeline(events, lacks, hears=has_answer)
 
 
@@ -198,9 +202,9 @@ def _events(steps: Sequence[MessageStep]) -> Iterator[_Event]:
         place = f"turn {max(turn, 1)}"
         yield from (_Event("call", call=call, place=place) for call in step.calls)
         if step.role == "user":
-            yield _Event("user", composed(step.text), place=place)
+            yield _Event("user", normalize("NFC", step.text), place=place)
         elif step.role == "assistant" and step.text:
-            yield _Event("said", composed(step.text), place=place)
+            yield _Event("said", normalize("NFC", step.text), place=place)
 
 
 def _lines(broken: _Broken) -> list[str]:
@@ -235,7 +239,7 @@ def _without_approval(tool: str, pattern: str, events: Sequence[_Event]) -> _Bro
     The user approves what the assistant said last: with the first message after it, or with one that follows at once.
     A call that fails leaves the approval to the next one.
     """
-    expression = TimedPattern.compile(composed(pattern), ignore_case=True)
+    expression = TimedPattern.compile(normalize("NFC", pattern), ignore_case=True)
     proposed = spoke = False
     approval: _Event | None = None
     used: _Event | None = None
@@ -251,14 +255,17 @@ def _without_approval(tool: str, pattern: str, events: Sequence[_Event]) -> _Bro
         elif event.call is not None and fnmatchcase(event.call.name, tool):
             if approval is None:
                 spent = f": that of {used.place} was for an earlier call" if used else ""
-                yield event, f"{event.call} without an approval by the user that matches {quoted(pattern)}{spent}"
+                yield (
+                    event,
+                    f"{event.call} without an approval by the user that matches '{excerpt(pattern, _LONGEST)}'{spent}",
+                )
             elif not event.call.failed:
                 approval, used = None, approval
 
 
 def _claims(tool: str, pattern: str, events: Sequence[_Event]) -> _Broken:
     """Yield messages in which the assistant claims to have called a tool before any call has succeeded."""
-    expression = TimedPattern.compile(composed(pattern), ignore_case=True)
+    expression = TimedPattern.compile(normalize("NFC", pattern), ignore_case=True)
     tried = ""
     for event in events:
         if event.call is not None and fnmatchcase(event.call.name, tool):
@@ -266,7 +273,7 @@ def _claims(tool: str, pattern: str, events: Sequence[_Event]) -> _Broken:
                 return
             tried = ": an earlier call failed"
         elif event.kind == "said" and (match := expression.search(event.text)):
-            yield event, f"the claim {quoted(match[0])} without an earlier successful {tool}{tried}"
+            yield event, f"the claim '{excerpt(match[0], _LONGEST)}' without an earlier successful {tool}{tried}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.evaluators import CaseTexts, References, ratio
 from pytest_llmeval.judges import JudgedEvaluator, Mode, ModeFile, Question, ReplyObject, Verdict
-from pytest_llmeval.numbers import IntArray, cluster_totals, unit_numbers
+from pytest_llmeval.numbers import cluster_totals
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
 
@@ -330,8 +330,8 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
     ) -> Strengths | None:
         """Return the strengths of systems that were compared with each other; see `strengths_of`."""
         cases = pairs_of_systems(results, label)
-        units = unit_numbers([record for record, _ in cases], cluster_by)
-        return strengths_of(label, [pairs for _, pairs in cases], units, confidence=confidence)
+        records = [record for record, _ in cases]
+        return strengths_of(label, [pairs for _, pairs in cases], records, cluster_by, confidence=confidence)
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return rates and numbers of pairs."""
@@ -404,7 +404,12 @@ _DIGITS = 9
 
 
 def strengths_of(
-    label: str, cases: Sequence[PairCounts], units: IntArray | None = None, *, confidence: float = 0.95
+    label: str,
+    cases: Sequence[PairCounts],
+    records: Sequence[CaseRecord],
+    cluster_by: str | None = None,
+    *,
+    confidence: float = 0.95,
 ) -> Strengths | None:
     """Fit the model of Davidson (1970, "On extending the Bradley-Terry model to accommodate ties").
 
@@ -416,7 +421,8 @@ def strengths_of(
     Args:
         label: Of the evaluator.
         cases: What came of the pairs of each case.
-        units: Number of the cluster of each case, if these are drawn together.
+        records: The cases.
+        cluster_by: A label; cases with the same value of it are drawn together.
         confidence: Of the intervals.
 
     Returns:
@@ -433,7 +439,7 @@ def strengths_of(
     matrix = np.array([[count for pair in pairs for count in _counts(case, *pair)] for case in cases])
     outcomes = _outcomes(names, pairs)
     value, hessian = _fit(matrix.sum(axis=0, keepdims=True), outcomes)
-    totals = cluster_totals(matrix, units, _MOST_RESAMPLES)
+    totals = cluster_totals(matrix, records, cluster_by, _MOST_RESAMPLES)
     low: FloatArray | list[None] = [None] * len(names)
     high: FloatArray | list[None] = [None] * len(names)
     if len(totals):

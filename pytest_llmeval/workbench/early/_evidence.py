@@ -21,7 +21,6 @@ from msgspec import Struct
 
 from pytest_llmeval.core import FloatArray, GateResult, Metric, counted
 from pytest_llmeval.gates import Gate, ScoreSide
-from pytest_llmeval.numbers import IntArray
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,7 +83,7 @@ def evidence_above(
 def first_reached(
     excess: FloatArray,
     members: "npt.NDArray[np.bool_]",
-    units: IntArray,
+    units: "npt.NDArray[np.intp]",
     reach: float,
     needed: float,
     *,
@@ -166,7 +165,7 @@ class EarlyVerdict(Struct, frozen=True):
 
 
 def decide_gate(
-    gate: Gate, parts: Sequence[PartScores], units: IntArray, metric: Metric, level: float
+    gate: Gate, parts: Sequence[PartScores], units: "npt.NDArray[np.intp]", metric: Metric, level: float
 ) -> EarlyVerdict | None:
     """Judge a gate by the cases that have run so far, for early stopping.
 
@@ -242,7 +241,7 @@ def _all_passed(findings: Sequence[_Finding]) -> int | None:
 def _findings(
     gate: Gate,
     part: PartScores,
-    units: IntArray,
+    units: "npt.NDArray[np.intp]",
     metric: Metric,
     level: float,
     parts: Sequence[PartScores],

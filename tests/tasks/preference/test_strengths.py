@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from pytest_llmeval.core import CaseRecord
 from pytest_llmeval.tasks.preference._pairwise import RIDGE, PairCounts, Strengths, strengths_of
 
 WIN, TIE, LOSS = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -27,8 +28,12 @@ def drawn(strengths: Mapping[str, float], ties: float, cases: int, seed: int = 1
     return found
 
 
+def records_of(cases: Sequence[PairCounts]) -> list[CaseRecord]:
+    return [CaseRecord(str(number), {"of": str(number // 8)}) for number in range(len(cases))]
+
+
 def fitted(cases: Sequence[PairCounts], confidence: float = 0.95) -> Strengths:
-    found = strengths_of("pairwise", cases, confidence=confidence)
+    found = strengths_of("pairwise", cases, records_of(cases), confidence=confidence)
     assert found is not None
     return found
 
@@ -106,7 +111,7 @@ def test_systems_may_meet_through_others_only() -> None:
     "pairs", [{("a", "b"): WIN}, {("a", "b"): WIN, ("c", "d"): WIN}, {}], ids=["two", "apart", "none"]
 )
 def test_two_systems_or_groups_that_never_meet_have_none(pairs: PairCounts) -> None:
-    assert strengths_of("pairwise", [pairs, pairs]) is None
+    assert strengths_of("pairwise", [pairs, pairs], records_of([pairs, pairs])) is None
 
 
 def test_one_case_has_no_interval() -> None:
@@ -117,7 +122,7 @@ def test_intervals_draw_clusters_together_and_widen_with_confidence() -> None:
     cases = drawn({"a": 0.5, "b": 0.0, "c": -0.5}, 0.5, 12)
     repeated = [case for case in cases for _ in range(8)]
     alone = fitted(repeated)
-    together = strengths_of("pairwise", repeated, np.repeat(np.arange(12), 8))
+    together = strengths_of("pairwise", repeated, records_of(repeated), "of")
     assert together is not None
     assert values(together) == values(alone)
     assert _width(together) > 2 * _width(alone)
