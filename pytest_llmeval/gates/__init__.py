@@ -6,23 +6,22 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates._change import ChangeGate, GateEvidence
-    from pytest_llmeval.gates._drop import WATCHED_RUNS, DriftGate, DropGate, LiftGate
-    from pytest_llmeval.gates._gate import (
-        Gate,
-        GateKey,
-        GateScore,
-        ScoreGate,
-        ScoreSide,
-        TextForm,
-        gate_rule,
-        owned,
-    )
+    from pytest_llmeval.gates._drop import DriftGate, DropGate, LiftGate
+    from pytest_llmeval.gates._gate import Gate, GateKey, GateScore, ScoreGate, ScoreSide, TextForm, gate_rule, owned
     from pytest_llmeval.gates._limit import LimitGate
     from pytest_llmeval.gates._reading import GateReader
     from pytest_llmeval.gates._rules import RULES, judge_together
 
 _HOMES = {
-    "_change": ("ChangeGate", "GateEvidence"),
+    "_change": (
+        "ChangeGate",
+        "GateEvidence",
+    ),
+    "_drop": (
+        "DriftGate",
+        "DropGate",
+        "LiftGate",
+    ),
     "_gate": (
         "Gate",
         "GateKey",
@@ -33,10 +32,12 @@ _HOMES = {
         "gate_rule",
         "owned",
     ),
-    "_drop": ("DriftGate", "DropGate", "LiftGate", "WATCHED_RUNS"),
     "_limit": ("LimitGate",),
-    "_rules": ("RULES", "judge_together"),
     "_reading": ("GateReader",),
+    "_rules": (
+        "RULES",
+        "judge_together",
+    ),
 }
 """Module to the names that other packages use of it."""
 

@@ -137,8 +137,8 @@ class ChangeGate(Gate):
     weighs_runs: ClassVar[bool] = False
     """True if all runs since the approval are weighed together."""
 
-    watched_runs: ClassVar[int] = 0
-    """The number of runs within which a drop is to be evidence; 0 if one test is to find it."""
+    watched_runs: ClassVar[tuple[int, ...]] = ()
+    """Numbers of runs with a drop within which it is to be evidence, ascending; none if one test is to find it."""
 
     statistics: ClassVar[tuple[str, ...]] = get_args(Statistic)
     form: ClassVar[TextForm | None] = TextForm("drop", "<=", "max_drop")
@@ -399,16 +399,15 @@ class ChangeGate(Gate):
 
     def _examine(self, pairing: "RunPairing", group: str | None = None) -> "ExaminedChange":
         """The test of the change over all cases, or those of a group."""
-        from pytest_llmeval.numbers import DropQuestion, Untestable
+        from pytest_llmeval.numbers import DropQuestion
 
         rows = pairing.everything() if group is None or self.by is None else pairing.groups(self.by)[group]
         statistic: Statistic = "mean" if self.statistic == "mean" else "value"
         level = self.interval_confidence
         question = DropQuestion(pairing, rows, self.metric, statistic, self.max_drop, level, self.cluster_by)
-        try:
-            evidence = question.evidence(self.test, worst_case=self.proves_safety)
-        except Untestable as error:
-            return ExaminedChange(self, group or "", len(rows.current), fault=str(error))
+        evidence = question.evidence(self.test, worst_case=self.proves_safety)
+        if isinstance(evidence, str):
+            return ExaminedChange(self, group or "", len(rows.current), fault=evidence)
         metric = evidence.scaled(pairing.table.metric(self.metric))
         has_cause = self.noun == "drop" and evidence.drop is not None and evidence.drop > self.max_drop
         if has_cause:

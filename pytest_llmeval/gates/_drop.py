@@ -21,7 +21,7 @@ from pytest_llmeval.gates._gate import (
     gate_rule,
     owned,
 )
-from pytest_llmeval.numbers import TOLERANCE, normal_quantile
+from pytest_llmeval.numbers import TOLERANCE
 
 if TYPE_CHECKING:
     from pytest_llmeval.numbers import Evidence, WatchedRun
@@ -285,10 +285,6 @@ def _two_digits(value: float, *, up: bool = False) -> str:
     return limit((math.ceil(steps - TOLERANCE) if up else math.floor(steps + TOLERANCE)) * unit)
 
 
-WATCHED_RUNS = (1, 3, 10)
-"""Runs that have the drop, within which a gate that weighs runs is to find it."""
-
-
 @gate_rule
 class AnytimeGate(ChangeGate):
     """A gate that fails if the runs since the approval, weighed together, show a significant drop beyond `max_drop`.
@@ -308,7 +304,7 @@ class AnytimeGate(ChangeGate):
     title: ClassVar = "a gate with rule anytime"
     refutes: ClassVar = True
     weighs_runs: ClassVar = True
-    watched_runs: ClassVar = WATCHED_RUNS[-1]
+    watched_runs: ClassVar = (1, 3, 10)
 
     @property
     def unbridged(self) -> str:
@@ -330,6 +326,8 @@ class AnytimeGate(ChangeGate):
         Returns:
             The finding with its verdict, and what this run adds to the history; ``None`` if nothing.
         """
+        from statistics import NormalDist
+
         from pytest_llmeval.numbers import WatchedRun
 
         if not finding.examined:
@@ -342,7 +340,7 @@ class AnytimeGate(ChangeGate):
         run = WatchedRun(evidence.drop, evidence.deviation, evidence.estimate.units, shares=shares).after(earlier)
         seen = WatchedRun.weigh([*earlier, run], self.max_drop)
         needed = 1 / (1 - self.confidence)
-        alone = normal_quantile((1 + self.confidence) / 2)
+        alone = NormalDist().inv_cdf((1 + self.confidence) / 2)
         # What was fixed is no drop any more; and a fall from better runs need not be one below the baseline.
         proven = seen.evidence >= needed and seen.alone >= alone
         data = evidence.estimate

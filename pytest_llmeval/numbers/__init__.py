@@ -9,16 +9,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.numbers._case_scores import TOLERANCE, Abstained, CaseDigest, Threshold, Unmet
     from pytest_llmeval.numbers._case_statistics import CaseStatistics, Chain
     from pytest_llmeval.numbers._compare import Comparison, Difference, SystemTable, compare
-    from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence, Untestable
+    from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence
     from pytest_llmeval.numbers._estimation import Estimate
     from pytest_llmeval.numbers._inference import FarChanges, adjust_families, explaining_label
-    from pytest_llmeval.numbers._intervals import (
-        mid_p_interval,
-        normal_quantile,
-        present,
-        student_quantile,
-        wilson_interval,
-    )
+    from pytest_llmeval.numbers._intervals import mid_p_interval, student_quantile, wilson_interval
     from pytest_llmeval.numbers._mergeable import Statistics
     from pytest_llmeval.numbers._pairing import CaseMatching, RunPairing, Shift
     from pytest_llmeval.numbers._repeats import Repeats
@@ -49,7 +43,6 @@ _HOMES = {
     "_drop_tests": (
         "DropQuestion",
         "Evidence",
-        "Untestable",
     ),
     "_estimation": ("Estimate",),
     "_inference": (
@@ -59,8 +52,6 @@ _HOMES = {
     ),
     "_intervals": (
         "mid_p_interval",
-        "normal_quantile",
-        "present",
         "student_quantile",
         "wilson_interval",
     ),

@@ -125,22 +125,22 @@ class DropQuestion(NamedTuple):
     confidence: float
     cluster_by: str | None
 
-    def evidence(self, test: SignificanceTest, *, worst_case: bool = False) -> "Evidence":
-        """The evidence of a significance test of the drop.
+    def evidence(self, test: SignificanceTest, *, worst_case: bool = False) -> "Evidence | str":
+        """The evidence of a significance test of the drop, or why the test does not apply to the metric.
 
         Args:
             test: ``bootstrap`` and ``bca`` work for every metric. The others test paired cases; if the runs do not have
                 the same cases, ``bootstrap`` replaces them.
             worst_case: Whether cases that are left out count as fallen as far as they can.
-
-        Raises:
-            Untestable: The test does not apply to the metric.
         """
-        if worst_case:
-            data = _estimate(self)
-            if data.left_out:
-                return _test_largest_drop(self, data, test)
-        return _test_drop(self, test)
+        try:
+            if worst_case:
+                data = _estimate(self)
+                if data.left_out:
+                    return _test_largest_drop(self, data, test)
+            return _test_drop(self, test)
+        except Untestable as error:
+            return str(error)
 
     def worsened(self) -> Worsened:
         """The paired cases that have a worse score, with the label that explains most of them."""

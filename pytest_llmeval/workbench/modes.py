@@ -9,6 +9,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 from msgspec import structs
@@ -27,7 +28,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import agreement_alpha
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, Mode, Question, ReplyObject, SuiteJudges, Verdict
-from pytest_llmeval.numbers import normal_quantile, student_quantile, wilson_interval
+from pytest_llmeval.numbers import student_quantile, wilson_interval
 from pytest_llmeval.reports import rendered_page
 from pytest_llmeval.services import Background, Secrets
 from pytest_llmeval.workbench._console import refuse_input, table_lines
@@ -192,7 +193,7 @@ def weighted_interval(
     if clustered:
         clusters = math.fsum(weights) ** 2 / math.fsum(weight**2 for weight in weights)
         tail = (1 - confidence) / 2
-        worth *= (normal_quantile(tail) / student_quantile(max(clusters - 1, 1.0), tail)) ** 2
+        worth *= (NormalDist().inv_cdf(tail) / student_quantile(max(clusters - 1, 1.0), tail)) ** 2
     return wilson_interval(_weighted_mean(weights, parts) * worth, worth, confidence)
 
 

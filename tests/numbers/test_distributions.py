@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from pytest_llmeval.numbers import mid_p_interval, normal_quantile
-from pytest_llmeval.numbers._intervals import normal_cdf, student_cdf, student_quantile
+from pytest_llmeval.numbers import mid_p_interval
+from pytest_llmeval.numbers._intervals import normal_cdf, normal_quantile, student_cdf, student_quantile
 
 PROBABILITIES = st.floats(-30, 0, exclude_max=True).map(lambda exponent: 10.0**exponent)
 FREEDOMS = st.integers(1, 100_000)

@@ -43,7 +43,7 @@ from pytest_llmeval.evaluators.measures._confusion import (
     weighted_kappa,
 )
 from pytest_llmeval.judges import Question, Verdict
-from pytest_llmeval.numbers import mid_p_interval, normal_quantile, wilson_interval
+from pytest_llmeval.numbers import mid_p_interval, wilson_interval
 
 _BEYOND_CHANCE = ("cohen_kappa", "weighted_kappa")
 _LEAST_OF_THE_OTHER = 5
@@ -343,8 +343,10 @@ def _labels_needed(rate: float) -> int:
 
     The rate is taken nearer to 1/2 by as much, since it may be.
     """
+    from statistics import NormalDist
+
     likely = max(_WORST, max(rate, 1 - rate) - _PRECISION)
-    return math.ceil(normal_quantile((1 + _PLANNED) / 2) ** 2 * likely * (1 - likely) / _PRECISION**2)
+    return math.ceil(NormalDist().inv_cdf((1 + _PLANNED) / 2) ** 2 * likely * (1 - likely) / _PRECISION**2)
 
 
 def rates_basis(sums: Sums) -> dict[str, Basis]:

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 from pytest_llmeval.core import Basis, FloatArray, LabelKey, Observation, Sums, Totals, counted
-from pytest_llmeval.numbers import normal_quantile
 
 MERGED = "true"
 """Key that `merged` gives to the labels it merges."""
@@ -330,7 +329,9 @@ def _lang_reiczigel(
     values: tuple[float, float, float], sizes: tuple[float, float, float], confidence: float, independent: float
 ) -> tuple[float, float]:
     """The interval of a share of right answers that a judge of uncertain rates found."""
-    z = normal_quantile((1 + confidence) / 2)
+    from statistics import NormalDist
+
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
     cases, positive, negative = (size * independent for size in sizes)
     seen = (cases * values[0] + z**2 / 2) / (cases + z**2)
     tpr, tnr = (positive * values[1] + 1) / (positive + 2), (negative * values[2] + 1) / (negative + 2)

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_llmeval.cli import CommandResult, NumberArgument
 from pytest_llmeval.core import GateOutcome, LlmevalError, Metric, counted, limit, number, unknown_name
 from pytest_llmeval.data import OutputFile
-from pytest_llmeval.gates import WATCHED_RUNS, Gate
+from pytest_llmeval.gates import ChangeGate, Gate
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import open_noted, table_lines
 from pytest_llmeval.workbench.plan._simulation import RepeatedScores
@@ -168,9 +168,10 @@ def _lines(planned: Planned, suite: LoadedSuite, drops: Sequence[float] | None) 
     test = f"{plan.confidence * 100:g}% confidence{_family(planned)}{clusters}"
     yield f"{_detectable(plan, plan.detectable(cases, times))} ({test})"
     tried = [times] if plan.spread.within is None else sorted({*_REPEATS, times})
+    variants = _within(plan, planned.gate)
     rows = []
     for size in drops or _usual(plan.allowed):
-        chances = [variant.chance(size, cases, times) for variant in _within(plan)]
+        chances = [variant.chance(size, cases, times) for variant in variants]
         if size > plan.room:
             rows.append((limit(size), *["impossible"] * len(chances), "", *[""] * len(tried)))
             continue
@@ -178,7 +179,7 @@ def _lines(planned: Planned, suite: LoadedSuite, drops: Sequence[float] | None) 
         rows.append((limit(size), *map(number, chances), "#" * round(_BAR * chances[-1]), *needed))
     unit = "cases (clusters)" if planned.cluster > 1 else "cases"
     columns = [f"{unit} x {repeats}" if len(tried) > 1 else unit for repeats in tried]
-    chances_of = [counted(variant.runs, "run") if variant.runs else "chance" for variant in _within(plan)]
+    chances_of = [counted(variant.runs, "run") if variant.runs else "chance" for variant in variants]
     headers = ("max_drop" if plan.safe else "drop", *chances_of, "", *columns)
     yield from table_lines([headers, *rows], f"r{'r' * len(chances_of)}l{'r' * len(tried)}")
     yield from _advice(plan, cases, times)
@@ -206,9 +207,10 @@ def _detectable(plan: Plan, drop: float | None) -> str:
     return f"this suite finds a drop of {number(drop)} in {often}"
 
 
-def _within(plan: Plan) -> list[Plan]:
+def _within(plan: Plan, gate: ChangeGate | None) -> list[Plan]:
     """The power plan of a gate; of one that weighs many runs, with fewer of them."""
-    return [replace(plan, runs=run) for run in WATCHED_RUNS] if plan.runs else [plan]
+    watched = () if gate is None else gate.watched_runs
+    return [replace(plan, runs=runs) for runs in watched] or [plan]
 
 
 def _needed(cases: int | None, cluster: float) -> str:

@@ -17,8 +17,6 @@ from pytest_llmeval.numbers import (
     NormalTest,
     Table,
     WatchedRun,
-    normal_quantile,
-    present,
 )
 from pytest_llmeval.reports import SuiteReport
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
@@ -370,8 +368,8 @@ class Sources:
         value = None
         if statistic == "value" and self._table is not None and metric in self._table.owner and len(runs) == 1:
             totals = self._table.matrix.sum(axis=0, keepdims=True)
-            value = present(self._table.summarize(totals)[metric][0])
-        if value is None:
+            value = float(self._table.summarize(totals)[metric][0])
+        if value is None or not math.isfinite(value):
             *_, last = runs
             value = math.fsum(last.scores.values()) / len(last.scores)
         return abs(value - end)
@@ -458,7 +456,7 @@ def planned(
         spread,
         confidence or gate.interval_confidence,
         gate.tolerated,
-        gate.watched_runs,
+        max(gate.watched_runs, default=0),
         tests=sources.together(gate) * (max(1, len(sizes)) if gate.claims else 1),
         room=room,
         share=min(sizes) / len(sources.suite.cases) if sizes else 1.0,
@@ -582,9 +580,11 @@ def watch_shifts(confidence: float, runs: int) -> FloatArray:
 
 def _alarms(noise: FloatArray, shift: FloatArray, confidence: float) -> FloatArray:
     """A mask of the simulated histories of runs that raise an alarm if their last runs are worse by so much."""
+    from statistics import NormalDist
+
     import numpy as np
 
-    alone, needed = normal_quantile((1 + confidence) / 2), 1 / (1 - confidence)
+    alone, needed = NormalDist().inv_cdf((1 + confidence) / 2), 1 / (1 - confidence)
     drops = noise.copy()
     drops[:, EARLIER_RUNS:] += shift[:, None]
     alarms = np.zeros(len(drops), dtype=bool)
