@@ -18,13 +18,10 @@ if TYPE_CHECKING:
         CaseLabels,
         Expected_co,
         Input_co,
-        Itself,
         NoAnswer,
         Parts,
-        PredictionParts,
         ShownPrints,
         input_digest,
-        shown_text,
     )
     from pytest_llmeval.core._codec import (
         LARGEST,
@@ -196,14 +193,11 @@ _HOMES = {
         "CaseLabels",
         "Expected_co",
         "Input_co",
-        "Itself",
         "MISSING",
         "NoAnswer",
         "Parts",
-        "PredictionParts",
         "ShownPrints",
         "input_digest",
-        "shown_text",
     ),
     "_codec": (
         "AnyNumber",

@@ -48,15 +48,6 @@ MISSING: Final = Missing.MISSING
 """Stands for a prediction that was not given; ``None`` is a prediction of null."""
 
 
-class Itself(Enum):
-    """The type of ``Itself.ITSELF``, which represents the measured system among the answers that are compared."""
-
-    ITSELF = "itself"
-
-    def __repr__(self) -> str:
-        return "ITSELF"
-
-
 class NoAnswer(Struct, frozen=True):
     """A missing answer of another system or run, where answers to a case are compared.
 
@@ -64,7 +55,13 @@ class NoAnswer(Struct, frozen=True):
         reason: Why not.
     """
 
+    ITSELF: ClassVar["NoAnswer"]
+    """In place of another answer of the system that is measured."""
+
     reason: str
+
+
+NoAnswer.ITSELF = NoAnswer("is the measured system")
 
 
 TRACE: Final = "trace"
@@ -266,6 +263,14 @@ class PredictionParts(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def read(self, name: str) -> Any:
+        """The value of a part; an absent part is an error.
+
+        Raises:
+            PredictionError: It is not there; the message says what is.
+        """
+        return self.parts.read(name, self.prediction)
 
 
 def own_fields(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any] | None:
@@ -483,9 +488,18 @@ class Case(Generic[Input_co, Expected_co]):
         return PredictionParts(prediction=self.prediction) if self.origin is None else self.origin
 
     @property
+    def whole(self) -> PredictionParts:
+        """The prediction as a whole with its parts; that of `prediction` itself if no part is known elsewhere."""
+        return self.origin or PredictionParts(prediction=self.prediction)
+
+    @property
     def part_paths(self) -> Parts:
         """Where the parts of the prediction are."""
         return Parts() if self.origin is None else self.origin.parts
+
+    def with_part_paths(self, paths: Parts, figures: Mapping[str, Any] = {}) -> "Case[Input_co, Expected_co]":
+        """This case with a prediction whose parts are at these paths, and what the run measured of it."""
+        return replace(self, origin=PredictionParts(paths, self.prediction, figures))
 
     def answered(self, prediction: Any) -> "Case[Input_co, Expected_co]":
         """This case with a prediction."""
@@ -577,10 +591,10 @@ class Case(Generic[Input_co, Expected_co]):
 _DIGITS = 32
 
 
-def shown_text(value: Any) -> str:
+def _shown_text(value: Any) -> str:
     """A value of a case as judges and people are shown it: text unchanged, nothing as empty text, the rest as JSON.
 
-    >>> shown_text("Paris"), shown_text(None), shown_text({"town": "Zürich"})
+    >>> _shown_text("Paris"), _shown_text(None), _shown_text({"town": "Zürich"})
     ('Paris', '', '{"town": "Zürich"}')
     """
     if value is None or value is MISSING:
@@ -618,8 +632,8 @@ class ShownPrints(NamedTuple):
         """
         question = value.get("question", value) if isinstance(value, Mapping) else value
         texts = (
-            fields.get("question") or shown_text(question),
-            fields.get("answer", shown_text(answer)),
+            fields.get("question") or _shown_text(question),
+            fields.get("answer", _shown_text(answer)),
             fields.get("reference", ""),
         )
         # Reports have half of a surrogate pair as an escape.

@@ -12,7 +12,6 @@ from pytest_llmeval.core._case import (
     MISSING,
     TURNS,
     Case,
-    Itself,
     NoAnswer,
     Parts,
     PredictionParts,
@@ -173,7 +172,7 @@ class Reading(Struct, frozen=True, dict=True):
 
     def _of_other(self, case: Case, other: Any, turns: int) -> list[Any]:
         """The views of another system's prediction, one for each turn that is read of the case."""
-        if isinstance(other, NoAnswer | Itself):
+        if isinstance(other, NoAnswer):
             return [other] * turns
         theirs = isinstance(other, PredictionParts)
         parts, prediction = (other.parts, other.prediction) if theirs else (self.parts, other)
@@ -198,7 +197,7 @@ class Reading(Struct, frozen=True, dict=True):
             return self._of_turns.view(case)  # transcripts have their parts under the names
         if self._name == Parts.WHOLE:
             known = case.origin is not None or self.parts == Parts()
-            case = case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
+            case = case if known else case.with_part_paths(self.parts)
             content = self.reads.answer_in(case.prediction, self.parts)
             return case if content is case.prediction else replace(case, prediction=content)
         # Nothing is to be looked up in a text, and most predictions are texts.

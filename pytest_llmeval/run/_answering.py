@@ -16,11 +16,9 @@ from pytest_llmeval.core import (
     AnyError,
     BudgetError,
     Case,
-    Itself,
     JudgingShown,
     LlmevalError,
     NoAnswer,
-    PredictionParts,
 )
 from pytest_llmeval.judges import Asking, CallLimit, JudgeService, JurorVerdict, Question
 from pytest_llmeval.run._conversation import Conversations, asker
@@ -343,7 +341,7 @@ class Opponents:
         """The opponents' answers to a case, ``None`` in place of each that must be asked for."""
         return {name: self._known(opponent) for name, opponent in job.opponents.items()}
 
-    def _known(self, opponent: Job | NoAnswer | Itself) -> Any:
+    def _known(self, opponent: Job | NoAnswer) -> Any:
         """An opponent's answer that needs no call; ``None`` if a target must be asked."""
         if not isinstance(opponent, Job):
             return opponent
@@ -361,7 +359,7 @@ class Opponents:
         others = await asyncio.gather(*(self._other(opponent, ask) for opponent in job.opponents.values()))
         return dict(zip(job.opponents, others, strict=True))
 
-    async def _other(self, opponent: Job | NoAnswer | Itself, ask: Next) -> Any:
+    async def _other(self, opponent: Job | NoAnswer, ask: Next) -> Any:
         """The answer of an opponent, asked for if it is not known."""
         known = self._known(opponent)
         if known is not None or not isinstance(opponent, Job):
@@ -374,11 +372,11 @@ def with_others(case: Case, others: Mapping[str, Any]) -> Case:
     return replace(case, others=others) if others else case
 
 
-def _answer_of(opponent: Job, answer: Case | BaseException) -> PredictionParts | NoAnswer:
+def _answer_of(opponent: Job, answer: Case | BaseException) -> Mapping[str, Any] | NoAnswer:
     """An opponent's answer with its parts for a case of the run, or why that system gave none."""
     if isinstance(answer, BaseException):
         return NoAnswer(str(answer) if isinstance(answer, LlmevalError) else AnyError(answer).text)
-    return PredictionParts(opponent.parts, answer.prediction)
+    return answer.with_part_paths(opponent.parts).parts
 
 
 @dataclass

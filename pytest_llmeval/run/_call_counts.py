@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from pytest_llmeval.core import Case, LlmevalError, NoAnswer, Parts, PredictionParts, TargetUsage
+from pytest_llmeval.core import Case, LlmevalError, NoAnswer, Parts, TargetUsage
 from pytest_llmeval.judges import (
     Asking,
     Judgement,
@@ -254,7 +254,7 @@ class CallCounter:
         if self.options.mode in ("off", "replay"):
             return
         likely = {
-            name: PredictionParts(prediction=_placeholder(opponent))
+            name: opponent.case.answered(_placeholder(opponent)).parts
             for name, opponent in job.opponents.items()
             if isinstance(opponent, Job) and others[name] is None
         }

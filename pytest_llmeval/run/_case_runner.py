@@ -15,7 +15,6 @@ from pytest_llmeval.core import (
     BudgetError,
     Case,
     ComparingEvaluator,
-    Itself,
     LlmevalError,
     NoAnswer,
     PredictionError,
@@ -509,16 +508,16 @@ class OpponentJobs(Struct, frozen=True):
     _cases: dict[tuple[Path, str], Mapping[str, Case]] = {}
     _approved: "dict[SuiteKey, ApprovedAnswers]" = {}
 
-    def jobs_of(self, job: Job) -> dict[str, Job | NoAnswer | Itself]:
+    def jobs_of(self, job: Job) -> dict[str, Job | NoAnswer]:
         """The jobs of a case's opponents by name, or why there is none."""
         return {name: self._job(job, name) for name in job.suite.opponents}
 
-    def _job(self, job: Job, name: str) -> Job | NoAnswer | Itself:
+    def _job(self, job: Job, name: str) -> Job | NoAnswer:
         """The job of one opponent, or why it has no answer."""
         if name == ComparingEvaluator.APPROVED:
             return self._approved_job(job)
         if name == job.key.variant:
-            return Itself.ITSELF
+            return NoAnswer.ITSELF
         if name not in job.suite.systems:
             return NoAnswer("the suite has no system of this name")
         suite = job.suite.for_variant(name)

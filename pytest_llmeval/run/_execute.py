@@ -80,6 +80,16 @@ class Execution(Struct, frozen=True):
         """The executed case with its prediction, once per repeat."""
         return [repeat.case for repeat in self.repeats] or (self.case,)
 
+    def require_budget(self) -> None:
+        """Refuse an execution that ended because the budget is spent.
+
+        Raises:
+            LlmevalError: The budget is spent.
+        """
+        if isinstance(self.error, BudgetError):
+            stored = "finished verdicts are stored: run the command again with a new budget"
+            raise LlmevalError(f"{self.error}; {stored}")
+
     def with_record(self, **changes: Any) -> "Execution":
         """The execution with some fields of its record changed."""
         return structs.replace(self, record=structs.replace(self.record, **changes))

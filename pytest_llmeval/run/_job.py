@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -13,7 +12,6 @@ from pytest_llmeval.core import (
     MISSING,
     AnswerOrigin,
     Case,
-    Itself,
     JudgeCall,
     JudgeError,
     JudgingShown,
@@ -24,7 +22,6 @@ from pytest_llmeval.core import (
     NoAnswer,
     Parts,
     PredictionError,
-    PredictionParts,
     TargetUsage,
     form_of,
     is_finite_number,
@@ -127,7 +124,7 @@ class Job(Struct, frozen=True):
     judge: "JudgeAccess | None" = None
     shared: bool = False
     user: "JudgeAccess | None" = None
-    opponents: "Mapping[str, Job | NoAnswer | Itself]" = {}
+    opponents: "Mapping[str, Job | NoAnswer]" = {}
     block: Sequence[Case] = ()
     messages: list[Any] | None = None
     world: "World | None" = None
@@ -238,15 +235,13 @@ def with_figures(case: Case, parts: Parts, recorded: Mapping[str, float] = {}) -
     latency = recorded.get("latency_s", _reported_latency(parts, case.prediction))
     if latency is not None:
         figures["latency_s"] = latency
-    return replace(case, origin=PredictionParts(parts, case.prediction, figures)) if figures else case
+    return case.with_part_paths(parts, figures) if figures else case
 
 
 def with_parts(case: Case, parts: Parts) -> Case:
     """An answered case with the paths of its prediction's parts, even if the prediction states no usage."""
     known = with_figures(case, parts)
-    if known.origin is not None or parts == Parts():
-        return known
-    return replace(case, origin=PredictionParts(parts, case.prediction))
+    return known if known.origin is not None or parts == Parts() else case.with_part_paths(parts)
 
 
 def usage_of_target(parts: Parts, prediction: Any, cost_usd: float | None = None) -> TargetUsage | None:

@@ -23,7 +23,6 @@ from pytest_llmeval.core import (
     Metric,
     MetricIndex,
     Parts,
-    PredictionParts,
     Reading,
     RecordedCounts,
     Turn,
@@ -310,8 +309,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         """The case for checks: those that are functions of users convert it, all others read JSON data."""
         if not self.types and not case.objects:
             return case
-        origin = case.origin or PredictionParts(prediction=case.prediction)
-        return case_replace(case, origin=case_replace(origin, typed=self.typed))
+        return case_replace(case, origin=case_replace(case.whole, typed=self.typed))
 
     def _read_by(self, label: str, evaluator: Evaluator) -> str | None:
         """The part that an evaluator reads in place of its own: of a model, its text without the usage."""

@@ -20,7 +20,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.baselines import ScoreFile, Stamp, fingerprint
 from pytest_llmeval.cli import OPTIONS, CommandResult
-from pytest_llmeval.core import CaseRecord, JsonNumber, LlmevalError, Selection, counted, decode, encode, listed
+from pytest_llmeval.core import CaseRecord, JsonNumber, LlmevalError, counted, decode, encode, listed
 from pytest_llmeval.data import OutputFile, repository_top
 from pytest_llmeval.numbers import CaseStatistics, UsageEvaluator
 from pytest_llmeval.reports import ReportFormat
@@ -219,7 +219,7 @@ class AffectedCases:
         if key not in self._choices:
             choices = self._choose_alone(key, suite)
             if cause := self._left_state.get(key.user):
-                runs = CaseChoice(Selection(self.since, cause=cause))
+                runs = CaseChoice.run(self.since, cause)
                 choices = {case: choice if choice.record is None else runs for case, choice in choices.items()}
             self._choices[key] = choices
         return self._choices[key]
@@ -264,12 +264,10 @@ class AffectedCases:
             elif not cause and self._is_drawn(key, case.id):
                 cause = "refresh"
             if cause or stored is None or record is None:
-                yield case.id, CaseChoice(Selection(self.since, cause=cause))
+                yield case.id, CaseChoice.run(self.since, cause)
                 continue
             replayed = self.terms.replays(key, suite, case)
-            selection = Selection(self.since, carried=True, replayed=replayed, saved_usd=stored.case_usd)
-            why = f"carried from {self.since}" + (", where it failed" if record.outcome == "failed" else "")
-            yield case.id, CaseChoice(selection, structs.replace(record, reason=why, selection=selection))
+            yield case.id, CaseChoice.carry(self.since, record, replayed=replayed, saved_usd=stored.case_usd)
 
     def _is_drawn(self, key: SuiteKey, case: str) -> bool:
         day = Stamp.day_of(datetime.now(UTC))

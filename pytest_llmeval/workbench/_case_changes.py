@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from pytest_llmeval.core import CaseRecord, ChangeVerdict, MetricChange, counted, excerpt, grouped, listed, number
+from pytest_llmeval.core import CaseRecord, MetricChange, counted, excerpt, grouped, listed, number
 from pytest_llmeval.numbers import TOLERANCE
 from pytest_llmeval.reports import (
     CaseReport,
@@ -148,13 +148,12 @@ def approved_comparison(run: RunReport) -> ReportComparison | None:
 
 def _sort(comparison: ReportComparison, suite: SuiteReport, changes: Changes) -> None:
     """Sort the changed metrics of a suite into declined, improved and unclear ones."""
-    kinds: tuple[tuple[list[Change], tuple[ChangeVerdict, ...]], ...] = (
-        (comparison.declined, ("declined",)),
-        (comparison.improved, ("improved",)),
-        (comparison.unclear, ("not_significant", "undecided")),
-    )
-    for metrics, verdicts in kinds:
-        metrics.extend(Change(suite, name, change) for name, change in changes.named(*verdicts).items())
+    for metrics, named in (
+        (comparison.declined, changes.named("declined")),
+        (comparison.improved, changes.named("improved")),
+        (comparison.unclear, changes.named("not_significant", "undecided")),
+    ):
+        metrics.extend(Change(suite, name, change) for name, change in named.items())
 
 
 def _regressed(pair: PairedScores) -> Iterator["CaseLine"]:

@@ -17,10 +17,10 @@ from pytest_llmeval.core import (
     CaseRecord,
     FloatArray,
     GateResult,
-    GroupResult,
     LlmevalError,
     Metric,
     MetricChange,
+    MetricValue,
     Result,
     counted,
     grouped,
@@ -357,17 +357,19 @@ class _Deciding:
         for metric in self.recorded.metrics:
             listed = [self.by_id[case.id].metrics.get(metric) for case in self.suite.cases]
             scores[metric] = np.array([np.nan if score is None else score for score in listed], dtype=float)
-        groups = {label: self._groups(label, group_results) for label, group_results in passed.groups.items()}
+        groups = {
+            label: {
+                name: replace(group, metrics=self._recorded_metrics(label, name)) for name, group in by_value.items()
+            }
+            for label, by_value in passed.groups.items()
+        }
         return replace(
             passed, metrics=self.recorded.metrics, groups=groups, case_scores={**passed.case_scores, **scores}
         )
 
-    def _groups(self, label: str, groups: Mapping[str, GroupResult]) -> dict[str, GroupResult]:
+    def _recorded_metrics(self, label: str, name: str) -> Mapping[str, MetricValue]:
         recorded = self.recorded.groups.get(label, {})
-        return {
-            name: replace(group, metrics=recorded[name].metrics if name in recorded else {})
-            for name, group in groups.items()
-        }
+        return recorded[name].metrics if name in recorded else {}
 
 
 def _other_reasons(case: CaseReport) -> list[str]:

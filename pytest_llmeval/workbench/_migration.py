@@ -19,7 +19,6 @@ from pytest_llmeval.baselines import (
     digests_of,
 )
 from pytest_llmeval.core import (
-    BudgetError,
     CaseRecord,
     FloatArray,
     GateResult,
@@ -223,9 +222,7 @@ def _run(
         records = []
         for number, loaded_case in enumerate(loaded, 1):
             execution = runner.run(loaded_case, following=loaded[number:], early=early)
-            if isinstance(execution.error, BudgetError):
-                stored = "finished verdicts are stored: run the command again with a new budget"
-                raise LlmevalError(f"{execution.error}; {stored}")
+            execution.require_budget()
             records.append(execution.record)
         return records, suite.judge_identities(runner.judges, key.display_path)
     finally:

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from constructs import SCALARS, SCHEMAS, TEXTS, VALUES, more_texts, near
 
-from pytest_llmeval.core import Case, PredictionParts
+from pytest_llmeval.core import Case
+from pytest_llmeval.core._case import PredictionParts
 from pytest_llmeval.evaluators import Checks
 from pytest_llmeval.exchange._ledger import Construct, Fate
 from pytest_llmeval.exchange._templates import Direction, VerdictDifference

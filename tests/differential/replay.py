@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from counterparts import COUNTERPARTS, Written, written
 
-from pytest_llmeval.core import Case, PredictionParts
+from pytest_llmeval.core import Case
+from pytest_llmeval.core._case import PredictionParts
 from pytest_llmeval.evaluators import Checks
 from pytest_llmeval.exchange import ImportedSource, ImportOptions
 from pytest_llmeval.exchange._commands import import_source

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Mutator, Neighbours, get_evaluator
-from pytest_llmeval.core import MISSING, Case, Parts, PredictionParts
+from pytest_llmeval.core import MISSING, Case, Parts
+from pytest_llmeval.core._case import PredictionParts
 from pytest_llmeval.suites import Registry
 from pytest_llmeval.workbench.mutation._mutants import is_wrong
 

@@ -19,7 +19,6 @@ from pytest_llmeval.core import (
     MissingExtraError,
     Parts,
     PredictionError,
-    PredictionParts,
     Reading,
     Reads,
     Turn,
@@ -113,9 +112,8 @@ class Subject:
         if name not in Parts.NAMES:
             hint = f"{_NO_COST}{MissingExtraError.price_hint()}" if name == "cost_usd" else ""
             raise CheckError(f"the {name} of this answer is not known{hint}")
-        origin = self.case.origin or PredictionParts(prediction=self.case.prediction)
         try:
-            return origin.parts.read(name, origin.prediction)
+            return self.case.whole.read(name)
         except PredictionError as error:
             raise CheckError(str(error)) from None
 

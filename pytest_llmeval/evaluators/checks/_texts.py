@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from pytest_llmeval.core import Parts, PredictionParts, counted, limit, printable
+from pytest_llmeval.core import Parts, counted, limit, printable
 from pytest_llmeval.data import DeclaredType
 from pytest_llmeval.evaluators._answers import AnswerValue
 from pytest_llmeval.evaluators._calls import MissingTraceError, ToolCall
@@ -329,7 +329,7 @@ def _span_check(pattern: str | SpanPattern) -> CheckTest:
 def _spans_of_subject(subject: Subject) -> Iterator[Mapping[str, Any]]:
     """Yield the spans in the trace of a prediction; without any, the check ``span`` cannot be made."""
     origin = subject.case.origin
-    prediction = origin.prediction if isinstance(origin, PredictionParts) else subject.case.prediction
+    prediction = subject.case.prediction if origin is None else origin.prediction
     trace = prediction.get("trace") if isinstance(prediction, Mapping) else None
     spans = trace.get("spans") if isinstance(trace, Mapping) else None
     if not isinstance(spans, list) or not all(isinstance(span, Mapping) for span in spans):

@@ -19,7 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple, Self
 
-from pytest_llmeval.core import WINDOWS, Media, MediaError, MediaForm, PredictionError, excerpt, shown_text
+from pytest_llmeval.core import WINDOWS, Media, MediaError, MediaForm, PredictionError, excerpt
+from pytest_llmeval.data import json_text
 from pytest_llmeval.evaluators import read_transcript
 from pytest_llmeval.services import GitError, Program, Redactor, Stopwatch, run_git
 from pytest_llmeval.targets import BatchTarget, TargetSpec, WorkspaceSpec
@@ -100,7 +101,7 @@ class WorkspaceTarget(BatchTarget):
         try:
             value = MediaForm.replace_all(value, lambda form: Media.of_form(form).location)
             with TemporaryDirectory(prefix="llmeval-", ignore_cleanup_errors=True) as scratch:
-                return await self._in_folder(Path(scratch).resolve(), shown_text(value))
+                return await self._in_folder(Path(scratch).resolve(), "" if value is None else json_text(value))
         except (MediaError, PredictionError) as error:
             return PredictionError(f"command {self._redactor.excerpt(self._command[0])} {error}")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core import MISSING, Case, JudgeError, PredictionError, PredictionParts, excerpt, quotation
+from pytest_llmeval.core import MISSING, Case, JudgeError, PredictionError, excerpt, quotation
 from pytest_llmeval.data import json_text
 from pytest_llmeval.evaluators import AnswerValue, References, cited_by, split_sentences
 from pytest_llmeval.judges import Question, Verdict
@@ -140,9 +140,8 @@ def _reference(expected: Any) -> tuple[str | None, str | None]:
 
 def _contexts(case: Case) -> tuple[Any, str]:
     """The retrieved passages of a case's prediction, or the reason why there are none."""
-    origin = case.origin or PredictionParts(prediction=case.prediction)
     try:
-        return origin.parts.read(_CONTEXTS, origin.prediction), ""
+        return case.whole.read(_CONTEXTS), ""
     except PredictionError as error:
         return MISSING, f"{error}, or give the input contexts"
 

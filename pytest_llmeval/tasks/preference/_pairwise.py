@@ -18,7 +18,6 @@ from pytest_llmeval.core import (
     ComparingEvaluator,
     EvaluatorError,
     FloatArray,
-    Itself,
     JudgeError,
     Metric,
     NoAnswer,
@@ -246,7 +245,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
         names = [name for name in self._named if name != SYSTEMS]
         if SYSTEMS in self._named:
             names += [name for name in case.others if name not in (*names, ComparingEvaluator.APPROVED)]
-        itself = [name for name in names if case.others.get(name) is Itself.ITSELF]
+        itself = [name for name in names if case.others.get(name) == NoAnswer.ITSELF]
         for name in itself if len(itself) == len(names) else [name for name in names if name not in itself]:
             yield self._pair(case, texts, name)
         if not names:
@@ -263,7 +262,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
             others = references
         else:
             other = case.others.get(name, MISSING)
-            if other is Itself.ITSELF:
+            if other == NoAnswer.ITSELF:
                 return _Pair(name)
             if isinstance(other, NoAnswer) or other is MISSING:
                 why = other.reason if isinstance(other, NoAnswer) else "its answer is not given"

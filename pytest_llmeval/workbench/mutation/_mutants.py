@@ -12,7 +12,6 @@ from msgspec import structs
 from pytest_llmeval.core import (
     MISSING,
     AnyError,
-    BudgetError,
     Case,
     CaseRecord,
     LlmevalError,
@@ -301,10 +300,7 @@ class JudgedScorer:
         finally:
             runner.close(whole_run=False)
         for execution in executions:
-            if isinstance(execution.error, BudgetError):
-                raise LlmevalError(
-                    f"{execution.error}; finished verdicts are stored: run the command again with a new budget"
-                )
+            execution.require_budget()
         return executions
 
 

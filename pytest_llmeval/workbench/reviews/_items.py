@@ -20,10 +20,9 @@ from pytest_llmeval.core import (
     ShownPrints,
     counted,
     grouped,
-    shown_text,
     suggest,
 )
-from pytest_llmeval.data import CaseFile, InputFile, display_path
+from pytest_llmeval.data import CaseFile, InputFile, display_path, json_text
 from pytest_llmeval.evaluators import HumanLabel, HumanLabels, LabelScale
 from pytest_llmeval.gates import LimitGate
 from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, read_report
@@ -313,7 +312,12 @@ def _of_case(case: CaseReport, label: str | None, scale: tuple[float, float]) ->
 
 def _step_lines(part: Any) -> str:
     """The passages, messages or calls of an answer on the review page, one a line."""
-    return "\n".join(map(shown_text, part)) if isinstance(part, list) else shown_text(part)
+    return "\n".join(map(_text_of, part)) if isinstance(part, list) else _text_of(part)
+
+
+def _text_of(value: Any) -> str:
+    """A value of an answer as text on the review page; nothing as empty text."""
+    return "" if value is None else json_text(value)
 
 
 def _item(case: CaseReport, fields: Mapping[str, str], answer: Any, more: Mapping[str, str]) -> ReviewItem:
@@ -337,7 +341,7 @@ def _readable_text(text: str | None, value: Any) -> str:
     """The text that a judge was shown, or else a value as text; a line about it if it is a medium."""
     if MediaForm.matches(value):
         return MediaForm(value).line
-    return shown_text(MediaForm.describe_all(value)) if text is None else text
+    return _text_of(MediaForm.describe_all(value)) if text is None else text
 
 
 def _expected(expected: Any) -> Any:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from examples import met, observed, unmet
 
-from pytest_llmeval.core import Case, PredictionParts
+from pytest_llmeval.core import Case
+from pytest_llmeval.core._case import PredictionParts
 from pytest_llmeval.evaluators import Checks
 from pytest_llmeval.evaluators.checks._contents import Number, numbers_in
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core import Case, PredictionParts
+from pytest_llmeval.core import Case
+from pytest_llmeval.core._case import PredictionParts
 from pytest_llmeval.evaluators import Checks
 
 PLACE = {

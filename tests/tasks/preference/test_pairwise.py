@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, EvaluatorError, JudgeRequest, Result, get_evaluator, score
-from pytest_llmeval.core import Itself, JudgeError, NoAnswer, Parts, PredictionParts
+from pytest_llmeval.core import JudgeError, NoAnswer, Parts
+from pytest_llmeval.core._case import PredictionParts
 from pytest_llmeval.judges import Verdict
 
 NAMES = ("win_rate", "wins", "losses", "ties", "flip_rate")
@@ -149,7 +150,7 @@ SEVERAL = {"small": "short", "large": "a very long answer", "third": "neither"}
 def test_several_opponents_count_together_and_one_by_one() -> None:
     cases = [
         Case("a", "?", prediction="of this size", others=SEVERAL),
-        Case("b", "?", prediction="x", others={**SEVERAL, "large": Itself.ITSELF}),
+        Case("b", "?", prediction="x", others={**SEVERAL, "large": NoAnswer.ITSELF}),
     ]
     found = values(scored(Scripted(), cases, against=["small", "large", "third"]))
     assert (found["wins"], found["losses"], found["ties"]) == (2, 3, 0)
@@ -159,9 +160,9 @@ def test_several_opponents_count_together_and_one_by_one() -> None:
 
 def test_a_system_is_a_tie_with_itself_only_where_it_has_no_other_opponent() -> None:
     judge = Scripted()
-    assert values(scored(judge, [case("a", "x", Itself.ITSELF)]))["ties"] == 1
+    assert values(scored(judge, [case("a", "x", NoAnswer.ITSELF)]))["ties"] == 1
     assert judge.shown == []
-    both = Case("a", "?", prediction="x", others={"small": Itself.ITSELF, "large": "long"})
+    both = Case("a", "?", prediction="x", others={"small": NoAnswer.ITSELF, "large": "long"})
     assert values(scored(judge, [both], against=["small", "large"]))["ties"] == 0
 
 
