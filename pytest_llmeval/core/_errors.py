@@ -8,7 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -157,6 +157,9 @@ class JudgeError(LlmevalError):
         rejected: Whether the server rejects what was sent, such as too long a text, and would take another request.
     """
 
+    is_unasked: ClassVar[bool] = False
+    """Whether the suite has no judge, which evaluators with metrics that need none can ignore."""
+
     def __init__(self, message: str, reply: str | None = None, *, rejected: bool = False) -> None:
         self.reply = reply
         self.rejected = rejected
@@ -174,10 +177,6 @@ class JudgeError(LlmevalError):
             return cls.unreadable(reply, f"{name} is missing, expected {expected}")
         value = excerpt(json.dumps(data[name], ensure_ascii=False), _LONGEST_VALUE)
         return cls.unreadable(reply, f"found {value} as {name}, expected {expected}")
-
-
-class NoJudgeError(JudgeError):
-    """The suite has no judge. Evaluators with metrics that need no judge can ignore this."""
 
 
 class BudgetError(LlmevalError):

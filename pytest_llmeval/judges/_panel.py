@@ -100,6 +100,12 @@ def _name_of_judge(judge: Judgeable) -> str:
     return judge if isinstance(judge, str) else getattr(judge, "__name__", type(judge).__name__)
 
 
+class NoJudgeError(JudgeError):
+    """The suite has no judge."""
+
+    is_unasked = True
+
+
 @dataclass
 class Juror:
     """A judge of a suite with its model, client and recordings, alone or in a panel.

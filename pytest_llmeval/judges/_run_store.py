@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import structs
 
-from pytest_llmeval.core import AnyError, BudgetError, JudgeCall, JudgeError, LlmevalError, NoJudgeError
+from pytest_llmeval.core import AnyError, BudgetError, JudgeCall, JudgeError, LlmevalError
 from pytest_llmeval.judges._options import Budget, CachePlace, JudgeMode
-from pytest_llmeval.judges._panel import JurorQuestion, JurorVerdict
+from pytest_llmeval.judges._panel import JurorQuestion, JurorVerdict, NoJudgeError
 from pytest_llmeval.judges._protocol import JudgeReply, Message, UnaskedError, Usage, Verdict, sent_tokens
 from pytest_llmeval.judges._recordings import Judgements
 from pytest_llmeval.judges._service import CallLimit

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
-from pytest_llmeval.core import JudgeCall, JudgeError, LlmevalError, NoJudgeError, with_value
-from pytest_llmeval.judges._panel import Judgement, JurorQuestion, JurorVerdict, PanelQuestion
+from pytest_llmeval.core import JudgeCall, JudgeError, LlmevalError, with_value
+from pytest_llmeval.judges._panel import Judgement, JurorQuestion, JurorVerdict, NoJudgeError, PanelQuestion
 from pytest_llmeval.judges._protocol import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict, enveloped
 from pytest_llmeval.judges.questions._replies import read_reply
 from pytest_llmeval.services import Activity, Secrets, calls_that_fit, caught, together

@@ -360,8 +360,8 @@ class Statistics:
         names: Sequence[str],
         confidence: float | None,
         missing: int = 0,
-    ) -> dict[str, tuple[MetricValue, IntervalMethod | None]]:
-        """An evaluator's metrics, each with how its interval was computed.
+    ) -> tuple[dict[str, MetricValue], dict[str, IntervalMethod]]:
+        """An evaluator's metrics, and how the intervals of those that have one were computed.
 
         Args:
             label: The evaluator's name in the suite.
@@ -406,7 +406,8 @@ class Statistics:
                 return value_interval(resampled()[name], *known), "bootstrap"
             return delta_interval(deviations()[name], *known), "delta"
 
-        out: dict[str, tuple[MetricValue, IntervalMethod | None]] = {}
+        values: dict[str, MetricValue] = {}
+        methods: dict[str, IntervalMethod] = {}
         for name, column in formula(np.array([[sums.totals.get(count, 0.0) for count in names]])).items():
             owned = index.find(name)
             metric = Metric(Metric.PASS_RATE) if owned is None else owned.metric
@@ -423,11 +424,13 @@ class Statistics:
                 abstained=sums.abstained.get(name, 0),
                 basis=rests.get(name),
             )
-            interval, method = None, None
+            interval = None
             if confidence is not None and counted.has_interval:
                 interval, method = bounds(name, counted, confidence)
-            out[name] = counted.metric_value(interval), method if interval else None
-        return out
+                if interval:
+                    methods[name] = method
+            values[name] = counted.metric_value(interval)
+        return values, methods
 
 
 def _bounded_statistics(rows: Mapping[CountsRow, int], label: str, evaluator: Evaluator) -> Statistics:

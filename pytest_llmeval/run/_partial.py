@@ -12,10 +12,8 @@ from pytest_llmeval.core import (
     Evaluator,
     EvaluatorError,
     GroupResult,
-    IntervalMethod,
     LlmevalError,
     Metric,
-    MetricValue,
     Result,
     grouped,
 )
@@ -161,27 +159,20 @@ class PartialResult:
         for key in self.group_by:
             groups[key] = {}
             for name, slice_ in sorted(self._groups[key].items()):
-                metrics, methods = self._metrics(slice_, names, confidence)
-                pass_rate = metrics.pop(Metric.PASS_RATE)
-                groups[key][name] = GroupResult(slice_.cases, metrics, pass_rate, intervals=methods)
-        metrics, methods = self._metrics(self._whole, names, confidence)
-        pass_rate = metrics.pop(Metric.PASS_RATE)
-        return Result(metrics, groups, (), pass_rate, evaluators=self.evaluators, intervals=methods)
+                groups[key][name] = self._result_of(slice_, names, confidence)
+        whole = self._result_of(self._whole, names, confidence)
+        return Result(whole.metrics, groups, (), whole.pass_rate, evaluators=self.evaluators, intervals=whole.intervals)
 
-    def _metrics(
-        self, slice_: _Slice, names: Mapping[str, Sequence[str]], confidence: float | None
-    ) -> tuple[dict[str, MetricValue], dict[str, IntervalMethod]]:
-        """The metrics of some of the cases, each with how its interval was computed."""
-        values: dict[str, MetricValue] = {}
-        methods: dict[str, IntervalMethod] = {}
-        for label, evaluator in {**self.evaluators, _OUTCOME: OUTCOME_EVALUATOR}.items():
-            statistics = slice_.statistics[label]
-            merged = statistics.values_of(label, evaluator, names[label], confidence, slice_.missing)
-            for name, (value, method) in merged.items():
-                values[name] = value
-                if method is not None:
-                    methods[name] = method
-        return values, methods
+    def _result_of(self, slice_: _Slice, names: Mapping[str, Sequence[str]], confidence: float | None) -> GroupResult:
+        """The metrics of some of the cases, with how their intervals were computed."""
+        evaluators = {**self.evaluators, _OUTCOME: OUTCOME_EVALUATOR}
+        merged = [
+            slice_.statistics[label].values_of(label, evaluator, names[label], confidence, slice_.missing)
+            for label, evaluator in evaluators.items()
+        ]
+        metrics = {name: value for values, _ in merged for name, value in values.items()}
+        methods = {name: method for _, methods in merged for name, method in methods.items()}
+        return GroupResult(slice_.cases, metrics, metrics.pop(Metric.PASS_RATE), intervals=methods)
 
     def to_json(self) -> dict[str, Any]:
         """The partial result as JSON data; `from_json` reads it."""

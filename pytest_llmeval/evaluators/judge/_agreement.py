@@ -19,7 +19,6 @@ from pytest_llmeval.core import (
     LabelKey,
     Metric,
     Observation,
-    ReportTable,
     Sums,
     Totals,
     counted,
@@ -141,7 +140,7 @@ class JudgeAgreement(Judge):
             metrics += [Metric(name, signature=marked) for name in RATES]
         return self._step_metrics([*metrics, Metric(_CONFUSION, high=None, signature=signature)])
 
-    def tables(self) -> Sequence[ReportTable]:
+    def tables(self) -> Sequence[ConfusionMatrix]:
         """The confusion matrix of the levels of judge and people."""
         return [ConfusionMatrix("Levels: people by row, judge by column", self._levels(), metrics=_CONFUSION)]
 

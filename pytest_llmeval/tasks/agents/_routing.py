@@ -21,7 +21,6 @@ from pytest_llmeval.core import (
     Metric,
     Observation,
     Reads,
-    ReportTable,
     Sums,
     listed,
     unknown_name,
@@ -211,7 +210,7 @@ class Routing(Evaluator):
             *(Metric(name, high=None if name in _FAMILIES[2:] else 1.0, signature=signature) for name in _FAMILIES),
         ]
 
-    def tables(self) -> Sequence[ReportTable]:
+    def tables(self) -> Sequence[LabelTable | ConfusionMatrix]:
         """Return the rates of each tool, and what fired for what was expected."""
         columns = dict(zip(("recall", "precision", "expected", "fired"), _FAMILIES, strict=True))
         return [

@@ -22,7 +22,6 @@ from pytest_llmeval.core import (
     Observation,
     PredictionError,
     Reads,
-    ReportTable,
     Sums,
 )
 from pytest_llmeval.evaluators import MessageStep, MissingTraceError, ToolCall
@@ -167,7 +166,7 @@ class Tools(Evaluator):
             metrics.append(Metric(_VALID, signature=f"{schemas}v:{self.version}"))
         return metrics
 
-    def tables(self) -> Sequence[ReportTable]:
+    def tables(self) -> Sequence[MetricTable]:
         """The called and the expected tools, with the rates."""
         cells = (Count("tools.expected"), Count("tools.compared"), Count("tools.shared"), *_RATES)
         headers = ("", "expected", "called", "both", "precision", "recall", "F1")

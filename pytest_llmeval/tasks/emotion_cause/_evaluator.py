@@ -20,7 +20,6 @@ from pytest_llmeval.core import (
     Neighbours,
     Observation,
     Reads,
-    ReportTable,
     Sums,
     Totals,
     listed,
@@ -198,7 +197,7 @@ class EmotionCause(Evaluator):
         family += f"|matching:{self.matching}" if family == "fuzzy" and self.matching != "most" else ""
         return f"match:{family}|unique:{unique}|eps:1e-8|v:{self.version}"
 
-    def tables(self) -> Sequence[ReportTable]:
+    def tables(self) -> Sequence[LabelTable | ConfusionMatrix]:
         """Return the scores of each emotion, family by family, and the confusion matrix of the emotions of pairs."""
         scores = [
             LabelTable(

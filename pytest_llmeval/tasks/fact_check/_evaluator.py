@@ -22,10 +22,8 @@ from pytest_llmeval.core import (
     Metric,
     Mutator,
     Neighbours,
-    NoJudgeError,
     Observation,
     Reads,
-    ReportTable,
     Sums,
     listed,
     unknown_name,
@@ -267,7 +265,7 @@ class FactCheck(JudgedEvaluator):
 
         return f"{_MODE}@{ModeFile.mode_named(_MODE).version}"
 
-    def tables(self) -> Sequence[ReportTable]:
+    def tables(self) -> Sequence[LabelTable | ConfusionMatrix]:
         """Return the scores by gold verdict, and the confusion matrix."""
         columns = {"accuracy": "verdict_accuracy[verdict]", "evidence F1": "evidence_f1[verdict]"}
         return [
@@ -363,10 +361,11 @@ class FactCheck(JudgedEvaluator):
         return self._matcher.match(self._matcher.sources(answer.justification, answer.sources), sources, claim.text), ""
 
     def _tally_explanation(self, tally: Tally, verdict: Verdict | JudgeError | None) -> None:
-        if isinstance(verdict, NoJudgeError):
-            tally.undefined[EXPLANATION] = str(verdict)
-        elif isinstance(verdict, JudgeError):
-            tally.unexplained(str(verdict))
+        if isinstance(verdict, JudgeError):
+            if verdict.is_unasked:
+                tally.undefined[EXPLANATION] = str(verdict)
+            else:
+                tally.unexplained(str(verdict))
         elif verdict is not None:
             tally.explanation(verdict)
         else:

@@ -20,7 +20,6 @@ from pytest_llmeval.core import (
     MetricTable,
     Observation,
     Reads,
-    ReportTable,
     listed,
 )
 from pytest_llmeval.evaluators import AnswerValue, precision, ratio
@@ -439,7 +438,7 @@ class NarrativeEvaluator(Evaluator):
             stories = replace(stories, gold=sides["ground_truth"], predicted=sides["prediction"])
         return stories, changes
 
-    def tables(self) -> Sequence[ReportTable]:
+    def tables(self) -> Sequence[MetricTable]:
         """Return the table of the gaps in the ground truth."""
         return [gaps_table({self.name.rpartition(".")[-1]: GAPS})]
 

@@ -17,7 +17,6 @@ from pytest_llmeval.core import (
     Metric,
     MetricTable,
     Observation,
-    ReportTable,
     Sums,
     resolve,
     unknown_name,
@@ -262,7 +261,7 @@ class Narrative(NarrativeEvaluator):
             *(metric for component in self._components.values() for metric in component.describe()),
         ]
 
-    def tables(self) -> Sequence[ReportTable]:
+    def tables(self) -> Sequence[MetricTable]:
         """Return the scores of the components, and the gaps in the ground truth, part by part."""
         scores = [((name,), (_score_name(name),)) for name in self._names]
         return [

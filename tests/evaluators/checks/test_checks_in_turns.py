@@ -7,7 +7,8 @@ import pytest
 from examples import met, observed, unmet
 
 from pytest_llmeval import Case
-from pytest_llmeval.core import JudgeError, Parts, PredictionParts
+from pytest_llmeval.core import JudgeError, Parts
+from pytest_llmeval.core._case import PredictionParts
 from pytest_llmeval.evaluators import CheckReader, Checks, Unlocated
 from pytest_llmeval.judges import Verdict
 
