@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.core._observation import FloatArray, LazyDetails, Observation, Sums, Totals
     from pytest_llmeval.core._rereading import WrittenObject
     from pytest_llmeval.core._results import (
-        AnswerOrigin,
         AnswerShown,
         CaseOutcome,
         CaseRecord,
@@ -125,7 +124,6 @@ if TYPE_CHECKING:
         counted,
         excerpt,
         interval,
-        is_visible,
         limit,
         listed,
         number,
@@ -256,7 +254,6 @@ _HOMES = {
     ),
     "_rereading": ("WrittenObject",),
     "_results": (
-        "AnswerOrigin",
         "AnswerShown",
         "CaseOutcome",
         "CaseRecord",
@@ -311,7 +308,6 @@ _HOMES = {
         "counted",
         "excerpt",
         "interval",
-        "is_visible",
         "limit",
         "listed",
         "number",

@@ -29,9 +29,6 @@ CaseOutcome: TypeAlias = Literal[
 whose evaluators had nothing to score, or no judge. One that failed as expected (``xfailed``), or as was approved
 (``known_failure``), counts in every score as any other; only its own verdict is excused."""
 
-AnswerOrigin: TypeAlias = Literal["run", "recorded", "given"]
-"""The origin of a prediction: the target in this run, or in an earlier one; or it came with the case."""
-
 IntervalMethod: TypeAlias = Literal["wilson", "closed_form", "bootstrap", "delta"]
 
 
@@ -42,13 +39,13 @@ class TargetUsage(NamedTuple):
         input_tokens: ``None`` if it does not say so.
         output_tokens: ``None`` if it does not say so.
         cost_usd: ``None`` where no price is known.
-        origin: Where the prediction comes from.
+        origin: Where the prediction comes from: the target in this run, or in an earlier one; or it came with the case.
     """
 
     input_tokens: JsonNumber | None = None
     output_tokens: JsonNumber | None = None
     cost_usd: JsonNumber | None = None
-    origin: AnswerOrigin = "given"
+    origin: Literal["run", "recorded", "given"] = "given"
 
     @property
     def says_nothing(self) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from pytest_llmeval.core import is_visible
+from pytest_llmeval.core import printable
 
 _NAMES: Final = "think|thinking|thoughts?|reasoning"
 _TAG: Final = rf"[<\[◁](?P<name>{_NAMES})[>\]▷]"
@@ -97,7 +97,7 @@ def _without_marks(text: str) -> str:
 def _is_mark(character: str) -> bool:
     """Whether a character around a model's reply is white space or invisible, such as a byte order mark."""
     is_surrogate = "\ud800" <= character <= "\udfff"  # the half of a character that people may see
-    return character.isspace() or not (is_visible(character) or is_surrogate)
+    return character.isspace() or (printable(character) != character and not is_surrogate)
 
 
 def _closing_tag(name: str) -> re.Pattern[str]:

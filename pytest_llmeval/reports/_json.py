@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origi
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
 
-from pytest_llmeval.core import CaseRecord, Fault, Result, SuiteError, WrittenField, is_visible, printable
+from pytest_llmeval.core import CaseRecord, Fault, Result, SuiteError, WrittenField, printable
 from pytest_llmeval.data import DeclaredType, Document, InputFile, OutputFile, describe
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports._form import (
@@ -420,7 +420,8 @@ def visible_json(text: str) -> str:
     if printable(text, lines=True) == text:
         return text
     return "".join(
-        character if character == "\n" or is_visible(character) else json.dumps(character)[1:-1] for character in text
+        character if character == "\n" or printable(character) == character else json.dumps(character)[1:-1]
+        for character in text
     )
 
 

@@ -12,7 +12,6 @@ from msgspec import structs
 
 from pytest_llmeval.core import (
     MISSING,
-    AnswerOrigin,
     AnyError,
     BudgetError,
     Case,
@@ -123,8 +122,8 @@ class Answering:
         if case is None or others is None:
             return None
         case = with_others(case, others)
-        origin: AnswerOrigin = "recorded" if job.case.prediction is MISSING else "given"
-        pending = PendingAnswer(CaseAnswer(case, origin=origin), self.askings(job, case))
+        answer = CaseAnswer(case, origin="recorded" if job.case.prediction is MISSING else "given")
+        pending = PendingAnswer(answer, self.askings(job, case))
         self._conversations.add_spoken(job, pending.answer)
         if self.judges is not None and not all(
             _is_known(question, self.judges) for question in pending.questions.values()

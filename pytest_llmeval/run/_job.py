@@ -3,14 +3,13 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from pytest_llmeval.core import (
     LARGEST,
     MISSING,
-    AnswerOrigin,
     Case,
     JudgeCall,
     JudgeError,
@@ -205,7 +204,7 @@ class CaseAnswer(Struct):
     calls: list[JudgeCall] = []
     entries: "list[StoredJudgement]" = []
     judgings: list[JudgingShown] = []
-    origin: AnswerOrigin = "given"
+    origin: Literal["run", "recorded", "given"] = "given"
 
 
 def answer_to(job: Job, answers: Answers) -> Case:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.core import counted, interval, is_visible, limit, number, printable, seconds
-from pytest_llmeval.core.wording import all_visible
+from pytest_llmeval.core import counted, interval, limit, number, printable, seconds
+from pytest_llmeval.core.wording import all_visible, is_visible
 
 
 @pytest.mark.parametrize(

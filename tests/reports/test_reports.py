@@ -11,7 +11,8 @@ from msgspec import structs
 from wcwidth import wcswidth
 
 from pytest_llmeval import Case, Observation, get_evaluator, score
-from pytest_llmeval.core import CaseRecord, is_visible
+from pytest_llmeval.core import CaseRecord
+from pytest_llmeval.core.wording import is_visible
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports import KindOutcome, RunReport, RunStart, Survival, WrittenReports, published, render, text
 from pytest_llmeval.reports._json import write_data, write_json
