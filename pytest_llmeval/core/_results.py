@@ -172,6 +172,9 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     UNFAILED: ClassVar[tuple[CaseOutcome, ...]] = ("passed", "not_scored")
     """Outcomes of cases in which nothing is wrong."""
 
+    NOT_NEEDED: ClassVar[str] = "not needed: all gates were decided"
+    """The reason of a case that has not run because its suite stopped early."""
+
     id: str
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     outcome: CaseOutcome = "passed"

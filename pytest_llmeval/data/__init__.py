@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         kind,
         read_answers,
     )
-    from pytest_llmeval.data.formats._frames import CaseColumns, CaseData, ColumnNames, rows_of
+    from pytest_llmeval.data.formats._frames import CaseData, rows_of
     from pytest_llmeval.data.formats._rows import DataRow
     from pytest_llmeval.data.labels import Taxonomy
 
@@ -105,9 +105,7 @@ _HOMES = {
         "read_answers",
     ),
     "formats._frames": (
-        "CaseColumns",
         "CaseData",
-        "ColumnNames",
         "rows_of",
     ),
     "formats._rows": ("DataRow",),

@@ -10,7 +10,7 @@ from pytest_llmeval.core import CaseRecord, counted, limit, number
 from pytest_llmeval.gates import ChangeGate, DropGate, LiftGate
 from pytest_llmeval.numbers import TOLERANCE, CaseStatistics, Evidence, RunPairing
 from pytest_llmeval.run import JudgedSuite
-from pytest_llmeval.suites import SUITE_METRICS, LoadedSuite
+from pytest_llmeval.suites import LoadedSuite
 
 PROOFS: Final = {
     "discriminates": "the arms differ",
@@ -99,7 +99,7 @@ def shown_alone(judged: Sequence[JudgedSuite]) -> Iterator[str]:
         columns: set[bytes] = set()
         for name, scores in suite.result.case_scores.items():
             value = suite.result.metrics.get(name)
-            if value is None or value.value is None or name in SUITE_METRICS or scores.tobytes() in columns:
+            if value is None or value.value is None or name in LoadedSuite.OWN_METRICS or scores.tobytes() in columns:
                 continue
             columns.add(scores.tobytes())  # a copy of a metric says nothing more
             interval = "" if value.low is None or value.high is None else f" ({value.low:.4f}..{value.high:.4f})"

@@ -20,7 +20,6 @@ from pytest_llmeval.core import (
     CaseRecord,
     Fault,
     JsonNumber,
-    Metric,
     Parts,
     SuiteError,
     grouped,
@@ -35,7 +34,7 @@ from pytest_llmeval.gates import Gate
 from pytest_llmeval.numbers import Repeats
 from pytest_llmeval.reports import CaseReport, SuiteReport
 from pytest_llmeval.run import run_predicted
-from pytest_llmeval.suites import SUITE_METRICS, LoadedSuite, Registry, SuiteKey, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, load_suite
 
 _NO_FILE_NAME: Final = re.compile(r"[^\w.-]+")
 _DIGITS: Final = 8
@@ -97,7 +96,7 @@ def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
     reserved = {
         metric
         for metric in names_of(rows, "metric")
-        if metric in (Metric.PASS_RATE, *SUITE_METRICS) or Gate.split_statistic(metric)[0] != "value"
+        if metric in LoadedSuite.OWN_METRICS or Gate.split_statistic(metric)[0] != "value"
     }
     if not reserved:
         return rows

@@ -5,23 +5,16 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from pytest_llmeval.plugin._collected_session import CollectedSession
     from pytest_llmeval.plugin._evaluate import Evaluate, TestScored
     from pytest_llmeval.plugin._extensions import CaseChooser, PlanReport, RunWatcher
-    from pytest_llmeval.plugin._payload import LOADER, case_of
-    from pytest_llmeval.plugin._pytest_private import fixture_functions
-    from pytest_llmeval.plugin._session import planned_cases
 
 _HOMES = {
+    "_collected_session": ("CollectedSession",),
     "_evaluate": (
         "Evaluate",
         "TestScored",
     ),
-    "_payload": (
-        "LOADER",
-        "case_of",
-    ),
-    "_pytest_private": ("fixture_functions",),
-    "_session": ("planned_cases",),
     "_extensions": (
         "CaseChooser",
         "PlanReport",

@@ -26,7 +26,6 @@ from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_colum
 from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, SuitePart
 from pytest_llmeval.services import FaultSources, Secrets
 from pytest_llmeval.suites import (
-    NOT_NEEDED,
     ForeignFileError,
     LoadedSuite,
     Registry,
@@ -392,7 +391,9 @@ def hand_over(item: pytest.Item, report: pytest.TestReport, *, encoded: bool) ->
     if part is not None:
         part = structs.replace(_add_choices(item, part), attempts=item.stash.get(_ATTEMPTS, 1))
         if UNNEEDED in item.stash:
-            records = [CaseRecord(record.id, outcome="not_run", reason=NOT_NEEDED) for record in part.records]
+            records = [
+                CaseRecord(record.id, outcome="not_run", reason=CaseRecord.NOT_NEEDED) for record in part.records
+            ]
             part = structs.replace(part, records=records)
         setattr(report, _ATTRIBUTE, encode(part).decode() if encoded else part)
     judged = item.stash.get(JUDGED, None)

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
-from pytest_llmeval.core import MISSING, WINDOWS, Case, LlmevalError, PredictionError, counted
+from pytest_llmeval.core import MISSING, WINDOWS, Case, CaseRecord, LlmevalError, PredictionError, counted
 from pytest_llmeval.plugin._options import WorkerTerms, option_value, shard_of_run
 from pytest_llmeval.plugin._payload import (
     RUNNER,
@@ -36,7 +36,7 @@ from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, work
 from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms
 from pytest_llmeval.services import Activity, Snapshot, UseRecord
-from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, Registry, StopGroup, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, Registry, StopGroup, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin._extensions import RunWatcher
@@ -427,7 +427,7 @@ class StopHooks:
         loaded = case_of(item)
         if loaded is not None and not self.board.needs(loaded.key, loaded.suite, loaded.case.id):
             item.stash[UNNEEDED] = True
-            pytest.skip(NOT_NEEDED)
+            pytest.skip(CaseRecord.NOT_NEEDED)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:

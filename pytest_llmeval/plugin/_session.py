@@ -21,18 +21,16 @@ from pytest_llmeval.plugin._payload import (
     UNREPORTED,
     CollectedItems,
     SuiteLoader,
-    carried_records,
     case_of,
     keys_of,
     take_judgements,
     take_results,
 )
 from pytest_llmeval.plugin._presentation import emit, verdict_report
-from pytest_llmeval.plugin._pytest_private import fixture_info, rerun_last_failed, terminal_width
+from pytest_llmeval.plugin._pytest_private import rerun_last_failed, terminal_width
 from pytest_llmeval.reports import ReportFormat
 from pytest_llmeval.run import (
     CaseRunner,
-    LoadedCase,
     Reported,
     RunRecord,
     RunTerms,
@@ -444,12 +442,14 @@ class PlanHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Plan in place of the loop that runs tests."""
+        from pytest_llmeval.plugin._collected_session import CollectedSession
         from pytest_llmeval.plugin._extensions import PlanReport
 
         self._others = sum(_asks_judge(item) for item in session.items)
         try:
             planned = Registry.installed().extensions("planned")[-1]
-            self._plan = planned.make(PlanReport, self._runner, list(planned_cases(session.items)), self._keeper)
+            cases = list(CollectedSession(session).planned_cases())
+            self._plan = planned.make(PlanReport, self._runner, cases, self._keeper)
         except LlmevalError as error:
             raise pytest.UsageError(str(error)) from None
         return True
@@ -496,15 +496,3 @@ class PlanHooks:
 def _asks_judge(item: pytest.Item) -> bool:
     """Whether a Python test takes a fixture that may ask a judge, whose calls a plan cannot count."""
     return not isinstance(item, CaseItem) and bool(_ASKING & set(getattr(item, "fixturenames", ())))
-
-
-def planned_cases(items: Iterable[pytest.Item]) -> Iterator[tuple[LoadedCase, bool]]:
-    """Yield the cases that a planned run would run, each with whether a fixture of the user answers it."""
-    for item in items:
-        if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None and carried_records(item) is None:
-            defined = fixture_info(item).name2fixturedefs.get("llmeval_target", ())[-1:]
-            own = any(not definition.func.__module__.startswith("pytest_llmeval.") for definition in defined)
-            for case in item.bulk or (item.loaded.case,):
-                loaded = LoadedCase(item.loaded.suite, case, item.loaded.key)
-                if not loaded.is_skipped:
-                    yield loaded, own

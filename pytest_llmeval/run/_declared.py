@@ -46,9 +46,7 @@ from pytest_llmeval.core import (
     with_value,
 )
 from pytest_llmeval.data import (
-    CaseColumns,
     CaseData,
-    ColumnNames,
     DeclaredType,
     Document,
     FilePlace,
@@ -98,7 +96,7 @@ class OtherColumns(TypedDict, total=False):
 
     id: str | None
     messages: str | None
-    prediction: CaseColumns
+    prediction: str | Sequence[str] | Mapping[str, str] | type | None
     labels: str | Sequence[str] | Mapping[str, str] | None
     tags: str | None
     thresholds: str | Sequence[str] | Mapping[str, str] | None
@@ -122,14 +120,14 @@ def cases(
     data: Any,
     *,
     input: type[Input_co],
-    expected: ColumnNames = None,
+    expected: str | Sequence[str] | Mapping[str, str] | None = None,
     **others: Unpack[OtherColumns],
 ) -> CaseData[Input_co, Any]: ...
 @overload
 def cases(
     data: Any,
     *,
-    input: ColumnNames = None,
+    input: str | Sequence[str] | Mapping[str, str] | None = None,
     expected: type[Expected_co],
     **others: Unpack[OtherColumns],
 ) -> CaseData[Any, Expected_co]: ...
@@ -142,18 +140,18 @@ def cases(
 def cases(
     data: Any,
     *,
-    input: ColumnNames = None,
-    expected: ColumnNames = None,
+    input: str | Sequence[str] | Mapping[str, str] | None = None,
+    expected: str | Sequence[str] | Mapping[str, str] | None = None,
     **others: Unpack[OtherColumns],
 ) -> CaseData[Any, Any]: ...
 def cases(
     data: Any,
     *,
     id: str | None = None,  # noqa: A002 (the key of a case)
-    input: CaseColumns = None,  # noqa: A002 (as above)
+    input: str | Sequence[str] | Mapping[str, str] | type | None = None,  # noqa: A002 (as above)
     messages: str | None = None,
-    expected: CaseColumns = None,
-    prediction: CaseColumns = None,
+    expected: str | Sequence[str] | Mapping[str, str] | type | None = None,
+    prediction: str | Sequence[str] | Mapping[str, str] | type | None = None,
     labels: str | Sequence[str] | Mapping[str, str] | None = None,
     tags: str | None = None,
     thresholds: str | Sequence[str] | Mapping[str, str] | None = None,

@@ -65,7 +65,7 @@ from pytest_llmeval.run._stages import (
     persist,
 )
 from pytest_llmeval.services import Secrets
-from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.numbers import CaseStatistics, RunPairing
@@ -457,7 +457,7 @@ def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
 def _find_unsettled(judged: Judged) -> Iterator[str]:
     """Yield the suites that stopped early on results that changed afterwards, as when a case is run again."""
     for suite in judged.suites:
-        if waiting := sum(record.reason == NOT_NEEDED for record in suite.records):
+        if waiting := sum(record.reason == CaseRecord.NOT_NEEDED for record in suite.records):
             skipped = counted(waiting, "case")
             yield f"{suite.key.display_path}: {skipped} not run, though not all gates are decided: run again"
 

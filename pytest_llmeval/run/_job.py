@@ -12,7 +12,6 @@ from pytest_llmeval.core import (
     MISSING,
     Case,
     JudgeCall,
-    JudgeError,
     JudgingShown,
     LlmevalError,
     MediaLimits,
@@ -22,16 +21,15 @@ from pytest_llmeval.core import (
     Parts,
     PredictionError,
     TargetUsage,
-    form_of,
     is_finite_number,
 )
 from pytest_llmeval.numbers import UsageEvaluator
 from pytest_llmeval.services import Background, Secrets
-from pytest_llmeval.suites import LoadedSuite, ModelSystem, Registry, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.data import MediaFolder
-    from pytest_llmeval.judges import AsyncJudge, JudgeAccess, StoredJudgement, Verdict
+    from pytest_llmeval.judges import JudgeAccess, StoredJudgement, Verdict
     from pytest_llmeval.services import RunCalls
     from pytest_llmeval.targets import BatchTarget, Target, World
 
@@ -376,7 +374,7 @@ class SuiteTargets(Struct):
     def _connect(self, suite: LoadedSuite) -> "Target | BatchTarget":
         """The target of a suite, ready to be called."""
         if suite.model is not None:
-            return self._connect_model(suite.model)
+            return self._connect_model(suite)
         spec = suite.target
         assert spec is not None
         if spec.python is not None:
@@ -393,43 +391,11 @@ class SuiteTargets(Struct):
         self.background.closing.append(target.aclose)
         return target
 
-    def _connect_model(self, model: "ModelSystem") -> "Target":
-        """The target that a model of a system is."""
+    def _connect_model(self, suite: LoadedSuite) -> "Target":
+        """The target of a suite that a model answers."""
         from pytest_llmeval.judges import JudgeConnection
 
-        client = JudgeConnection(model.spec).open(on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
+        assert suite.model is not None
+        client = JudgeConnection(suite.model.spec).open(on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
         self.background.closing.append(client.aclose)
-        return ModelTarget(model, client).answer
-
-
-class ModelTarget:
-    """A target that is a model, for a run: the text as ``answer``, and what it took as ``usage``."""
-
-    def __init__(self, system: "ModelSystem", client: "AsyncJudge") -> None:
-        self.system = system
-        self.client = client
-        self._price = system.spec.known_price
-
-    async def answer(self, value: Any) -> dict[str, Any]:
-        """The prediction of the model for an input.
-
-        Raises:
-            PredictionError: The model gave no reply, or the input lacks something that a prompt names.
-        """
-        spec = self.system.spec
-        messages = tuple(self.system.messages(form_of(value)))
-        from pytest_llmeval.judges import JudgeRequest
-
-        try:
-            reply = await self.client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))
-        except JudgeError as error:
-            raise PredictionError(str(error)) from None
-        usage = {
-            "input_tokens": reply.usage.input_tokens,
-            "output_tokens": reply.usage.output_tokens,
-            "cost_usd": reply.usage.cost_usd(self._price),
-        }
-        return {"answer": reply.text, "usage": {name: value for name, value in usage.items() if value is not None}}
-
-    # Waits between attempts are not the model's: the exchange of each request is timed.
-    answer.clocks_itself = True  # type: ignore[attr-defined]  # functions take attributes
+        return suite.model.target(client)

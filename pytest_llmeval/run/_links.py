@@ -26,7 +26,7 @@ from pytest_llmeval.run._execute import answered_with
 from pytest_llmeval.run._job import FIGURE_DIGITS, Answers, Job, Link, Next, with_figures
 from pytest_llmeval.run._measuring import cut_in_blocks
 from pytest_llmeval.services import Secrets, SharedTask, Stopwatch, ThisThread
-from pytest_llmeval.suites import LoadedSuite, ModelSystem, Registry
+from pytest_llmeval.suites import LoadedSuite, Registry
 from pytest_llmeval.targets import BatchTarget, PythonTarget, World
 
 if TYPE_CHECKING:
@@ -319,12 +319,13 @@ class Budgeted:
         if not self.store.budget:
             return None
         if job.suite.model is not None:
-            return await self._reserve_model(job, job.suite.model)
+            return await self._reserve_model(job)
         return await self.store.spending.reserve(calls=0, tokens=0, usd=0.0)
 
-    async def _reserve_model(self, job: Job, model: "ModelSystem") -> "Reservation | None":
+    async def _reserve_model(self, job: Job) -> "Reservation | None":
         """Set the most that the call of a model as target may cost aside from the run's budget."""
-        case, turns = job.case, 1
+        case, model, turns = job.case, job.suite.model, 1
+        assert model is not None
         messages = model.messages(case.input)
         price = model.spec.known_price
         if price is None and self.store.budget.usd is not None:

@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.suites._evaluator_settings import widest
     from pytest_llmeval.suites._keys import KEYS
     from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, is_foreign, load_suite
-    from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
+    from pytest_llmeval.suites._reading import SuiteReading
     from pytest_llmeval.suites._registry import Command, Key, Registry, get_evaluator, register_tokenizer
     from pytest_llmeval.suites._schema import suite_schema
     from pytest_llmeval.suites._settings import (
-        NOT_NEEDED,
         CaseOrder,
         ConversationSpec,
         SimulatedUser,
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
         Tolerance,
     )
     from pytest_llmeval.suites._suite import LoadedSuite, StopGroup, SuiteKey
-    from pytest_llmeval.suites._systems import ModelSystem
 
 SUITE_FILES = (
     *("*.eval.yaml", "*.eval.yml", "*.eval.json"),
@@ -54,11 +52,10 @@ _HOMES = {
     "_loading": ("SuiteMemo", "ForeignFileError", "is_foreign", "load_suite"),
     "_registry": ("Command", "Key", "Registry", "get_evaluator", "register_tokenizer"),
     "_schema": ("suite_schema",),
-    "_settings": ("ConversationSpec", "SimulatedUser", "CaseOrder", "NOT_NEEDED", "SnapshotSettings", "Tolerance"),
+    "_settings": ("ConversationSpec", "SimulatedUser", "CaseOrder", "SnapshotSettings", "Tolerance"),
     "_evaluator_settings": ("widest",),
-    "_reading": ("SUITE_METRICS", "SuiteReading"),
+    "_reading": ("SuiteReading",),
     "_suite": ("StopGroup", "LoadedSuite", "SuiteKey"),
-    "_systems": ("ModelSystem",),
 }
 """Module to the names that other packages use of it."""
 

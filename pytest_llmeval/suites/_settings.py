@@ -148,8 +148,6 @@ def _allot_cases(sizes: Mapping[str, int], count: int) -> dict[str, int]:
 
 
 WHEN_DECIDED = "when_decided"
-NOT_NEEDED = "not needed: all gates were decided"
-"""The reason of a case that has not run."""
 _LEAST_BLOCK = 10
 _BLOCKS = 20
 _MOST_CONFIDENT = 0.999999

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,6 +34,7 @@ from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.numbers import OUTCOME_EVALUATOR, Threshold
 from pytest_llmeval.suites._keys import SuiteKeys
+from pytest_llmeval.suites._reading import SUITE_METRICS
 from pytest_llmeval.suites._registry import Decided
 from pytest_llmeval.suites._settings import CaseOrder, SampleSettings, StopSettings, draw
 from pytest_llmeval.suites._systems import ModelSystem, System
@@ -86,6 +87,9 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         extra_keys: The keys that plugins add.
         order: In which its cases run if it stops when its gates are decided; ``None`` where all of them run.
     """
+
+    OWN_METRICS: ClassVar = SUITE_METRICS
+    """The metrics of every suite, besides those of its evaluators."""
 
     name: str
     path: Path

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Typ
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.core import MISSING, Case, Fault, MediaForm, PredictionError, quotation, shown_path
+from pytest_llmeval.core import (
+    MISSING,
+    Case,
+    Fault,
+    JudgeError,
+    MediaForm,
+    PredictionError,
+    form_of,
+    quotation,
+    shown_path,
+)
 from pytest_llmeval.data import (
     CaseId,
     DataPath,
@@ -27,8 +37,8 @@ from pytest_llmeval.judges import JudgeSpec
 from pytest_llmeval.suites._reading import SuiteReading
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import Message, Role
-    from pytest_llmeval.targets import TargetSpec
+    from pytest_llmeval.judges import AsyncJudge, Message, Role
+    from pytest_llmeval.targets import Target, TargetSpec
 
 
 Only: TypeAlias = Literal["predicted"]
@@ -427,6 +437,36 @@ class ModelSystem(Struct, frozen=True, dict=True):
         if isinstance(value, list) and all(map(_is_message, value)):
             return [*messages, *(_message(turn["role"], turn["content"]) for turn in value)]
         return [*messages, _message("user", value)]
+
+    def target(self, client: "AsyncJudge") -> "Target":
+        """The target that asks the system's model: its text is ``answer``, and what it took is ``usage``.
+
+        The target raises `PredictionError` where the model gives no reply, or the input lacks something that a prompt
+        names.
+
+        Args:
+            client: Of the model.
+        """
+        spec, price = self.spec, self.spec.known_price
+
+        async def answer(value: Any) -> dict[str, Any]:
+            messages = tuple(self.messages(form_of(value)))
+            from pytest_llmeval.judges import JudgeRequest
+
+            try:
+                reply = await client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))
+            except JudgeError as error:
+                raise PredictionError(str(error)) from None
+            usage = {
+                "input_tokens": reply.usage.input_tokens,
+                "output_tokens": reply.usage.output_tokens,
+                "cost_usd": reply.usage.cost_usd(price),
+            }
+            return {"answer": reply.text, "usage": {name: value for name, value in usage.items() if value is not None}}
+
+        # Waits between attempts are not the model's: the exchange of each request is timed.
+        answer.clocks_itself = True  # type: ignore[attr-defined]  # functions take attributes
+        return answer
 
 
 def _message(role: "Role", content: Any) -> "Message":

@@ -603,14 +603,12 @@ def _why(suite: Mapping[str, Any], case: str, since: str) -> Iterator[str]:
 
 def pytest_collection_finish(session: Any) -> None:
     """Write the affected cases; a hook in the pytest process that ``llmeval affected`` starts."""
-    from pytest_llmeval.plugin import LOADER, case_of
+    from pytest_llmeval.plugin import CollectedSession
 
-    chooser = session.config.stash[LOADER].chooser
+    collected = CollectedSession(session)
+    assert isinstance(collected.chooser, AffectedCases)
     suites: dict[SuiteKey, tuple[LoadedSuite, list[str]]] = {}
-    for item in session.items:
-        loaded = case_of(item)
+    for _, loaded, cases in collected.cases():
         if loaded is not None:
-            suites.setdefault(loaded.key, (loaded.suite, []))[1].extend(
-                case.id for case in getattr(item, "bulk", ()) or (loaded.case,)
-            )
-    Path(os.environ[_FILE]).write_text(json.dumps(chooser.listed(suites)), encoding="utf-8")
+            suites.setdefault(loaded.key, (loaded.suite, []))[1].extend(case.id for case in cases)
+    Path(os.environ[_FILE]).write_text(json.dumps(collected.chooser.listed(suites)), encoding="utf-8")

@@ -140,16 +140,15 @@ class StateCollector:
 
 def _state(session: Any, failed: list[str]) -> StateDump:
     """The tests, suites and fingerprints of code of a collected pytest session, for ``llmeval guard``."""
-    from pytest_llmeval.plugin import case_of
+    from pytest_llmeval.plugin import CollectedSession
 
     folder, items = Path.cwd(), []
     suites: dict[str, SuiteDump] = {}
     tests: dict[str, str] = {}
     code: dict[str, str] = {}
-    for item in session.items:
+    for item, loaded, cases in CollectedSession(session).cases():
         file, name = display_path(item.path, folder), item.nodeid.partition("::")[2]
         marks = {mark.name for mark in item.iter_markers()} & _EXCUSES
-        loaded = case_of(item)
         if loaded is None:
             items.append(ItemDump(file, name, excuses=tuple(sorted(marks))))
             if file.endswith(".py"):
@@ -158,7 +157,7 @@ def _state(session: Any, failed: list[str]) -> StateDump:
             continue
         path = display_path(loaded.suite.path, folder)
         variant = loaded.key.variant if file.endswith(".py") else ""
-        for case in getattr(item, "bulk", ()) or (loaded.case,):
+        for case in cases:
             excuses = tuple(sorted(marks - {*case.tags}))
             items.append(ItemDump(file, name, path, case.id, variant, excuses))
         function = getattr(item, "function", None)
@@ -235,12 +234,12 @@ def _code(suite: LoadedSuite, item: Any, folder: Path) -> Iterator[tuple[str, st
     for gate in suite.gates:
         if digest := code_digest([type(gate)], folder):
             yield f"code of gate {gate.metric}", digest
-    from pytest_llmeval.plugin import fixture_functions
+    from pytest_llmeval.plugin import CollectedSession
 
     judge = str(suite.judge)
     judging = [value for name, value in suite.objects.items() if name in judge]
     for name in _CLIENT.findall(judge):
-        judging += fixture_functions(item, name)
+        judging += CollectedSession(item.session).fixture_functions(item, name)
     if digest := code_digest(judging, folder):
         yield "code of judge", digest
 

@@ -41,7 +41,7 @@ from pytest_llmeval.judges import (
     JudgeSpec,
     Message,
 )
-from pytest_llmeval.plugin import planned_cases
+from pytest_llmeval.plugin import CollectedSession
 from pytest_llmeval.services import ServiceAddress
 from pytest_llmeval.suites import LoadedSuite, load_suite
 from pytest_llmeval.targets import PythonTarget
@@ -268,7 +268,7 @@ def pytest_collection_finish(session: Any) -> None:
     Only there do conftests and settings have shown Python where modules are.
     """
     faults: dict[str, None] = {}
-    for loaded, is_fixture in planned_cases(session.items):
+    for loaded, is_fixture in CollectedSession(session).planned_cases():
         suite, target = loaded.suite, loaded.suite.target
         if is_fixture or target is None or loaded.case.prediction is not MISSING:
             continue

@@ -15,8 +15,8 @@ from pytest_llmeval import Case
 from pytest_llmeval.judges import CachePlace, JudgeOptions
 from pytest_llmeval.run import CaseRunner, EarlyCalls, Execution, FromFixtures, LoadedCase
 from pytest_llmeval.services import _retrying as retrying
-from pytest_llmeval.suites import LoadedSuite, ModelSystem
-from pytest_llmeval.suites._systems import ModelSpec
+from pytest_llmeval.suites import LoadedSuite
+from pytest_llmeval.suites._systems import ModelSpec, ModelSystem
 from pytest_llmeval.targets import HttpSpec, TargetSpec
 
 EARLY = EarlyCalls(target=True, judge=True)
