@@ -48,6 +48,11 @@ class Metric(Struct, frozen=True):
     per_case: float | None = None
     averaged: bool = False
 
+    @classmethod
+    def of_pass_rate(cls) -> "Metric":
+        """The metric that every suite has."""
+        return cls(cls.PASS_RATE, averaged=True)
+
     def describes(self, signature: str) -> bool:
         """Whether a value with this signature may be of this metric."""
         return signature == self.signature or (

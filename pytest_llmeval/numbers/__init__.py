@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from pytest_llmeval.numbers._case_scores import TOLERANCE, Abstained, CaseDigest, Threshold, Unmet
     from pytest_llmeval.numbers._case_statistics import CaseStatistics, Chain
     from pytest_llmeval.numbers._compare import Comparison, Difference, SystemTable, compare
+    from pytest_llmeval.numbers._counted_cases import CountedCases
     from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence
     from pytest_llmeval.numbers._estimation import Estimate
     from pytest_llmeval.numbers._inference import FarChanges, adjust_families, explaining_label
     from pytest_llmeval.numbers._intervals import mid_p_interval, student_quantile, wilson_interval
-    from pytest_llmeval.numbers._mergeable import Statistics
     from pytest_llmeval.numbers._pairing import CaseMatching, RunPairing, Shift
     from pytest_llmeval.numbers._repeats import Repeats
     from pytest_llmeval.numbers._resample import draw_ahead
     from pytest_llmeval.numbers._significance import ChangedShares, NormalTest
-    from pytest_llmeval.numbers._table import OUTCOME_EVALUATOR, Table, cluster_totals, summarize
+    from pytest_llmeval.numbers._table import Table, cluster_totals, summarize
     from pytest_llmeval.numbers._usage import Money, UsageEvaluator, UsageReport
 
 _HOMES = {
@@ -40,6 +40,7 @@ _HOMES = {
         "SystemTable",
         "compare",
     ),
+    "_counted_cases": ("CountedCases",),
     "_drop_tests": (
         "DropQuestion",
         "Evidence",
@@ -55,7 +56,6 @@ _HOMES = {
         "student_quantile",
         "wilson_interval",
     ),
-    "_mergeable": ("Statistics",),
     "_pairing": (
         "CaseMatching",
         "RunPairing",
@@ -68,7 +68,6 @@ _HOMES = {
         "NormalTest",
     ),
     "_table": (
-        "OUTCOME_EVALUATOR",
         "Table",
         "cluster_totals",
         "summarize",

@@ -63,7 +63,7 @@ class _PassRate(RecordedCounts):
     origin = "outcomes are recorded"
 
     def describe(self) -> Sequence[Metric]:
-        return (Metric(Metric.PASS_RATE, averaged=True),)
+        return (Metric.of_pass_rate(),)
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         return {Metric.PASS_RATE: sums["passed"] / sums["ran"]}

@@ -13,72 +13,12 @@ from pytest_llmeval.core import (
     EvaluatorError,
     GroupResult,
     LlmevalError,
-    Metric,
     Result,
     grouped,
 )
-from pytest_llmeval.numbers import OUTCOME_EVALUATOR, Statistics
-
-_OUTCOME = OUTCOME_EVALUATOR.name
-
+from pytest_llmeval.numbers import CountedCases
 
 _VERSION = 1
-
-
-@dataclass(frozen=True)
-class _Slice:
-    """The statistics of some cases in a partial result, by evaluator.
-
-    Attributes:
-        cases: How many.
-        missing: Those among them that did not run.
-        statistics: Evaluator label to what it counted.
-    """
-
-    cases: int
-    missing: int
-    statistics: Mapping[str, Statistics]
-
-    @classmethod
-    def from_records(cls, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord]) -> "_Slice":
-        """The statistics of recorded cases."""
-        statistics = {
-            label: Statistics.from_observations(
-                label, evaluator, (_observation_of(record, label) for record in records)
-            )
-            for label, evaluator in evaluators.items()
-        }
-        return cls(len(records), sum(not record.ran for record in records), statistics)
-
-    def plus(self, other: "_Slice", evaluators: Mapping[str, Evaluator]) -> "_Slice":
-        """The statistics of these and other cases."""
-        return _Slice(
-            self.cases + other.cases,
-            self.missing + other.missing,
-            {
-                label: self.statistics[label].plus(other.statistics[label], label, evaluator)
-                for label, evaluator in evaluators.items()
-            },
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """The statistics as JSON data."""
-        evaluators = {label: statistic.to_json() for label, statistic in self.statistics.items() if label != _OUTCOME}
-        outcomes = self.statistics[_OUTCOME].to_json()
-        return {"cases": self.cases, "missing": self.missing, "outcomes": outcomes, "evaluators": evaluators}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "_Slice":
-        """The statistics in JSON data that `to_json` wrote."""
-        statistics = {label: Statistics.from_json(counted) for label, counted in data["evaluators"].items()}
-        statistics[_OUTCOME] = Statistics.from_json(data["outcomes"])
-        cases, missing = data["cases"], data["missing"]
-        if type(cases) is not int or type(missing) is not int or not 0 <= missing <= cases:
-            raise ValueError(f"found {missing!r} of {cases!r} cases missing")
-        for label, statistic in statistics.items():
-            if statistic.cases != cases:
-                raise ValueError(f"found {statistic.cases} cases of {label!r}, expected {cases}")
-        return cls(cases, missing, statistics)
 
 
 @dataclass(frozen=True)
@@ -104,20 +44,19 @@ class PartialResult:
 
     evaluators: Mapping[str, Evaluator]
     group_by: tuple[str, ...]
-    _whole: _Slice
-    _groups: Mapping[str, Mapping[str, _Slice]]
+    _whole: CountedCases
+    _groups: Mapping[str, Mapping[str, CountedCases]]
 
     @classmethod
     def of(
         cls, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord], group_by: Sequence[str] = ()
     ) -> "PartialResult":
         """The partial result of recorded cases."""
-        with_outcome = {**evaluators, _OUTCOME: OUTCOME_EVALUATOR}
-        groups: dict[str, dict[str, _Slice]] = {}
+        groups: dict[str, dict[str, CountedCases]] = {}
         for key in group_by:
             members = grouped((group, record) for record in records for group in CaseLabels(record.labels).groups(key))
-            groups[key] = {name: _Slice.from_records(with_outcome, subset) for name, subset in members.items()}
-        return cls(dict(evaluators), tuple(group_by), _Slice.from_records(with_outcome, records), groups)
+            groups[key] = {name: CountedCases.from_records(evaluators, subset) for name, subset in members.items()}
+        return cls(dict(evaluators), tuple(group_by), CountedCases.from_records(evaluators, records), groups)
 
     @property
     def cases(self) -> int:
@@ -138,12 +77,11 @@ class PartialResult:
         ):
             if mine != others:
                 raise LlmevalError(f"partial results cannot be added: {name}: found {others!r}, expected {mine!r}")
-        evaluators = {**self.evaluators, _OUTCOME: OUTCOME_EVALUATOR}
         groups = {key: dict(self._groups[key]) for key in self.group_by}
         for key, into in groups.items():
-            for name, slice_ in other._groups[key].items():
-                into[name] = into[name].plus(slice_, evaluators) if name in into else slice_
-        return PartialResult(self.evaluators, self.group_by, self._whole.plus(other._whole, evaluators), groups)
+            for name, counted in other._groups[key].items():
+                into[name] = into[name].plus(counted, self.evaluators) if name in into else counted
+        return PartialResult(self.evaluators, self.group_by, self._whole.plus(other._whole, self.evaluators), groups)
 
     def result(self, confidence: float | None = 0.95) -> Result:
         """Metrics and groups of the counted cases; results of single cases are not kept.
@@ -154,30 +92,20 @@ class PartialResult:
         Args:
             confidence: Of the intervals; ``None`` leaves them out.
         """
-        names = {label: statistic.names for label, statistic in self._whole.statistics.items()}
+        names = self._whole.names
         groups: dict[str, dict[str, GroupResult]] = {}
         for key in self.group_by:
             groups[key] = {}
-            for name, slice_ in sorted(self._groups[key].items()):
-                groups[key][name] = self._result_of(slice_, names, confidence)
-        whole = self._result_of(self._whole, names, confidence)
+            for name, counted in sorted(self._groups[key].items()):
+                groups[key][name] = counted.result(self.evaluators, names, confidence)
+        whole = self._whole.result(self.evaluators, names, confidence)
         return Result(whole.metrics, groups, (), whole.pass_rate, evaluators=self.evaluators, intervals=whole.intervals)
-
-    def _result_of(self, slice_: _Slice, names: Mapping[str, Sequence[str]], confidence: float | None) -> GroupResult:
-        """The metrics of some of the cases, with how their intervals were computed."""
-        evaluators = {**self.evaluators, _OUTCOME: OUTCOME_EVALUATOR}
-        merged = [
-            slice_.statistics[label].values_of(label, evaluator, names[label], confidence, slice_.missing)
-            for label, evaluator in evaluators.items()
-        ]
-        metrics = {name: value for values, _ in merged for name, value in values.items()}
-        methods = {name: method for _, methods in merged for name, method in methods.items()}
-        return GroupResult(slice_.cases, metrics, metrics.pop(Metric.PASS_RATE), intervals=methods)
 
     def to_json(self) -> dict[str, Any]:
         """The partial result as JSON data; `from_json` reads it."""
         groups = {
-            key: {name: slice_.to_json() for name, slice_ in sorted(self._groups[key].items())} for key in self._groups
+            key: {name: counted.to_json() for name, counted in sorted(self._groups[key].items())}
+            for key in self._groups
         }
         return {
             "partial_result": _VERSION,
@@ -207,17 +135,12 @@ class PartialResult:
                 for label, described in data["evaluators"].items()
             }
             groups = {
-                key: {name: _Slice.from_json(slice_data) for name, slice_data in data["groups"][key].items()}
+                key: {name: CountedCases.from_json(counted) for name, counted in data["groups"][key].items()}
                 for key in data["group_by"]
             }
-            return cls(own, tuple(data["group_by"]), _Slice.from_json(data["whole"]), groups)
+            return cls(own, tuple(data["group_by"]), CountedCases.from_json(data["whole"]), groups)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise LlmevalError(f"partial result: found data that cannot be read ({error!r})") from None
-
-
-def _observation_of(record: CaseRecord, label: str) -> Any:
-    """The observation of an evaluator for a partial result, from a case record."""
-    return OUTCOME_EVALUATOR.observation_of(record) if label == _OUTCOME else record.observations.get(label)
 
 
 def _describe_evaluator(evaluator: Evaluator) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import DeclaredType, SharedRows
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import PanelSpec
-from pytest_llmeval.numbers import OUTCOME_EVALUATOR, Threshold
+from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.suites._keys import SuiteKeys
 from pytest_llmeval.suites._reading import SUITE_METRICS
 from pytest_llmeval.suites._registry import Decided
@@ -591,9 +591,7 @@ class StopGroup(NamedTuple):
 def _gate_fault(suite: LoadedSuite, gate: Gate) -> str:
     """The reason why a suite's gate cannot be judged before all cases have run; empty if it can."""
     owned, label = suite.metrics.find(gate.metric), _cluster_label(suite)
-    metric = (
-        OUTCOME_EVALUATOR.describe()[0] if gate.metric == Metric.PASS_RATE else None if owned is None else owned.metric
-    )
+    metric = Metric.of_pass_rate() if gate.metric == Metric.PASS_RATE else None if owned is None else owned.metric
     if gate.cluster_by not in (None, label):
         return f"cases are ordered by {label}, and not by {gate.cluster_by}"
     if owned is not None and gate.statistic == "value" and owned.label in suite.turns:

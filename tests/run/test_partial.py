@@ -25,8 +25,7 @@ from pytest_llmeval import (
     score,
 )
 from pytest_llmeval.core import FloatArray
-from pytest_llmeval.numbers import Statistics
-from pytest_llmeval.numbers._mergeable import FEW, label_formula
+from pytest_llmeval.numbers._mergeable import FEW, Statistics, label_formula
 
 WORDS = ["the", "fox", "sees", "a", "red", "hen", "near", "its", "old", "barn"]
 TEXT = get_evaluator("text", metrics=["exact_match", "f1", "rouge1"])
