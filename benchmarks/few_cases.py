@@ -17,9 +17,9 @@ from pytest_llmeval.evaluators import Judge
 from pytest_llmeval.evaluators.judge._human_labels import excess_counts
 from pytest_llmeval.gates import ChangeGate, DropGate, judge_together
 from pytest_llmeval.gates._drop import GainGate, SafeGate
-from pytest_llmeval.numbers import CaseStatistics, FarChanges, RunPairing, Table
+from pytest_llmeval.numbers import CaseStatistics, RunPairing, Table
 from pytest_llmeval.numbers._estimation import estimate
-from pytest_llmeval.numbers._inference import FEW_CHANGED, Bootstrap, least_tail
+from pytest_llmeval.numbers._inference import FEW_CHANGED, Bootstrap, FarChanges, least_tail
 from pytest_llmeval.numbers._significance import few_changes_tail, unseen_tail
 
 LEVEL = 0.05

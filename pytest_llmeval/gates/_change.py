@@ -39,7 +39,7 @@ from pytest_llmeval.gates._gate import (
 from pytest_llmeval.numbers import TOLERANCE
 
 if TYPE_CHECKING:
-    from pytest_llmeval.numbers import Evidence, FarChanges, RunPairing, WatchedRun
+    from pytest_llmeval.numbers import Evidence, RunPairing, WatchedRun
 
 _PAIRED_ONLY: tuple[SignificanceTest, ...] = ("mcnemar", "mcnemar_mid_p", "wilcoxon")
 _SMALLEST_SHOWN = 0.0001
@@ -173,6 +173,11 @@ class ChangeGate(Gate):
     def interval_confidence(self) -> float:
         """The confidence of the interval whose bound says the same as the test."""
         return 1 - 2 * (1 - self.confidence) / self.sides
+
+    @property
+    def explains_falls(self) -> bool:
+        """Whether a drop beyond the allowed one is explained by the cases that fell."""
+        return self.noun == "drop"
 
     @property
     def left_out_limit(self) -> float:
@@ -399,19 +404,13 @@ class ChangeGate(Gate):
 
     def _examine(self, pairing: "RunPairing", group: str | None = None) -> "ExaminedChange":
         """The test of the change over all cases, or those of a group."""
-        from pytest_llmeval.numbers import DropQuestion
+        from pytest_llmeval.numbers import Evidence
 
         rows = pairing.everything() if group is None or self.by is None else pairing.groups(self.by)[group]
-        statistic: Statistic = "mean" if self.statistic == "mean" else "value"
-        level = self.interval_confidence
-        question = DropQuestion(pairing, rows, self.metric, statistic, self.max_drop, level, self.cluster_by)
-        evidence = question.evidence(self.test, worst_case=self.proves_safety)
+        evidence = Evidence.of_change(self, pairing, rows)
         if isinstance(evidence, str):
             return ExaminedChange(self, group or "", len(rows.current), fault=evidence)
         metric = evidence.scaled(pairing.table.metric(self.metric))
-        has_cause = self.noun == "drop" and evidence.drop is not None and evidence.drop > self.max_drop
-        if has_cause:
-            evidence = replace(evidence, worsened=question.worsened())
         ran = len(rows.current) + (0 if group else pairing.only_current)
         return ExaminedChange(
             self, group or "", evidence.estimate.cases, evidence, self._fault(evidence), metric, ran=ran
@@ -505,11 +504,6 @@ class ExaminedChange(Struct, frozen=True):
             return False
         allowed = self.gate.max_drop
         return observed < allowed - TOLERANCE if self.gate.refutes else observed > allowed + TOLERANCE
-
-    @property
-    def far(self) -> "FarChanges | None":
-        """The units that changed by half of the score or more; ``None`` if that is not known, or nothing was tested."""
-        return None if self.evidence is None or self.fault else self.evidence.far_changes(self.metric)
 
     def verdict(self, adjusted: Adjusted) -> tuple[GateOutcome, float | None, str]:
         """The outcome of a change gate, the drop and the reason."""

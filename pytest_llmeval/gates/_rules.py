@@ -249,7 +249,7 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
     Returns:
         One verdict per finding.
     """
-    from pytest_llmeval.numbers import adjust_families
+    from pytest_llmeval.numbers import Evidence, adjust_families
 
     adjusted: dict[int, Adjusted] = {}
     for primary in (True, False):
@@ -265,15 +265,15 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
             for group, p_values in zip(tests, adjust_families(families), strict=False)
             for change, p_value in zip(group, p_values, strict=True)
         }
-    far = {
-        id(change): (far, 1 - finding.gate.confidence)
+    tested = {
+        id(change): (change.evidence, change.metric, 1 - finding.gate.confidence)
         for finding in findings
         if isinstance(finding.gate, DropGate) and finding.gate.counts_collapses
         for change in finding.examined
-        if (far := change.far) is not None
+        if change.evidence is not None and not change.fault
     }
-    for key, (changes, level) in far.items():
-        if changes.is_collapse([other for at, (other, _) in far.items() if at != key], level):
+    for key, collapsed in zip(tested, Evidence.find_collapses([*tested.values()]), strict=True):
+        if collapsed:
             adjusted[key] = structs.replace(adjusted[key], collapsed=True)
     return [_judge_gate(finding, adjusted) for finding in findings]
 

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.numbers._case_statistics import CaseStatistics, Chain
     from pytest_llmeval.numbers._compare import Comparison, Difference, SystemTable, compare
     from pytest_llmeval.numbers._counted_cases import CountedCases
-    from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence
+    from pytest_llmeval.numbers._drop_tests import Evidence
     from pytest_llmeval.numbers._estimation import Estimate
-    from pytest_llmeval.numbers._inference import FarChanges, adjust_families, explaining_label
+    from pytest_llmeval.numbers._inference import adjust_families, explaining_label
     from pytest_llmeval.numbers._intervals import mid_p_interval, student_quantile, wilson_interval
     from pytest_llmeval.numbers._pairing import CaseMatching, RunPairing, Shift
     from pytest_llmeval.numbers._repeats import Repeats
@@ -41,13 +41,9 @@ _HOMES = {
         "compare",
     ),
     "_counted_cases": ("CountedCases",),
-    "_drop_tests": (
-        "DropQuestion",
-        "Evidence",
-    ),
+    "_drop_tests": ("Evidence",),
     "_estimation": ("Estimate",),
     "_inference": (
-        "FarChanges",
         "adjust_families",
         "explaining_label",
     ),

@@ -1,7 +1,7 @@
 """Statistical tests of regression gates: is the drop larger, or smaller, than allowed?"""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -88,6 +88,34 @@ class WatchedChange(TestedChange, Protocol):
         """The size of a drop that matters; ``None``: `max_drop`, or a share of the range if that is 0."""
 
 
+class MetricChange(TestedChange, Protocol):
+    """A tested change with the metric that it is about, and the cases that count as one."""
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric."""
+
+    @property
+    def statistic(self) -> str:
+        """The statistic of the metric; all but ``mean`` are its value."""
+
+    @property
+    def interval_confidence(self) -> float:
+        """The confidence of the interval whose bound says the same as the test."""
+
+    @property
+    def cluster_by(self) -> str | None:
+        """A label; cases with the same value of it count as one."""
+
+    @property
+    def proves_safety(self) -> bool:
+        """Whether cases that are left out count as fallen as far as they can."""
+
+    @property
+    def explains_falls(self) -> bool:
+        """Whether a drop beyond the allowed one is explained by the cases that fell."""
+
+
 class AnyDrop(NamedTuple):
     """The tested change of a comparison without a gate: any drop."""
 
@@ -125,26 +153,22 @@ class DropQuestion(NamedTuple):
     confidence: float
     cluster_by: str | None
 
-    def evidence(self, test: SignificanceTest, *, worst_case: bool = False) -> "Evidence | str":
-        """The evidence of a significance test of the drop, or why the test does not apply to the metric.
+    def evidence(self, test: SignificanceTest, *, worst_case: bool = False) -> "Evidence":
+        """The evidence of a significance test of the drop.
 
         Args:
             test: ``bootstrap`` and ``bca`` work for every metric. The others test paired cases; if the runs do not have
                 the same cases, ``bootstrap`` replaces them.
             worst_case: Whether cases that are left out count as fallen as far as they can.
-        """
-        try:
-            if worst_case:
-                data = _estimate(self)
-                if data.left_out:
-                    return _test_largest_drop(self, data, test)
-            return _test_drop(self, test)
-        except Untestable as error:
-            return str(error)
 
-    def worsened(self) -> Worsened:
-        """The paired cases that have a worse score, with the label that explains most of them."""
-        return worsened(self.pairing, self.rows, self.metric)
+        Raises:
+            Untestable: The test does not apply to the metric.
+        """
+        if worst_case:
+            data = _estimate(self)
+            if data.left_out:
+                return _test_largest_drop(self, data, test)
+        return _test_drop(self, test)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +186,7 @@ class Evidence:
             has no bound.
         typical: Whether the test is about the typical case, and not about the mean.
         alike: The cases that change alike by the label that tells most of it; ``None`` if none does.
-        worsened: The paired cases with a worse score, where a gate asked for them.
+        worsened: The paired cases with a worse score, if they explain a drop beyond the allowed one.
     """
 
     estimate: Estimate
@@ -175,6 +199,35 @@ class Evidence:
     typical: bool = False
     alike: AlikeCases | None = None
     worsened: Worsened | None = None
+
+    @classmethod
+    def of_change(cls, change: MetricChange, pairing: RunPairing, rows: PairedRows) -> "Evidence | str":
+        """The evidence for a change of some cases, or why its test does not apply to the metric."""
+        name = change.metric
+        statistic: Statistic = "mean" if change.statistic == "mean" else "value"
+        level, cluster_by = change.interval_confidence, change.cluster_by
+        question = DropQuestion(pairing, rows, name, statistic, change.max_drop, level, cluster_by)
+        try:
+            evidence = question.evidence(change.test, worst_case=change.proves_safety)
+        except Untestable as error:
+            return str(error)
+        if change.explains_falls and evidence.drop is not None and evidence.drop > change.max_drop:
+            evidence = replace(evidence, worsened=worsened(pairing, rows, name))
+        return evidence
+
+    @staticmethod
+    def find_collapses(tested: Sequence[tuple["Evidence", Metric, float]]) -> list[bool]:
+        """Which of the changes that are tested together are collapses; see `FarChanges.is_collapse`.
+
+        Args:
+            tested: The evidence for each, its metric, and the level of its test.
+        """
+        far = [evidence.far_changes(metric) for evidence, metric, _ in tested]
+        return [
+            own is not None
+            and own.is_collapse([other for at, other in enumerate(far) if other is not None and at != place], level)
+            for place, (own, (_, _, level)) in enumerate(zip(far, tested, strict=True))
+        ]
 
     @property
     def lacks_scale(self) -> bool:

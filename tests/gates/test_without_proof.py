@@ -9,7 +9,7 @@ from builders import binary, gate, judge, noisy, pairing, run
 from project import ROOT
 
 from pytest_llmeval.gates import judge_together
-from pytest_llmeval.numbers import FarChanges
+from pytest_llmeval.numbers._inference import FarChanges
 from pytest_llmeval.numbers._significance import net_fall_tail, sign_tail
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.core import GateResult
 from pytest_llmeval.gates import ChangeGate, GateEvidence, judge_together
+from pytest_llmeval.gates._change import ExaminedChange
 
 cases = st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0]))
 runs = st.lists(cases, min_size=1, max_size=14)
@@ -92,8 +93,12 @@ def test_a_case_or_a_group_more_of_other_gates_changes_no_rule(
 def test_a_group_more_changes_no_rule_of_the_groups_of_a_gate(own: Any, max_drop: float, added: list[Any]) -> None:
     by = [gate(max_drop, by="talk")]
     before, after = (examined((each, by))[0].examined for each in (own, [*own, *[(case, "new") for case in added]]))
-    there = {each.group: (each.undecided, each.p_value, each.far) for each in after}
-    assert {each.group: (each.undecided, each.p_value, each.far) for each in before}.items() <= there.items()
+    there = {each.group: (each.undecided, each.p_value, far_changes(each)) for each in after}
+    assert {each.group: (each.undecided, each.p_value, far_changes(each)) for each in before}.items() <= there.items()
+
+
+def far_changes(change: ExaminedChange) -> Any:
+    return None if change.evidence is None or change.fault else change.evidence.far_changes(change.metric)
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,7 +7,8 @@ from builders import binary, gate, judge, noisy, pairing, run
 from pytest_llmeval import Metric
 from pytest_llmeval.gates import ChangeGate, judge_together
 from pytest_llmeval.gates._drop import GainGate
-from pytest_llmeval.numbers import DropQuestion, Evidence, compare
+from pytest_llmeval.numbers import Evidence, compare
+from pytest_llmeval.numbers._drop_tests import DropQuestion
 from pytest_llmeval.numbers._significance import (
     effective_units,
     sign_flip_tails,
