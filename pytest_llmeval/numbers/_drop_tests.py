@@ -88,7 +88,7 @@ class WatchedChange(TestedChange, Protocol):
         """The size of a drop that matters; ``None``: `max_drop`, or a share of the range if that is 0."""
 
 
-class MetricChange(TestedChange, Protocol):
+class GatedChange(TestedChange, Protocol):
     """A tested change with the metric that it is about, and the cases that count as one."""
 
     @property
@@ -201,7 +201,7 @@ class Evidence:
     worsened: Worsened | None = None
 
     @classmethod
-    def of_change(cls, change: MetricChange, pairing: RunPairing, rows: PairedRows) -> "Evidence | str":
+    def of_change(cls, change: GatedChange, pairing: RunPairing, rows: PairedRows) -> "Evidence | str":
         """The evidence for a change of some cases, or why its test does not apply to the metric."""
         name = change.metric
         statistic: Statistic = "mean" if change.statistic == "mean" else "value"
