@@ -21,8 +21,8 @@ from pytest_llmeval.exchange._result_suites import names_of
 from pytest_llmeval.exchange._templates import Direction
 from pytest_llmeval.exchange.gating import CODES, GateOptions, GateVerdict, judge_results
 from pytest_llmeval.exchange.results import FIELDS, LABEL, ResultRow
+from pytest_llmeval.reports import ReportFormat
 from pytest_llmeval.reports import text as markdown
-from pytest_llmeval.reports import write_json
 from pytest_llmeval.run import unmet_by_expected
 from pytest_llmeval.suites import Registry, load_suite
 
@@ -536,7 +536,7 @@ def _comment(verdict: GateVerdict, path: Path) -> None:
     """Write a gate verdict as a comment for a pull request, by ``llmeval comment``, which reads a report."""
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        write_json(verdict.finished.report, report)
+        ReportFormat.of_path(report).write(verdict.finished.report, report)
         main(["comment", str(report), "-o", str(path)])
 
 

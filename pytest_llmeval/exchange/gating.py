@@ -44,7 +44,7 @@ from pytest_llmeval.exchange._result_suites import (
 )
 from pytest_llmeval.exchange.results import ResultRow, ResultRows
 from pytest_llmeval.gates import ChangeGate, Gate
-from pytest_llmeval.reports import Conclusion, SuiteReport
+from pytest_llmeval.reports import SuiteReport
 from pytest_llmeval.run import Checkout, Reported, RunRecord, RunTerms, SuitePart, finish_run
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
@@ -623,8 +623,8 @@ def _verdict(
         outcome = "few" if word == "cannot tell" else "passed"
     next_step = step_of(facts, outcome)
     why = list(dict.fromkeys(why))
-    conclusion = Conclusion("undecided" if word == "cannot tell" else decision, why, next_step)
-    run = structs.replace(finished, report=structs.replace(report, conclusion=conclusion))
+    concluded = report.with_conclusion("undecided" if word == "cannot tell" else decision, why, next_step)
+    run = structs.replace(finished, report=concluded)
     return GateVerdict(word, decision, why, next_step, facts.missing, errored, run, notes, (), by_proof, measured)
 
 

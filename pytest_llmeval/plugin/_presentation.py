@@ -16,7 +16,7 @@ from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted
 from pytest_llmeval.plugin._options import AGENT
 from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
 from pytest_llmeval.plugin._pytest_private import encodable, terminal_width, write_order
-from pytest_llmeval.reports import Line, RunReport, agent_lines, render
+from pytest_llmeval.reports import Line, RunReport, render
 from pytest_llmeval.run import RunRecord
 from pytest_llmeval.services import Secrets
 from pytest_llmeval.suites import SuiteKey
@@ -136,17 +136,17 @@ def _fold_failures(reports: Sequence[Any], run: RunRecord, *, is_verbose: bool) 
         result = run.result_of(report) if hasattr(report, "nodeid") else None
         if result is not None and len(result.part.records) == 1 and result.part.records[0].reason:
             cases[id(report)] = result.part.key, result.part.records[0]
-    from pytest_llmeval.reports import FEW_FAILURES, shared_reason  # a run without failures does without it
+    from pytest_llmeval.reports import FailureGroups  # a run without failures does without it
 
-    many = len(cases) > FEW_FAILURES
-    if is_verbose and not many:
+    by_reason = FailureGroups(len(cases))
+    if is_verbose and not by_reason.are_many:
         return list(reports)
     groups: dict[object, list[Any]] = {}
     for report in reports:
         _, record = cases.get(id(report), (None, None))
-        shared_cause = "" if record is None else shared_reason(record, len(cases))
+        shared_cause = "" if record is None else by_reason.shared_reason(record)
         groups.setdefault(shared_cause or id(report), []).append(report)
-    if not many:
+    if not by_reason.are_many:
         return [group[0] if len(group) == 1 else _count_alike(group, "", "-v") for group in groups.values()]
     labels = {
         (result.part.key, record.id): {
@@ -238,6 +238,8 @@ def print_summary(
         rerun: What failed, as arguments of pytest.
     """
     if AGENT in reporter.config.getoption("llmeval_report"):
+        from pytest_llmeval.plugin._agent_report import agent_lines
+
         reporter.ensure_newline()
         for text in agent_lines(RunReport() if report is None else report, notes):
             reporter.write_line(text)

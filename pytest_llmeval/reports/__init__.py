@@ -5,35 +5,34 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports._failures import FEW_FAILURES, cause_of, explain, returned_modes, shared_reason
+    from pytest_llmeval.reports._failures import FailureGroups, explain
     from pytest_llmeval.reports._files import ReportFormat, WrittenReports, shows_passed_cases
     from pytest_llmeval.reports._form import (
-        MOST,
         CaseReport,
         Changes,
-        Conclusion,
+        ReportedTexts,
         RunReport,
         RunStart,
         SampleReport,
         StopReport,
         SuiteReport,
+        SystemsReport,
     )
     from pytest_llmeval.reports._headline import MergeAnswer
-    from pytest_llmeval.reports._json import SCHEMA_VERSION, published, read_report, write_json
-    from pytest_llmeval.reports._making import ReportedTexts, complete_report, fill_tables, systems_report
-    from pytest_llmeval.reports._markdown import answer_text, text, verdict_cells
+    from pytest_llmeval.reports._json import published, read_report
+    from pytest_llmeval.reports._markdown import verdict_cells
+    from pytest_llmeval.reports._markdown_text import text
     from pytest_llmeval.reports._media_paths import ReportMedia
-    from pytest_llmeval.reports._overview import run_notes
     from pytest_llmeval.reports._survival import GateNotice, KindOutcome, Survival
-    from pytest_llmeval.reports._tables import Line, Point, SystemsReport, TextTable, Timeline
-    from pytest_llmeval.reports._terminal import agent_lines, render
+    from pytest_llmeval.reports._tables import Line, Point, TextTable, Timeline
+    from pytest_llmeval.reports._terminal import render
     from pytest_llmeval.reports.html._data import PageRun
     from pytest_llmeval.reports.html._media import PageMedia
     from pytest_llmeval.reports.html._page import rendered_page, to_page
 
 _HOMES = {
     "_headline": ("MergeAnswer",),
-    "_failures": ("FEW_FAILURES", "cause_of", "explain", "shared_reason", "returned_modes"),
+    "_failures": ("FailureGroups", "explain"),
     "_files": (
         "ReportFormat",
         "WrittenReports",
@@ -42,21 +41,20 @@ _HOMES = {
     "_form": (
         "CaseReport",
         "Changes",
-        "Conclusion",
-        "MOST",
+        "ReportedTexts",
+        "SystemsReport",
         "RunReport",
         "RunStart",
         "SampleReport",
         "StopReport",
         "SuiteReport",
     ),
-    "_json": ("SCHEMA_VERSION", "published", "read_report", "write_json"),
-    "_making": ("complete_report", "ReportedTexts", "fill_tables", "systems_report"),
-    "_markdown": ("answer_text", "text", "verdict_cells"),
+    "_json": ("published", "read_report"),
+    "_markdown": ("verdict_cells",),
+    "_markdown_text": ("text",),
     "_survival": ("GateNotice", "KindOutcome", "Survival"),
-    "_overview": ("run_notes",),
-    "_tables": ("Line", "Point", "SystemsReport", "TextTable", "Timeline"),
-    "_terminal": ("agent_lines", "render"),
+    "_tables": ("Line", "Point", "TextTable", "Timeline"),
+    "_terminal": ("render",),
     "html._data": ("PageRun",),
     "html._media": ("PageMedia",),
     "html._page": ("rendered_page", "to_page"),

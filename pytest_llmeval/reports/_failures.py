@@ -1,4 +1,4 @@
-"""The text of a failing case, with reason, answer and findings, and what failing cases share."""
+"""The text of a failing case, with reason, answer and findings."""
 
 import difflib
 import json
@@ -7,12 +7,13 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby, pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple
+
+from msgspec import Struct
 
 from pytest_llmeval.core import (
     MISSING,
     Case,
-    CaseLabels,
     CaseRecord,
     Parts,
     PredictionError,
@@ -22,7 +23,7 @@ from pytest_llmeval.core import (
     printable,
     width_of,
 )
-from pytest_llmeval.reports._form import MOST, CaseReport, SuiteReport
+from pytest_llmeval.reports._form import CaseReport
 
 _NAMED = re.compile(r"turn (\d+)\b:? ?")
 _DIFFERENCE = re.compile("found (.+), expected (.+)")
@@ -388,85 +389,24 @@ def repeats_line(repeats: Mapping[str, Any]) -> str:
     return f"{went}; they part in {place}: {listed}"
 
 
-CaseEnd: TypeAlias = CaseReport | CaseRecord
-_NOT_RUN = ("skipped", "not_run")
-
-
-class FailureCause(NamedTuple):
-    """The number of failing cases of a run, and the label that most of them share, for its report.
+class FailureGroups(Struct, frozen=True):
+    """The failing cases of a run as terminal, page and comment group them: alone, or by their reasons.
 
     Attributes:
-        failures: How many of the cases fail.
-        cases: How many cases there are; of each system, if several have answered the same ones.
-        systems: How many systems have answered all of them, else 1.
-        shared: How many failures have the label.
-        label: Such as ``topic=billing``; empty if no label explains them.
+        failing: Number of failing cases.
     """
 
-    failures: int
-    cases: int
-    systems: int = 1
-    shared: int = 0
-    label: str = ""
+    FEW: ClassVar = 10
+    """Failing cases up to which each is shown by itself, unless an error is the cause."""
 
-    def __str__(self) -> str:
-        among = f"in {counted(self.cases, 'case')}{f' x {self.systems} systems' if self.systems > 1 else ''}"
-        return f"{among}, {self.shared} of them {self.label}" if self.label else among
+    failing: int
 
+    @property
+    def are_many(self) -> bool:
+        """Whether the failing cases are too many to show each by itself."""
+        return self.failing > self.FEW
 
-def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterator[str]:
-    """Yield failure modes for a report: their cases all passed in an earlier run, and some fail now.
-
-    Args:
-        now: Cases of a run.
-        before: Cases of an earlier run, with the ids of now.
-
-    Yields:
-        The mode with how many of its cases fail, such as ``rude: back in 3 of 11``.
-    """
-    earlier = {case.id: case.outcome for case in before if case.outcome not in _NOT_RUN}
-    cases: dict[str, list[CaseEnd]] = {}
-    for case in now:
-        if case.outcome not in _NOT_RUN:
-            for mode in CaseLabels(case.labels).modes:
-                cases.setdefault(mode, []).append(case)
-    for mode, members in cases.items():
-        failing = [case for case in members if case.outcome in CaseRecord.BAD]
-        known = {earlier[case.id] for case in members if case.id in earlier}
-        if known == {"passed"} and any(case.id in earlier for case in failing):
-            yield f"{mode}: back in {len(failing)} of {len(members)}"
-
-
-def cause_of(suites: Sequence[SuiteReport], failing: Sequence[tuple[SuiteReport, CaseReport]]) -> FailureCause:
-    """The number of a run's failing cases and the label that they share beyond chance.
-
-    Args:
-        suites: Of the run.
-        failing: Cases of these suites.
-    """
-    from pytest_llmeval.numbers import explaining_label
-
-    totals = {suite.total for suite in suites}
-    alike = len(totals) == 1 and len({(suite.path, suite.base_name) for suite in suites}) == 1
-    systems = len(suites) if alike else 1
-    labels = {(suite.path, suite.suite, case.id): case.labels for suite in suites for case in suite.cases}
-    chosen = list(dict.fromkeys((suite.path, suite.suite, case.id) for suite, case in failing))
-    label, value = explaining_label(labels, chosen)
-    shared = sum(labels[key].get(label) == value for key in chosen) if label else 0
-    size = min(sum(suite.total for suite in suites) // systems, MOST)
-    return FailureCause(len(chosen), size, systems, shared, f"{label}={value}" if label else "")
-
-
-FEW_FAILURES = 10
-"""Failing cases of a run up to which each is shown by itself, unless an error is the cause."""
-
-
-def shared_reason(case: CaseRecord | CaseReport, failing: int) -> str:
-    """The reason by which terminal, page and comment group failing cases; empty for a case that is shown alone.
-
-    Args:
-        case: The case.
-        failing: The number of failing cases of the run.
-    """
-    alike = case.outcome == "errored" or (case.outcome in CaseRecord.BAD and failing > FEW_FAILURES)
-    return (case.reason or "") if alike else ""
+    def shared_reason(self, case: CaseRecord | CaseReport) -> str:
+        """The reason by which a case is grouped with others; empty for a case that is shown alone."""
+        alike = case.outcome == "errored" or (case.outcome in CaseRecord.BAD and self.are_many)
+        return (case.reason or "") if alike else ""

@@ -40,6 +40,26 @@ class ReportFormat(Struct, frozen=True):
     section: str = ""
     names: str = ""
 
+    @classmethod
+    def of_path(cls, path: Path) -> "ReportFormat":
+        """The format of a report file: by the end of its name, else by its suffix.
+
+        Raises:
+            KeyError: No format has this suffix.
+        """
+        for key, form in cls.KNOWN.items():
+            ends = rf"(?:.*[^A-Za-z])?(?:{form.names})\{Path(key).suffix}"
+            if form.names and re.fullmatch(ends, path.name):
+                return form
+        return cls.KNOWN[path.suffix]
+
+    def write(self, report: "RunReport", path: Path) -> str | None:
+        """Write a report to a file of this format; return a note on what the file lacks, if anything."""
+        from pytest_llmeval.core import resolve
+
+        note: str | None = resolve(self.writer)(report, path)
+        return note
+
 
 ReportFormat.KNOWN |= {
     ".csv": ReportFormat("pytest_llmeval.reports._csv:write_csv", "the scores as CSV", "csv"),
@@ -88,7 +108,7 @@ class WrittenReports(NamedTuple):
             paths: Of the files; the suffix determines the format. ``{suite}`` in one represents the name of a suite:
                 each suite has a file of its own.
         """
-        from pytest_llmeval.core import AnyError, resolve
+        from pytest_llmeval.core import AnyError
 
         written: list[Path] = []
         missing: list[str] = []
@@ -96,7 +116,7 @@ class WrittenReports(NamedTuple):
         for path, part in _files(report, paths):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                note = resolve(ReportFormat.KNOWN[report_format(path)].writer)(part, path)
+                note = ReportFormat.of_path(path).write(part, path)
                 written.append(path)
                 notes += [f"{path}: {note}"] if note else []
             except OSError as error:
@@ -112,20 +132,6 @@ class WrittenReports(NamedTuple):
             except OSError as error:
                 notes.append(f"job summary NOT written to {summary}: {error.strerror}")
         return cls(written, missing, notes)
-
-
-def report_format(path: Path) -> str:
-    """The key in `ReportFormat.KNOWN` of a report file: by the end of its name, else by its suffix.
-
-    >>> [report_format(Path(name)) for name in ("out/errors.json", "my_errors.json", "terrors.json")]
-    ['errors.json', 'errors.json', '.json']
-    """
-    patterns = {
-        key: rf"(?:.*[^A-Za-z])?(?:{format_.names})\{Path(key).suffix}"
-        for key, format_ in ReportFormat.KNOWN.items()
-        if format_.names
-    }
-    return next((key for key, pattern in patterns.items() if re.fullmatch(pattern, path.name)), path.suffix)
 
 
 def shows_passed_cases(paths: Sequence[Path], verbosity: int) -> bool:

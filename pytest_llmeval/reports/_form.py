@@ -5,9 +5,12 @@ A field stands where the JSON has it, and is left out where it has its default, 
 they are never written, and reading a report fills in those that follow from the others.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs, to_builtins
 
@@ -15,23 +18,47 @@ from pytest_llmeval.core import (
     Abstention,
     AnswerShown,
     AnyNumber,
+    Case,
+    CaseLabels,
     CaseOutcome,
     CaseRecord,
+    CaseResult,
     ChangeVerdict,
     Clusters,
+    ErrorBucket,
     GateResult,
     Metric,
     MetricChange,
+    MetricIndex,
     MetricValue,
+    Result,
     SnapshotVerdict,
+    Strengths,
+    SystemDifference,
     WrittenField,
     as_line,
+    counted,
 )
 from pytest_llmeval.numbers import Money, UsageReport
 from pytest_llmeval.reports._survival import Survival
-from pytest_llmeval.reports._tables import FilledTable, SystemsReport, Timeline
+from pytest_llmeval.reports._tables import Cell, FilledTable, Line, Timeline
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    from pytest_llmeval.numbers import SystemTable
+
+ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
+"""Cases whose texts are in reports."""
+
+_WORST = 5
+_OWN_DETAILS = ("repeats", "undefined", "abstained")
+"""Details of the run itself, which quote nothing but where repeats part."""
+
+_PARTING = "parts_at"
+
+_NOTHING: tuple[Any, ...] = (None, [], {})
+_SLACK = 1e-6
+"""Official scorers of pairs stay just below the best score."""
+
 
 _LARGEST = 10**18
 BoundedScore: TypeAlias = Annotated[float, Meta(ge=-1e100, le=1e100)] | Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
@@ -74,9 +101,6 @@ UNKNOWN = MetricValue(None, None, None, None, 0, 0, 0, 0)
 """A metric of which nothing is known."""
 
 
-MOST = 10**12
-"""Largest count to display: a forged one can have thousands of digits."""
-
 _TEXT_KEYS = ("answer", "question", "text")
 
 
@@ -91,6 +115,35 @@ def _said_text(value: Any) -> str:
         named = [value[name] for name in _TEXT_KEYS if isinstance(value.get(name), str)]
         value = next(iter(named or (texts if len(texts) == 1 else [])), value)
     return as_line(value, most=10**9)
+
+
+_T = TypeVar("_T", bound=Struct)
+
+_SOURCES: dict[tuple[object, ...], Sequence[tuple[int, Sequence[str], Callable[[object], Sequence[Any]]]]] = {}
+"""A part of the form, the classes of its sources and other fields to what each source has, and how it is read."""
+
+
+def _fill_from(form: type[_T], *sources: object, **more: Any) -> _T:
+    """Build a part of the report form, each field from the first source that has an attribute of its name.
+
+    Args:
+        form: The class.
+        sources: Objects such as records.
+        more: Fields that differ from the sources.
+    """
+    kinds = (form, *map(type, sources), *more)
+    if kinds not in _SOURCES:  # the same for every case
+        left, parts = [name for name in form.__struct_fields__ if name not in more], []
+        for place, source in enumerate(sources):
+            own = [name for name in left if hasattr(source, name)]
+            left = [name for name in left if name not in own]
+            if own:
+                parts.append((place, own, attrgetter(own[0], *own)))  # which of one name would give no tuple
+        _SOURCES[kinds] = parts
+    fields = more
+    for place, names, read in _SOURCES[kinds]:
+        fields.update(zip(names, read(sources[place])[1:], strict=True))
+    return form(**fields)
 
 
 class AnswerReport(Struct, frozen=True, omit_defaults=True):
@@ -193,6 +246,39 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     withheld: "CaseReport | None" = field(name="(withheld)", default=None)
     has_texts: bool = field(name="(has texts)", default=False)
 
+    @classmethod
+    def of_result(
+        cls,
+        result: Result,
+        cases: Iterable[Case] = (),
+        texts: ReportedTexts = "failing",
+        files: Mapping[str, str] = {},
+        contents: Mapping[str, str] = {},
+    ) -> "list[CaseReport]":
+        """The reports of a suite's cases, from its result and, for their texts, the cases.
+
+        Args:
+            result: Of the suite.
+            cases: Its cases; those with answers have their texts as reports show them.
+            texts: Which cases have their texts; ``none`` drops the findings as well, which quote them.
+            files: Case id to data file, for cases outside the suite file.
+            contents: Case id to the fingerprint of what the case is.
+        """
+        by_id = {case.id: case for case in cases}
+        label = result.clusters.label if result.clusters else ""
+        return [
+            _of_record(
+                scores,
+                record,
+                by_id.get(record.id),
+                label,
+                texts,
+                file=files.get(record.id, ""),
+                content=contents.get(record.id, ""),
+            )
+            for scores, record in zip(result.cases, result.records, strict=True)
+        ]
+
     @staticmethod
     def answer_fields(answers: Sequence[AnswerShown]) -> dict[str, Any]:
         """The fields that hold the answers of a case."""
@@ -259,6 +345,75 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return f"{file}:{self.line}" if self.line else file
 
 
+def _of_record(
+    scores: CaseResult,
+    record: CaseRecord,
+    case: Case | None,
+    label: str,
+    texts: ReportedTexts,
+    *,
+    file: str,
+    content: str,
+) -> "CaseReport":
+    """The report of a case; ``texts`` decides whether it shows, withholds or lacks the case's texts."""
+    has_texts = case is not None and texts != "none"
+    plain = CaseReport(
+        id=scores.id,
+        outcome=scores.outcome,
+        cluster=record.labels.get(label),
+        metrics=scores.metrics,
+        details=without_texts(scores.details) if texts == "none" else scores.details,
+        reason=scores.reason,
+        duration_s=round(scores.duration_s, 6),
+        labels=record.labels,
+        unmet=scores.unmet,
+        line=0 if case is None else case.line,
+        file=file,
+        content=content,
+        carried=record.carried,
+        cause="" if record.selection is None else record.selection.cause,
+        lines=record.lines if has_texts else {},  # which quote texts
+    )
+    if case is None or not has_texts:
+        return plain
+    full = structs.replace(plain, has_texts=True)
+    if record.answers or record.judgings or record.outcome == "errored":
+        shows_question = record.answers or record.outcome == "errored"
+        full = structs.replace(
+            full,
+            input=case.input if shows_question else None,
+            expected=case.expected if shows_question else None,
+            **CaseReport.answer_fields(record.answers),
+            judgings=[JudgingReport(**judging._asdict()) for judging in record.judgings],
+        )
+    if texts == "all" or record.outcome in FAILING:
+        return full
+    return structs.replace(plain, withheld=full)
+
+
+def without_texts(details: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The numbers in a case's details, for reports without texts: any text may quote the user's.
+
+    Example:
+        >>> without_texts({"fact_check": {"claim": "It is open.", "n": 2, "cited": [{"why": "words"}]}})
+        {'fact_check': {'n': 2}}
+    """
+    numbers = {name: detail if name in _OWN_DETAILS else _without_texts(detail) for name, detail in details.items()}
+    if isinstance(repeats := numbers.get("repeats"), Mapping) and _PARTING in repeats:
+        numbers["repeats"] = {**repeats, _PARTING: _without_texts(repeats[_PARTING])}
+    return {name: number for name, number in numbers.items() if number not in _NOTHING}
+
+
+def _without_texts(value: Any) -> Any:
+    """The numbers in a detail of a case, at any depth, for reports without texts."""
+    if isinstance(value, Mapping):
+        numbers = {name: _without_texts(part) for name, part in value.items()}
+        return {name: number for name, number in numbers.items() if number not in _NOTHING}
+    if isinstance(value, list | tuple):
+        return [part for part in map(_without_texts, value) if part not in _NOTHING]
+    return None if isinstance(value, str) else value
+
+
 class GroupReport(Struct, frozen=True):
     """A group of a suite's cases with the same value of a label, in a report.
 
@@ -296,6 +451,42 @@ class BucketReport(Struct, frozen=True):
     limit: str = ""
     cases: Sequence[str] = ()
 
+    @classmethod
+    def of_result(cls, metrics: MetricIndex, result: Result) -> "list[tuple[BucketReport, bool]]":
+        """The cases of a result in the error buckets that evaluators define; a case may be in several.
+
+        Args:
+            metrics: Of the suite.
+            result: Its numbers.
+
+        Returns:
+            Each bucket, and whether it is that of an evaluator that defines none: the cases whose first metric is less
+            than perfect. Only the error analysis shows these.
+        """
+        filled = []
+        for label, evaluator in metrics.evaluators.items():
+            own = evaluator.error_buckets()
+            for bucket in own or _imperfect(metrics, label):
+                named = structs.replace(bucket, metric=metrics.full_name(label, bucket.metric))
+                cases = [
+                    record.id
+                    for record, score in zip(result.records, _scores_of(result, named.metric), strict=True)
+                    if named.holds(score, seen.details if (seen := record.observations.get(label)) else {})
+                ]
+                filled.append((_fill_from(cls, named, evaluator=label, cases=cases), not own))
+        return filled
+
+
+def _imperfect(metrics: MetricIndex, label: str) -> Iterator[ErrorBucket]:
+    """Yield the error bucket of an evaluator that defines none: its first metric is worse than its best value."""
+    for entry in metrics.declared[label]:
+        metric = entry.metric
+        best = metric.high if metric.higher_is_better else metric.low
+        if best is not None and "[" not in metric.name:
+            below, above = (best, None) if metric.higher_is_better else (None, best)
+            yield ErrorBucket(f"imperfect_{metric.name}", metric.name, below, above)
+            return
+
 
 class WorstCase(Struct, frozen=True):
     """One of a suite's worst cases in a report, with its score.
@@ -319,6 +510,34 @@ class WorstCases(Struct, frozen=True):
 
     metric: str
     cases: Sequence[WorstCase]
+
+    @classmethod
+    def of_result(cls, result: Result, metrics: MetricIndex, gated: Iterable[str]) -> "WorstCases | None":
+        """A result's worst cases by the first metric that a gate judges, or else by the first metric.
+
+        Cases with the best possible score are left out; ``None`` if no others are left.
+        """
+        names = [name for name in (*gated, *result.metrics) if name in result.metrics]
+        if not names:
+            return None
+        owned = metrics.find(names[0])
+        lower = metrics.lower_is_better(names[0])
+        best = None if owned is None else owned.metric.low if lower else owned.metric.high
+        below = [
+            (record.id, score)
+            for record, score in zip(result.records, _scores_of(result, names[0]), strict=True)
+            if score is not None and (best is None or abs(score - best) > _SLACK)
+        ]
+        below.sort(key=lambda pair: -pair[1] if lower else pair[1])
+        return cls(names[0], [WorstCase(*pair) for pair in below[:_WORST]]) if below else None
+
+
+def _scores_of(result: Result, metric: str) -> list[float | None]:
+    """The score of each case of a result by a metric; ``None`` for a case without one."""
+    column = result.case_scores.get(metric)
+    if column is None:
+        return [None] * len(result.records)
+    return [score if math.isfinite(score) else None for score in column.tolist()]
 
 
 class StopReport(Struct, frozen=True):
@@ -361,6 +580,23 @@ class AffectedReport(Struct, frozen=True):
     causes: Mapping[str, int] = {}
     saved_usd: AnyNumber | None = None
 
+    @classmethod
+    def of_records(cls, records: Iterable[CaseRecord]) -> "AffectedReport | None":
+        """The counts in a report of a suite's cases that ran because of a change; ``None`` without such a choice."""
+        chosen = [record.selection for record in records if record.selection is not None]
+        if not chosen:
+            return None
+        carried = [selection for selection in chosen if selection.carried]
+        causes = Counter(selection.cause for selection in chosen if not selection.carried)
+        costs = [selection.saved_usd for selection in carried]
+        return cls(
+            chosen[0].since,
+            len(chosen) - len(carried),
+            len(carried),
+            dict(sorted(causes.items(), key=lambda item: (-item[1], item[0]))),
+            None if None in costs else math.fsum(cost for cost in costs if cost is not None),
+        )
+
 
 class SampleReport(Struct, frozen=True):
     """The sample of a suite's cases that a run was limited to.
@@ -390,6 +626,10 @@ def past_limits(gates: Iterable[GateResult]) -> list[str]:
     return [f"past its limit, not significant: {gate.known}" for gate in gates if gate.is_past_limit]
 
 
+CaseEnd: TypeAlias = CaseReport | CaseRecord
+_NOT_RUN = ("skipped", "not_run")
+
+
 class Changes(Struct, frozen=True):
     """The comparison of a suite's results with another run of it, in a report.
 
@@ -408,6 +648,26 @@ class Changes(Struct, frozen=True):
     notes: Sequence[str] = ()
     returned: Annotated[Sequence[str], WrittenField.IF_KNOWN] = ()
     cases: Sequence[CaseReport] = field(name="(cases)", default=())
+
+    @staticmethod
+    def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterator[str]:
+        """Yield the failure modes that are back, such as ``rude: back in 3 of 11``: they had gone, and some cases fail.
+
+        Args:
+            now: Cases of a run.
+            before: Cases of an earlier run, with the ids of now; those of a mode all passed.
+        """
+        earlier = {case.id: case.outcome for case in before if case.outcome not in _NOT_RUN}
+        cases: dict[str, list[CaseEnd]] = {}
+        for case in now:
+            if case.outcome not in _NOT_RUN:
+                for mode in CaseLabels(case.labels).modes:
+                    cases.setdefault(mode, []).append(case)
+        for mode, members in cases.items():
+            failing = [case for case in members if case.outcome in CaseRecord.BAD]
+            known = {earlier[case.id] for case in members if case.id in earlier}
+            if known == {"passed"} and any(case.id in earlier for case in failing):
+                yield f"{mode}: back in {len(failing)} of {len(members)}"
 
     def named(self, *verdicts: ChangeVerdict) -> dict[str, MetricChange]:
         """The metrics with one of these verdicts that differ, by the name of what was compared."""
@@ -505,6 +765,112 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     COMPUTED: ClassVar = {"stability": "money"}
 
+    @classmethod
+    def of_result(
+        cls,
+        suite: str,
+        path: str,
+        result: Result,
+        gates: Sequence[GateResult],
+        total: int,
+        confidence: float | None = 0.95,
+        *,
+        cases: Sequence[CaseReport] | None = None,
+        stop: StopReport | None = None,
+        affected: AffectedReport | None = None,
+        buckets: Sequence[tuple[BucketReport, bool]] = (),
+        **more: Any,
+    ) -> "SuiteReport":
+        """The report of a suite, from its result and the verdicts on its gates.
+
+        Args:
+            suite: Name, with the variant in brackets.
+            path: The file, relative to pytest's rootdir.
+            result: Its metrics.
+            gates: Verdicts on gates.
+            total: Number of cases in the file.
+            confidence: Confidence level of the intervals.
+            cases: Its cases; default: those of the result, without texts.
+            stop: Its early stop; ``None`` if all cases ran.
+            affected: Which cases ran because of a change; ``None`` if all were to run.
+            buckets: Cases that went wrong; see `BucketReport.of_result`.
+            more: Further fields of the report.
+        """
+        cases = CaseReport.of_result(result) if cases is None else cases
+        return cls(
+            suite=suite,
+            path=path,
+            gates=gates,
+            counts=counts_of(cases, total, stop),
+            metrics=result.metrics,
+            clusters=result.clusters,
+            stop=stop,
+            affected=affected,
+            groups={
+                key: {name: _fill_from(GroupReport, group, figures=group.usage) for name, group in members.items()}
+                for key, members in result.groups.items()
+            },
+            cases=cases,
+            error_buckets=[bucket for bucket, is_general in buckets if not is_general],
+            buckets=[bucket for bucket, _ in buckets],
+            confidence=confidence,
+            pass_rate=result.pass_rate,
+            figures=result.usage,
+            **more,
+        )
+
+    @classmethod
+    def complete(
+        cls,
+        suite: str,
+        path: str,
+        result: Result,
+        gates: Sequence[GateResult],
+        total: int,
+        confidence: float | None,
+        *,
+        metrics: MetricIndex,
+        cases: Iterable[Case],
+        texts: ReportedTexts,
+        files: Mapping[str, str],
+        contents: Mapping[str, str],
+        gated: Iterable[str],
+        **more: Any,
+    ) -> "SuiteReport":
+        """A suite's report with all that its result and cases give: tables, error buckets, ranges and worst cases.
+
+        Args:
+            suite: Name, with the variant in brackets.
+            path: The file, relative to pytest's rootdir.
+            result: Its metrics.
+            gates: Verdicts on gates.
+            total: Number of cases in the file.
+            confidence: Confidence level of the intervals.
+            metrics: Of the suite.
+            cases: As reports show them.
+            texts: Which cases have their texts.
+            files: Case id to data file, for cases outside the suite file.
+            contents: Case id to the fingerprint of what the case is.
+            gated: Metrics that gates judge.
+            more: Further fields of the report.
+        """
+        return cls.of_result(
+            suite,
+            path,
+            result,
+            gates,
+            total,
+            confidence,
+            cases=CaseReport.of_result(result, cases, texts, files, contents),
+            affected=AffectedReport.of_records(result.records),
+            buckets=BucketReport.of_result(metrics, result),
+            tables=evaluator_tables(metrics, result),
+            lower_is_better=[name for name in result.metrics if metrics.lower_is_better(name)],
+            ranges=metrics.ranges(result.metrics),
+            worst=WorstCases.of_result(result, metrics, gated),
+            **more,
+        )
+
     @property
     def base_name(self) -> str:
         """The name of the suite without the system or variant."""
@@ -589,6 +955,276 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return next((case for case in self.cases if case.id == name), CaseReport.not_run())
 
 
+def evaluator_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
+    """The report tables that a suite's evaluators declare, filled, without tables that have no rows.
+
+    Args:
+        metrics: Of the suite.
+        result: Its numbers.
+    """
+    declared = {label: tables for label, evaluator in metrics.evaluators.items() if (tables := evaluator.tables())}
+    if not declared:
+        return []
+    from pytest_llmeval.reports._filling import fill_declared
+
+    return fill_declared(declared, metrics, result)
+
+
+_RARE = (*EXCUSED, "scored", "not_scored", "not_needed")
+"""Outcomes that are counted only if a case has them."""
+
+
+def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None = None) -> dict[str, int]:
+    """The number of a suite's cases by outcome, for its report.
+
+    Args:
+        cases: Those of which something is known.
+        total: Number of cases in the file, faulty ones included.
+        stop: What was left out because all gates were decided.
+    """
+    seen: Counter[str] = Counter(case.outcome for case in cases)
+    outcomes = (outcome for outcome in OUTCOMES if seen[outcome] or outcome not in _RARE)
+    counts = {"total": total, **{outcome: seen[outcome] for outcome in outcomes}}
+    counts["not_run"] += total - seen.total()
+    if stop is not None:
+        counts["not_run"] -= stop.not_needed
+        counts["not_needed"] = stop.not_needed
+    return counts
+
+
+class SystemValue(Struct, frozen=True):
+    """The value of a metric of one system, with its interval, in a comparison of systems.
+
+    Attributes:
+        value: Over its cases; ``None`` if undefined.
+        low: Lower bound of the interval of `value`.
+        high: Upper bound.
+    """
+
+    value: AnyNumber | None
+    low: AnyNumber | None = None
+    high: AnyNumber | None = None
+
+
+class SystemReport(Struct, frozen=True, omit_defaults=True):
+    """One system in the report that compares the systems of a suite.
+
+    Attributes:
+        system: Its name.
+        cases: How many cases it answered.
+        metrics: Metric to value.
+        differences: Metric to difference; empty for the reference itself.
+        groups: Label, its value, metric to value.
+    """
+
+    system: str
+    cases: int
+    metrics: Mapping[str, SystemValue]
+    differences: Mapping[str, SystemDifference] = field(default_factory=dict)
+    groups: Annotated[Mapping[str, Mapping[str, Mapping[str, AnyNumber | None]]], WrittenField.ALWAYS] = field(
+        default_factory=dict
+    )
+
+
+class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The report that compares the systems of a suite side by side.
+
+    Attributes:
+        suite: Name of the suite.
+        path: The file, relative to pytest's rootdir.
+        reference: The system that the others are compared with.
+        confidence: Of the intervals of differences.
+        compare_by: Metrics that reports list first, and by group.
+        strengths: Strengths of the systems, for each evaluator that compared them in pairs.
+        systems: The systems.
+        joined: Tables of an evaluator with a column for each system.
+    """
+
+    suite: str
+    path: str
+    reference: str
+    confidence: AnyNumber
+    compare_by: Sequence[str]
+    strengths: Sequence[Strengths] = ()
+    systems: Sequence[SystemReport]
+
+    joined: Sequence[FilledTable] = field(name="(joined)", default=())
+
+    @classmethod
+    def of_table(
+        cls,
+        suite: str,
+        path: str,
+        table: "SystemTable",
+        compare_by: Sequence[str],
+        metrics: Mapping[str, MetricIndex] = {},
+        strengths: Sequence[Strengths] = (),
+    ) -> "SystemsReport":
+        """The report of the systems that answered a suite.
+
+        Args:
+            suite: Name of the suite.
+            path: The file, relative to pytest's rootdir.
+            table: Values and differences.
+            compare_by: Metrics that reports list first, and by group.
+            metrics: System to its metrics, for the tables of their evaluators.
+            strengths: Strengths of the systems, for each evaluator that compared them in pairs.
+        """
+        tables = {name: evaluator_tables(index, table.results[name]) for name, index in metrics.items()}
+        return cls(
+            suite=suite,
+            path=path,
+            reference=table.reference,
+            confidence=table.confidence,
+            compare_by=compare_by,
+            strengths=strengths,
+            systems=[_system(name, table, compare_by) for name in table.results],
+            joined=_join_tables(tables),
+        )
+
+    def has(self, path: str, base_name: str) -> bool:
+        """Whether a path and a name without system are those of the reported suite."""
+        return (path, base_name) == (self.path, self.suite)
+
+    @property
+    def title(self) -> str:
+        """The heading of the tables that compare systems."""
+        return f"{self.suite}: {counted(len(self.systems), 'system')}, compared with {self.reference}"
+
+    @property
+    def metrics(self) -> list[str]:
+        """All metrics, those of `compare_by` first, and ``pass_rate`` last unless it is one of these."""
+        names = dict.fromkeys(name for system in self.systems for name in system.metrics)
+        rate = [Metric.PASS_RATE] if names.pop(Metric.PASS_RATE, Metric.PASS_RATE) is None else []
+        return list(dict.fromkeys([*self.compare_by, *names, *rate]))
+
+    def without(self, metric: str) -> "SystemsReport":
+        """The reported systems without a metric."""
+        systems = [
+            structs.replace(
+                system,
+                metrics={name: value for name, value in system.metrics.items() if name != metric},
+                differences={name: value for name, value in system.differences.items() if name != metric},
+            )
+            for system in self.systems
+        ]
+        return structs.replace(self, systems=systems)
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """The values of each label by which the systems are reported."""
+        return {
+            label: sorted({name for system in self.systems for name in system.groups.get(label, {})})
+            for label in dict.fromkeys(label for system in self.systems for label in system.groups)
+        }
+
+
+def _system(name: str, table: "SystemTable", compare_by: Sequence[str]) -> SystemReport:
+    """The report of one system of a suite: its metrics, differences from the reference, and groups."""
+    result = table.results[name]
+    values = {metric: value for metric in table.metrics if (value := result.find(metric)) is not None}
+    groups = {
+        label: {
+            name: {metric: None if (value := group.find(metric)) is None else value.value for metric in compare_by}
+            for name, group in groups.items()
+        }
+        for label, groups in result.groups.items()
+    }
+    metrics = {metric: SystemValue(value.value, value.low, value.high) for metric, value in values.items()}
+    return SystemReport(name, len(result.records), metrics, table.differences.get(name, {}), groups)
+
+
+def _join_tables(systems: Mapping[str, Sequence[FilledTable]]) -> list[FilledTable]:
+    """A suite's report tables with one column of metrics, joined: a column for each system."""
+    joined = []
+    for table in next(iter(systems.values()), ()):
+        if len(table.headers) != table.names + 1 or not table.metrics:
+            continue
+        columns = {name: _column(table, tables) for name, tables in systems.items()}
+        names = [tuple(row[: table.names]) for row in table.rows]
+        rows = [(*name, *(column.get(name) for column in columns.values())) for name in names]
+        joined.append(structs.replace(table, headers=(*table.headers[: table.names], *columns), rows=rows))
+    return joined
+
+
+def _column(table: FilledTable, among: Iterable[FilledTable]) -> dict[tuple[Cell, ...], Cell]:
+    """The numbers of a system by row name, from its report table with the same title and headers."""
+    same = (other for other in among if (other.title, other.headers) == (table.title, table.headers))
+    return {tuple(row[: table.names]): row[-1] for other in same for row in other.rows}
+
+
+class FailureCause(NamedTuple):
+    """The number of failing cases of a run, and the label that most of them share, for its report.
+
+    Attributes:
+        failures: How many of the cases fail.
+        cases: How many cases there are; of each system, if several have answered the same ones.
+        systems: How many systems have answered all of them, else 1.
+        shared: How many failures have the label.
+        label: Such as ``topic=billing``; empty if no label explains them.
+    """
+
+    failures: int
+    cases: int
+    systems: int = 1
+    shared: int = 0
+    label: str = ""
+
+    def __str__(self) -> str:
+        among = f"in {counted(self.cases, 'case')}{f' x {self.systems} systems' if self.systems > 1 else ''}"
+        return f"{among}, {self.shared} of them {self.label}" if self.label else among
+
+    @classmethod
+    def of_cases(
+        cls, suites: Sequence[SuiteReport], failing: Sequence[tuple[SuiteReport, CaseReport]]
+    ) -> "FailureCause":
+        """The number of a run's failing cases and the label that they share beyond chance.
+
+        Args:
+            suites: Of the run.
+            failing: Cases of these suites.
+        """
+        from pytest_llmeval.numbers import explaining_label
+
+        totals = {suite.total for suite in suites}
+        alike = len(totals) == 1 and len({(suite.path, suite.base_name) for suite in suites}) == 1
+        systems = len(suites) if alike else 1
+        labels = {(suite.path, suite.suite, case.id): case.labels for suite in suites for case in suite.cases}
+        chosen = list(dict.fromkeys((suite.path, suite.suite, case.id) for suite, case in failing))
+        label, value = explaining_label(labels, chosen)
+        shared = sum(labels[key].get(label) == value for key in chosen) if label else 0
+        size = min(sum(suite.total for suite in suites) // systems, RunReport.LARGEST_COUNT)
+        return cls(len(chosen), size, systems, shared, f"{label}={value}" if label else "")
+
+
+_CAUSES = 4
+
+
+def affected_text(suites: Sequence[SuiteReport]) -> str:
+    """A line on how many cases ran because of a change, its causes and savings; empty in a run of all cases."""
+    chosen = [suite.affected for suite in suites if suite.affected is not None]
+    if not chosen:
+        return ""
+    ran, carried = sum(report.ran for report in chosen), sum(report.carried for report in chosen)
+    since = f"since {next((report.since for report in chosen if report.carried), chosen[0].since)}"
+    if not ran:
+        gates = Counter(gate.outcome for suite in suites for gate in suite.gates)
+        gates.update(verdict.outcome for suite in suites for verdict in suite.snapshot)
+        verdicts = ", ".join(count_text(count, name) for name, count in gates.items())
+        return f"0 of {counted(carried, 'case')} affected {since}; gates carried, {verdicts or 'none'}"
+    causes: Counter[str] = Counter()
+    for report in chosen:
+        causes.update(report.causes)
+    listed = [f"{cause} ({count})" for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))]
+    more = [f"{len(listed) - _CAUSES} more"] if len(listed) > _CAUSES else []
+    text = f"ran {ran} of {counted(ran + carried, 'case')} {since}: {', '.join([*listed[:_CAUSES], *more])}"
+    usd = math.fsum(report.saved_usd or 0 for report in chosen)
+    return f"{text}; saved about {usd:.2f} USD" if usd >= _CENT / 2 else text
+
+
+_CENT = 0.01
+
+
 class RunStart(Struct, frozen=True):
     """The run of pytest that a report is about: its start, version and commit.
 
@@ -641,6 +1277,11 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         media: SHA-256 of each image, sound and document of the cases to its file, relative to pytest's rootdir.
     """
 
+    SCHEMA_VERSION: ClassVar = 1
+
+    LARGEST_COUNT: ClassVar = 10**12
+    """Largest count to display: a forged one can have thousands of digits."""
+
     schema_version: Annotated[int, WrittenField.ALWAYS] = SCHEMA_VERSION
     run: Annotated[RunStart, WrittenField.ALWAYS] = RunStart()
     suites: Annotated[Sequence[SuiteReport], WrittenField.ALWAYS] = ()
@@ -684,7 +1325,7 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """The number of cases of all suites, at most `MOST`."""
+        """The number of cases of all suites, at most `LARGEST_COUNT`."""
         return self._count("total")
 
     @property
@@ -693,7 +1334,7 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return [count_text(count, name) for name in OUTCOMES if (count := self._count(name))]
 
     def _count(self, outcome: str) -> int:
-        return min(MOST, sum(suite.counts.get(outcome, 0) for suite in self.suites))
+        return min(self.LARGEST_COUNT, sum(suite.counts.get(outcome, 0) for suite in self.suites))
 
     @property
     def money(self) -> Money | None:
@@ -708,3 +1349,57 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def failing_count(self) -> int:
         """The number of failing cases."""
         return sum(case.outcome in CaseRecord.BAD for suite in self.suites for case in suite.cases)
+
+    @property
+    def totals(self) -> Line:
+        """A report line with the counts of cases, gates and approved scores by outcome."""
+        kinds: dict[str, Counter[str]] = {
+            "case": Counter(),
+            "gate": Counter(gate.outcome for suite in self.suites for gate in suite.gates),
+            "snapshot": Counter(verdict.outcome for suite in self.suites for verdict in suite.snapshot),
+        }
+        for suite in self.suites:
+            kinds["case"].update({outcome: suite.counts.get(outcome, 0) for outcome in OUTCOMES})
+        counts_by_kind = {
+            kind: {name: seen[name] for name in (*OUTCOMES, "undecided", "not_judged") if seen[name]}
+            for kind, seen in kinds.items()
+            if seen.total()
+        }
+        outcomes = {name for counts in counts_by_kind.values() for name in counts}
+        if outcomes <= {"passed"}:
+            passed = (counted(counts["passed"], kind) for kind, counts in counts_by_kind.items())
+            return Line(f"{', '.join(passed)} passed", "green")
+        text = "; ".join(
+            f"{kind}s: " + ", ".join(count_text(count, name) for name, count in counts.items())
+            for kind, counts in counts_by_kind.items()
+        )
+        good = "green" if outcomes <= {"passed", "scored"} else "yellow"
+        return Line(text, "red" if outcomes & {"failed", "errored"} else good)
+
+    @property
+    def uncalibrated_text(self) -> str:
+        """A warning on judges without human labels, with the command that collects some; empty if none lacks them."""
+        named = [f"{', '.join(suite.uncalibrated)} of {suite.suite}" for suite in self.suites if suite.uncalibrated]
+        if not named:
+            return ""
+        command = "llmeval review REPORT.json --pick 40"
+        return f"uncalibrated: no human labels confirm the judge of {'; '.join(named)}: label answers with {command}"
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on all suites of the run: judges that no human labels confirm, and what ran because of a change."""
+        return list(filter(None, [self.uncalibrated_text, affected_text(self.suites)]))
+
+    def cause_of(self, failing: Sequence[tuple[SuiteReport, CaseReport]]) -> FailureCause:
+        """The number of some failing cases of the run, and the label that they share beyond chance."""
+        return FailureCause.of_cases(self.suites, failing)
+
+    def with_conclusion(self, verdict: RunVerdict, why: Sequence[str], next_step: str) -> "RunReport":
+        """The report of results of another runner, with the verdict on them.
+
+        Args:
+            verdict: Such as ``undecided``.
+            why: What decides it, a sentence each.
+            next_step: What to do.
+        """
+        return structs.replace(self, conclusion=Conclusion(verdict, why, next_step))

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted, excerpt
-from pytest_llmeval.reports._failures import cause_of
-from pytest_llmeval.reports._form import MOST, CaseReport, RunReport, RunVerdict, SuiteReport
-from pytest_llmeval.reports._overview import fallen_cases, totals
+from pytest_llmeval.reports._form import CaseReport, FailureCause, RunReport, RunVerdict, SuiteReport
+from pytest_llmeval.reports._overview import fallen_cases
 
 _LONGEST = 100
 """Characters of a cause, or of an id, where the headline is one line."""
@@ -92,6 +91,14 @@ class MergeAnswer(NamedTuple):
         answer = f"{self.words}: {self.why}" if self.why else self.words
         return f"{answer}, but {self.doubt}" if self.doubt else answer
 
+    @property
+    def markdown(self) -> str:
+        """The answer as Markdown."""
+        from pytest_llmeval.reports._markdown_text import text
+
+        more = str(self).removeprefix(self.words)
+        return f"**{self.words}**{more[:2]}{text(more[2:], cell=False)}"
+
     @classmethod
     def of_run(
         cls, run: RunReport, before: Sequence[Mapping[str, CaseReport]] | None = None, declined: int = 0
@@ -115,7 +122,7 @@ class MergeAnswer(NamedTuple):
             case "passed":
                 if run.suites and not any(suite.can_fail for suite in run.suites):
                     return cls(_ANSWERS["incomplete"], "no limit, check, gate or approved score can fail")
-                return cls(words, totals(run.suites).text, _doubt(run, declined))
+                return cls(words, run.totals.text, _doubt(run, declined))
 
 
 _ANSWERS: Mapping[RunVerdict, str] = {
@@ -152,7 +159,7 @@ def _incomplete(run: RunReport) -> str:
     gates = [gate for suite in run.suites for gate in suite.gates]
     if waiting := [gate for gate in gates if gate.outcome == "not_judged"]:
         return f"{len(waiting)} of {counted(len(gates), 'gate')} {waiting[0].reason or 'not evaluated'}"
-    if absent := min(MOST, sum(suite.counts.get("not_run", 0) for suite in run.suites)):
+    if absent := min(run.LARGEST_COUNT, sum(suite.counts.get("not_run", 0) for suite in run.suites)):
         return f"{absent} of {counted(run.total, 'case')} did not run"
     return "no case was scored" if any(suite.counts.get("not_scored") for suite in run.suites) else ""
 
@@ -209,7 +216,7 @@ def _headline(run: RunReport, place: int, cause: str, worse: Sequence[CaseReport
     name = suite.variant if alone else suite.suite
     shared, first = "", worse[0].id if worse else ""
     if noun:
-        common = cause_of([suite], [(suite, case) for case in worse])
+        common = FailureCause.of_cases([suite], [(suite, case) for case in worse])
         if common.label:
             several = counted(common.failures, noun)
             every = {1: f"the {noun}", 2: f"both {noun}s"}.get(common.failures, f"all {several}")

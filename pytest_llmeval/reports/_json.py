@@ -23,14 +23,13 @@ from pytest_llmeval.data import DeclaredType, Document, InputFile, OutputFile, d
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports._form import (
     FAILING,
-    SCHEMA_VERSION,
     BucketReport,
     CaseReport,
     GroupReport,
     RunReport,
     SuiteReport,
+    counts_of,
 )
-from pytest_llmeval.reports._making import counts_of
 from pytest_llmeval.reports._tables import FilledTable
 
 _TEXTS = ("input", "expected", "prediction", "answers")
@@ -215,7 +214,7 @@ def _indented_text(value: Any) -> str:
 
 def to_errors(report: RunReport) -> dict[str, Any]:
     """The error analysis of a run as JSON data, with nothing that differs between two runs over the same data."""
-    return {"schema_version": SCHEMA_VERSION, "suites": [_error_analysis(suite) for suite in report.suites]}
+    return {"schema_version": RunReport.SCHEMA_VERSION, "suites": [_error_analysis(suite) for suite in report.suites]}
 
 
 def _error_analysis(suite: SuiteReport) -> dict[str, Any]:
@@ -266,8 +265,8 @@ def read_report(path: Path) -> RunReport:
     if not isinstance(data, Mapping) or "schema_version" not in data:
         raise SuiteError([document.fault((), f"found {describe(data)}, expected a report of --llmeval-report")])
     version = data["schema_version"]
-    if version != SCHEMA_VERSION:
-        expected = f"{SCHEMA_VERSION}, the version that this program reads"
+    if version != RunReport.SCHEMA_VERSION:
+        expected = f"{RunReport.SCHEMA_VERSION}, the version that this program reads"
         message = f"found {version!r}, expected {expected}: write it anew with --llmeval-report=report.json"
         raise SuiteError([document.fault(("schema_version",), message)])
     try:

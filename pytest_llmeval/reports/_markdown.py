@@ -1,7 +1,6 @@
 """The Markdown report, for files and for GitHub's job summary."""
 
 import html
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,15 +12,15 @@ from pytest_llmeval.core import (
     SnapshotVerdict,
     as_line,
     counted,
-    excerpt,
     number,
     printable,
     seconds,
 )
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.reports._failures import repeats_line
-from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, count_text
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, SystemsReport, count_text
 from pytest_llmeval.reports._headline import MergeAnswer
+from pytest_llmeval.reports._markdown_text import text
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
     OverviewRow,
@@ -38,21 +37,13 @@ from pytest_llmeval.reports._overview import (
     money_lines,
     rate_text,
     rows_of,
-    totals,
-    uncalibrated_text,
+    system_tables,
 )
 from pytest_llmeval.reports._survival import Survival
-from pytest_llmeval.reports._tables import SystemsReport, TextTable, system_tables
+from pytest_llmeval.reports._tables import TextTable
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
-_LINK = re.compile(
-    r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:|@\w|[#!$&]\d|\bgh-\d|(?<![\w~%])[~%][\w\"]|\*iteration:|\[[a-z_]+:\d",
-    re.IGNORECASE,
-)
-"""GitHub and GitLab make links, mentions and references of these after parsing Markdown: backslashes do not help."""
 _MOST_ROWS = 50
 """Rows of a table of cases or faults."""
-_LONGEST = 300
 _GLANCE = 100
 """Width in characters of the metrics in the table of all suites."""
 
@@ -63,27 +54,6 @@ _VERDICTS = {
     "not_judged": "not evaluated",
     "incomplete": "incomplete",
 }
-
-
-def text(value: str, *, cell: bool = True) -> str:
-    r"""A text for the Markdown report: displayed, without markup, HTML or line breaks.
-
-    Text with what GitHub and GitLab would turn into a link, a mention or a reference becomes code.
-
-    Args:
-        value: The text.
-        cell: Whether it may be a cell of a table, which a vertical bar would end even in code.
-
-    >>> text("a|b <b>"), text("see https://example.org")
-    ('a\\|b \\<b\\>', '`see https://example.org`')
-    """
-    line = excerpt(" ".join(value.split()), _LONGEST)
-    if _LINK.search(line):
-        fence = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
-        space = " " if "`" in line else ""
-        inert = (line.replace("|", r"\|") if cell else line).replace("<!--", r"<\!--")
-        return f"{fence}{space}{inert}{space}{fence}"
-    return _SPECIAL.sub(r"\\\1", line)
 
 
 def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
@@ -121,7 +91,7 @@ def to_markdown(report: RunReport) -> str:
         f"{report.run.started_at}, {seconds(report.run.duration_s)}, pytest-llmeval-suite {report.run.version}{commit}",
         "",
     ]
-    notes = filter(None, [uncalibrated_text(report.suites), *money_lines(report.money)])
+    notes = filter(None, [report.uncalibrated_text, *money_lines(report.money)])
     lines += [part for line in notes for part in (text(line), "")]
     suites = sorted(report.suites, key=_urgency)
     if suites:
@@ -149,16 +119,9 @@ def _verdict(report: RunReport) -> list[str]:
     """The verdict on the run in the Markdown report, with its cause and the counts."""
     if not (report.suites or report.faults):
         return []
-    counts = totals(report.suites)
     faults = [f"{counted(len(report.faults), 'faulty file')}"] if report.faults else []
-    tally = "; ".join([*faults, *([counts.text] if report.suites else [])])
-    return [answer_text(MergeAnswer.of_run(report)), "", tally, ""]
-
-
-def answer_text(answer: MergeAnswer) -> str:
-    """Whether a run can be merged, as Markdown."""
-    more = str(answer).removeprefix(answer.words)
-    return f"**{answer.words}**{more[:2]}{text(more[2:], cell=False)}"
+    tally = "; ".join([*faults, *([report.totals.text] if report.suites else [])])
+    return [MergeAnswer.of_run(report).markdown, "", tally, ""]
 
 
 def _urgency(suite: SuiteReport) -> int:

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, get_args
@@ -24,13 +23,14 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.numbers import TOLERANCE, Money, UsageReport
 from pytest_llmeval.reports._form import (
-    OUTCOMES,
     CaseReport,
     Changes,
-    RunReport,
     StopReport,
     SuiteReport,
-    count_text,
+    SystemReport,
+    SystemsReport,
+    SystemValue,
+    affected_text,
     past_limits,
 )
 from pytest_llmeval.reports._tables import Line, TextTable
@@ -343,75 +343,6 @@ def _scope_lines(suite: SuiteReport) -> Iterator[str]:
         yield affected_text([suite])
 
 
-def uncalibrated_text(suites: Sequence[SuiteReport]) -> str:
-    """A warning on judges without human labels, with the command that collects some; empty if none lacks them."""
-    named = [f"{', '.join(suite.uncalibrated)} of {suite.suite}" for suite in suites if suite.uncalibrated]
-    if not named:
-        return ""
-    command = "llmeval review REPORT.json --pick 40"
-    return f"uncalibrated: no human labels confirm the judge of {'; '.join(named)}: label answers with {command}"
-
-
-_CAUSES = 4
-
-
-def affected_text(suites: Sequence[SuiteReport]) -> str:
-    """A line on how many cases ran because of a change, its causes and savings; empty in a run of all cases."""
-    chosen = [suite.affected for suite in suites if suite.affected is not None]
-    if not chosen:
-        return ""
-    ran, carried = sum(report.ran for report in chosen), sum(report.carried for report in chosen)
-    since = f"since {next((report.since for report in chosen if report.carried), chosen[0].since)}"
-    if not ran:
-        gates = Counter(gate.outcome for suite in suites for gate in suite.gates)
-        gates.update(verdict.outcome for suite in suites for verdict in suite.snapshot)
-        verdicts = ", ".join(count_text(count, name) for name, count in gates.items())
-        return f"0 of {counted(carried, 'case')} affected {since}; gates carried, {verdicts or 'none'}"
-    causes: Counter[str] = Counter()
-    for report in chosen:
-        causes.update(report.causes)
-    listed = [f"{cause} ({count})" for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))]
-    more = [f"{len(listed) - _CAUSES} more"] if len(listed) > _CAUSES else []
-    text = f"ran {ran} of {counted(ran + carried, 'case')} {since}: {', '.join([*listed[:_CAUSES], *more])}"
-    usd = math.fsum(report.saved_usd or 0 for report in chosen)
-    return f"{text}; saved about {usd:.2f} USD" if usd >= _CENT / 2 else text
-
-
-_CENT = 0.01
-
-
-def run_notes(run: RunReport) -> list[str]:
-    """Notes on all suites of a run: judges that no human labels confirm, and what ran because of a change."""
-    return list(filter(None, [uncalibrated_text(run.suites), affected_text(run.suites)]))
-
-
-def totals(suites: Sequence[SuiteReport]) -> Line:
-    """A report line with the counts of cases, gates and approved scores by outcome."""
-    kinds: dict[str, Counter[str]] = {
-        "case": Counter(),
-        "gate": Counter(gate.outcome for suite in suites for gate in suite.gates),
-        "snapshot": Counter(verdict.outcome for suite in suites for verdict in suite.snapshot),
-    }
-    for suite in suites:
-        kinds["case"].update({outcome: suite.counts.get(outcome, 0) for outcome in OUTCOMES})
-    counts_by_kind = {
-        kind: {name: seen[name] for name in (*OUTCOMES, "undecided", "not_judged") if seen[name]}
-        for kind, seen in kinds.items()
-        if seen.total()
-    }
-    outcomes = {name for counts in counts_by_kind.values() for name in counts}
-    if outcomes <= {"passed"}:
-        return Line(
-            f"{', '.join(counted(counts['passed'], kind) for kind, counts in counts_by_kind.items())} passed", "green"
-        )
-    text = "; ".join(
-        f"{kind}s: " + ", ".join(count_text(count, name) for name, count in counts.items())
-        for kind, counts in counts_by_kind.items()
-    )
-    colour = "red" if outcomes & {"failed", "errored"} else "green" if outcomes <= {"passed", "scored"} else "yellow"
-    return Line(text, colour)
-
-
 def rate_text(suite: SuiteReport) -> str:
     """The pass rate as reports append it to a suite's case counts; empty if cases have nothing to pass."""
     return "" if suite.counts.get("scored") else f"; pass rate {number(suite.pass_rate.value)}"
@@ -603,3 +534,65 @@ def case_table(suite: SuiteReport) -> TextTable | None:
         rows.append((case.id, case.outcome.replace("_", " "), *scores))
     headers = ("case", "outcome", *scored)
     return TextTable("", headers, rows, texts=(0, 1), spare=range(len(headers) - 1, 2, -1))
+
+
+def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool = False) -> Iterator[TextTable]:
+    """Yield the tables that compare a suite's systems: values, differences, those of evaluators, and groups.
+
+    Args:
+        report: The systems.
+        metrics: Metrics whose differences have a table.
+        joined: Whether differences share one table instead of one for each metric.
+    """
+    listed = report.metrics
+    rows = [
+        (system.system, str(system.cases), *(_system_cell(system, metric, report.confidence) for metric in listed))
+        for system in report.systems
+    ]
+    yield TextTable("", ("system", "cases", *listed), rows, spare=_from_the_end(2 + len(listed), 3))
+    between = f"{report.confidence * 100:g}% interval"
+    for strengths in report.strengths:
+        strong = [
+            (system.system, number(system.value), interval(system.low, system.high)) for system in strengths.systems
+        ]
+        title = f"strength by {strengths.label} (Bradley-Terry with ties, {counted(strengths.pairs, 'pair')})"
+        yield TextTable(title, ("system", "strength", between), strong)
+    headers = ("metric", "system", "value", between, "change", between, "p", "win/tie/loss")
+    changes = {metric: [(metric, *_system_change(system, metric)) for system in report.systems] for metric in metrics}
+    against = f"against {report.reference}, case by case (p by Holm's method)"
+    if joined:
+        yield TextTable(f"all {against}", headers, [row for rows in changes.values() for row in rows], (0, 1))
+    for metric, changed in () if joined else changes.items():
+        # The interval of the value itself is in the table of metrics.
+        yield TextTable(f"{metric} {against}", headers[1:], [row[1:] for row in changed], spare=(2, 6, 4))
+    yield from (table.as_text() for table in report.joined)
+    for label, names in report.groups.items():
+        for metric in report.compare_by:
+            groups = [
+                (system.system, *(number(system.groups.get(label, {}).get(name, {}).get(metric)) for name in names))
+                for system in report.systems
+            ]
+            columns = ("system", *names)
+            yield TextTable(f"{metric} by {label}", columns, groups, spare=_from_the_end(len(columns), 2))
+
+
+def _from_the_end(columns: int, needed: int) -> Sequence[int]:
+    """Positions of the columns that a narrow report table may drop, the last first."""
+    return range(columns - 1, needed - 1, -1)
+
+
+def _system_change(system: SystemReport, metric: str) -> tuple[str, ...]:
+    """Cells of a system's value and its difference from the reference, which has no difference itself."""
+    value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
+    cells = (system.system, number(value.value), interval(value.low, value.high))
+    if change is None:
+        return (*cells, "", "", "", "")
+    numbers = number(change.difference), interval(change.low, change.high), number(change.p_value)
+    return (*cells, *numbers, f"{change.wins}/{change.ties}/{change.losses}")
+
+
+def _system_cell(system: SystemReport, metric: str, confidence: float) -> str:
+    """A system's value in a report table, starred if its difference from the reference is significant."""
+    value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
+    is_sure = change is not None and change.p_value is not None and change.p_value <= 1 - confidence
+    return f"{number(value.value)}{'*' if is_sure else ''}"

@@ -8,17 +8,13 @@ from dataclasses import field as plain_field
 from datetime import datetime
 from typing import Annotated, NamedTuple, TypeAlias
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 from pytest_llmeval.core import (
     AlignedTable,
-    AnyNumber,
     Metric,
-    Strengths,
-    SystemDifference,
     WrittenField,
     counted,
-    interval,
     number,
     printable,
     width_of,
@@ -142,163 +138,6 @@ class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
 def _cell_text(cell: Cell) -> str:
     """The text of a cell in a report table."""
     return str(cell) if isinstance(cell, str | int) else number(cell)
-
-
-class SystemValue(Struct, frozen=True):
-    """The value of a metric of one system, with its interval, in a comparison of systems.
-
-    Attributes:
-        value: Over its cases; ``None`` if undefined.
-        low: Lower bound of the interval of `value`.
-        high: Upper bound.
-    """
-
-    value: AnyNumber | None
-    low: AnyNumber | None = None
-    high: AnyNumber | None = None
-
-
-class SystemReport(Struct, frozen=True, omit_defaults=True):
-    """One system in the report that compares the systems of a suite.
-
-    Attributes:
-        system: Its name.
-        cases: How many cases it answered.
-        metrics: Metric to value.
-        differences: Metric to difference; empty for the reference itself.
-        groups: Label, its value, metric to value.
-    """
-
-    system: str
-    cases: int
-    metrics: Mapping[str, SystemValue]
-    differences: Mapping[str, SystemDifference] = field(default_factory=dict)
-    groups: Annotated[Mapping[str, Mapping[str, Mapping[str, AnyNumber | None]]], WrittenField.ALWAYS] = field(
-        default_factory=dict
-    )
-
-
-class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The report that compares the systems of a suite side by side.
-
-    Attributes:
-        suite: Name of the suite.
-        path: The file, relative to pytest's rootdir.
-        reference: The system that the others are compared with.
-        confidence: Of the intervals of differences.
-        compare_by: Metrics that reports list first, and by group.
-        strengths: Strengths of the systems, for each evaluator that compared them in pairs.
-        systems: The systems.
-        joined: Tables of an evaluator with a column for each system.
-    """
-
-    suite: str
-    path: str
-    reference: str
-    confidence: AnyNumber
-    compare_by: Sequence[str]
-    strengths: Sequence[Strengths] = ()
-    systems: Sequence[SystemReport]
-
-    joined: Sequence[FilledTable] = field(name="(joined)", default=())
-
-    def has(self, path: str, base_name: str) -> bool:
-        """Whether a path and a name without system are those of the reported suite."""
-        return (path, base_name) == (self.path, self.suite)
-
-    @property
-    def title(self) -> str:
-        """The heading of the tables that compare systems."""
-        return f"{self.suite}: {counted(len(self.systems), 'system')}, compared with {self.reference}"
-
-    @property
-    def metrics(self) -> list[str]:
-        """All metrics, those of `compare_by` first, and ``pass_rate`` last unless it is one of these."""
-        names = dict.fromkeys(name for system in self.systems for name in system.metrics)
-        rate = [Metric.PASS_RATE] if names.pop(Metric.PASS_RATE, Metric.PASS_RATE) is None else []
-        return list(dict.fromkeys([*self.compare_by, *names, *rate]))
-
-    def without(self, metric: str) -> "SystemsReport":
-        """The reported systems without a metric."""
-        systems = [
-            structs.replace(
-                system,
-                metrics={name: value for name, value in system.metrics.items() if name != metric},
-                differences={name: value for name, value in system.differences.items() if name != metric},
-            )
-            for system in self.systems
-        ]
-        return structs.replace(self, systems=systems)
-
-    @property
-    def groups(self) -> dict[str, list[str]]:
-        """The values of each label by which the systems are reported."""
-        return {
-            label: sorted({name for system in self.systems for name in system.groups.get(label, {})})
-            for label in dict.fromkeys(label for system in self.systems for label in system.groups)
-        }
-
-
-def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool = False) -> Iterator[TextTable]:
-    """Yield the tables that compare a suite's systems: values, differences, those of evaluators, and groups.
-
-    Args:
-        report: The systems.
-        metrics: Metrics whose differences have a table.
-        joined: Whether differences share one table instead of one for each metric.
-    """
-    listed = report.metrics
-    rows = [
-        (system.system, str(system.cases), *(_system_cell(system, metric, report.confidence) for metric in listed))
-        for system in report.systems
-    ]
-    yield TextTable("", ("system", "cases", *listed), rows, spare=_from_the_end(2 + len(listed), 3))
-    between = f"{report.confidence * 100:g}% interval"
-    for strengths in report.strengths:
-        strong = [
-            (system.system, number(system.value), interval(system.low, system.high)) for system in strengths.systems
-        ]
-        title = f"strength by {strengths.label} (Bradley-Terry with ties, {counted(strengths.pairs, 'pair')})"
-        yield TextTable(title, ("system", "strength", between), strong)
-    headers = ("metric", "system", "value", between, "change", between, "p", "win/tie/loss")
-    changes = {metric: [(metric, *_system_change(system, metric)) for system in report.systems] for metric in metrics}
-    against = f"against {report.reference}, case by case (p by Holm's method)"
-    if joined:
-        yield TextTable(f"all {against}", headers, [row for rows in changes.values() for row in rows], (0, 1))
-    for metric, changed in () if joined else changes.items():
-        # The interval of the value itself is in the table of metrics.
-        yield TextTable(f"{metric} {against}", headers[1:], [row[1:] for row in changed], spare=(2, 6, 4))
-    yield from (table.as_text() for table in report.joined)
-    for label, names in report.groups.items():
-        for metric in report.compare_by:
-            groups = [
-                (system.system, *(number(system.groups.get(label, {}).get(name, {}).get(metric)) for name in names))
-                for system in report.systems
-            ]
-            columns = ("system", *names)
-            yield TextTable(f"{metric} by {label}", columns, groups, spare=_from_the_end(len(columns), 2))
-
-
-def _from_the_end(columns: int, needed: int) -> Sequence[int]:
-    """Positions of the columns that a narrow report table may drop, the last first."""
-    return range(columns - 1, needed - 1, -1)
-
-
-def _system_change(system: SystemReport, metric: str) -> tuple[str, ...]:
-    """Cells of a system's value and its difference from the reference, which has no difference itself."""
-    value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
-    cells = (system.system, number(value.value), interval(value.low, value.high))
-    if change is None:
-        return (*cells, "", "", "", "")
-    numbers = number(change.difference), interval(change.low, change.high), number(change.p_value)
-    return (*cells, *numbers, f"{change.wins}/{change.ties}/{change.losses}")
-
-
-def _system_cell(system: SystemReport, metric: str, confidence: float) -> str:
-    """A system's value in a report table, starred if its difference from the reference is significant."""
-    value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
-    is_sure = change is not None and change.p_value is not None and change.p_value <= 1 - confidence
-    return f"{number(value.value)}{'*' if is_sure else ''}"
 
 
 @dataclass(frozen=True, slots=True)

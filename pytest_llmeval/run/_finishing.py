@@ -43,9 +43,6 @@ from pytest_llmeval.reports import (
     RunStart,
     SuiteReport,
     SystemsReport,
-    complete_report,
-    fill_tables,
-    systems_report,
 )
 from pytest_llmeval.run._execute import different_answers
 from pytest_llmeval.run._judging import can_fail, judge, left_to_others
@@ -148,7 +145,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     has_baseline = judged.collected.baseline is not None or scope.keeper.settings(suite) is not None
     compares = stop is None and not judged.incomplete and has_baseline
     fell = any(verdict.outcome == "failed" for verdict in judged.snapshot.verdicts)
-    return complete_report(
+    return SuiteReport.complete(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
         key.display_path,
         result,
@@ -255,9 +252,10 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
         abstained=suite.abstained,
     )
     name = suite.name + (f"[{first.key.test}]" if first.key.test else "")
-    tables = {name: fill_tables(variant.suite.metrics, variant.result) for name, variant in ran.items()}
+    metrics = {name: variant.suite.metrics for name, variant in ran.items()}
     compared_by = suite.compared_by or table.metrics[:1]
-    return systems_report(name, first.key.display_path, table, compared_by, tables, list(_strengths(suite, results)))
+    strengths = list(_strengths(suite, results))
+    return SystemsReport.of_table(name, first.key.display_path, table, compared_by, metrics, strengths)
 
 
 def _strengths(suite: LoadedSuite, results: Mapping[str, Result]) -> Iterator[Strengths]:
@@ -318,9 +316,8 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
     against = "approved scores" if judged.collected.baseline is None else "baseline"
     returned = []
     if any(CaseLabels(record.labels).modes for record in judged.records):
-        from pytest_llmeval.reports import returned_modes
-
-        returned = [*returned_modes(judged.records, approved.statistics.renamed(pairing.matching.by_content).records)]
+        earlier = approved.statistics.renamed(pairing.matching.by_content)
+        returned = [*Changes.returned_modes(judged.records, earlier.records)]
     return Changes(against, changes, confidence, list(_notes(pairing)), returned, before)
 
 

@@ -12,10 +12,9 @@ from pytest_llmeval.numbers import TOLERANCE
 from pytest_llmeval.reports import (
     CaseReport,
     Changes,
+    FailureGroups,
     RunReport,
     SuiteReport,
-    returned_modes,
-    shared_reason,
     text,
 )
 from pytest_llmeval.workbench._report_pair import PairedScores, ReportPair, paired_scores, remeasured, report_changes
@@ -94,7 +93,7 @@ def all_returned_modes(pair: ReportPair, *, has_baseline: bool) -> Iterator[str]
     """Yield the failure modes that are back since the baseline, or else since scores were approved."""
     for suite, before in pair.earlier_cases:
         approved = () if has_baseline or suite.changes is None else suite.changes.returned
-        for mode in approved or returned_modes(suite.cases, before.values()):
+        for mode in approved or Changes.returned_modes(suite.cases, before.values()):
             yield f"{suite.suite}: {mode}" if len(pair.run) > 1 else mode
 
 
@@ -332,7 +331,7 @@ class CaseLine(NamedTuple):
 
     def key(self, failing: int) -> tuple[str, str]:
         """The reason that it shares with others, else its id."""
-        reason = shared_reason(self.case, failing)
+        reason = FailureGroups(failing).shared_reason(self.case)
         return reason, "" if reason else self.case.id
 
     @property

@@ -17,15 +17,11 @@ from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, SuiteEr
 from pytest_llmeval.data import InputFile, OutputFile
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.reports import (
-    MOST,
     CaseReport,
     MergeAnswer,
     RunReport,
     SuiteReport,
-    answer_text,
-    cause_of,
     read_report,
-    run_notes,
     text,
     verdict_cells,
 )
@@ -186,14 +182,14 @@ def comment_text(
     answer = MergeAnswer.of_run(run, _before(run, earlier), 0 if changes is None else len(changes.declined))
     # The counts of a run that passed are in the line below.
     heading = answer._replace(why="") if run.verdict == "passed" else answer
-    sheet.add(f"{MARKER}\n## Evaluation: {answer_text(heading)}")
+    sheet.add(f"{MARKER}\n## Evaluation: {heading.markdown}")
     sheet.add(
         f"{_failures(run, fates, answer.why, compared=baseline is not None)}{_summary(run, comparison, changes, fates)}"
     )
     if run.conclusion is not None and run.conclusion.verdict != "passed":
         sheet.items("Why", [*run.conclusion.why, f"next: {run.conclusion.next_step}"], _item, _GATES)
     sheet.items("Past their limits", _past_limits(run), _item, _GATES)
-    for note in run_notes(run):
+    for note in run.notes:
         sheet.add(text(note[0].upper() + note[1:]) + ".")
     sheet.add(" ".join([*_costs(run, baseline), _origin(run, baseline, absent, links)]))
     verdicts = sorted(_verdicts(run.suites, earlier), key=lambda verdict: verdict.outcome != "failed")
@@ -418,7 +414,7 @@ def _before(run: RunReport, earlier: _Earlier) -> list[Mapping[str, CaseReport]]
 
 def _failures(run: RunReport, fates: CaseFates, heading: str, *, compared: bool) -> str:
     """The number of failing cases and faulty files, and what the cases share unless the heading has it."""
-    cause = cause_of(run.suites, fates.new)
+    cause = run.cause_of(fates.new)
     among = f" {text(str(cause._replace(label='') if cause.label in heading else cause))}"
     counts = [(len(fates.new), "new failure" if compared else "failure", among), (len(run.faults), "faulty file", "")]
     named = [f"{counted(count, noun)}{more}" for count, noun, more in counts if count]
@@ -481,11 +477,11 @@ def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
     calls = sum(suite.usage.calls for suite in run.suites if suite.usage is not None)
     judge, target = ([_money(report, name) for report in runs] for name in ("judge_cost_usd", "target_cost_usd"))
     if any(suite.usage is not None and suite.usage.verdicts for suite in run.suites):
-        yield f"Judge: {counted(min(calls, MOST), 'call')}, {_beside(judge)}."
+        yield f"Judge: {counted(min(calls, RunReport.LARGEST_COUNT), 'call')}, {_beside(judge)}."
     if target[0] is not None:
         yield f"Target: {_beside(target)}."
     if run.run.duration_s > 0:
-        yield f"Time: {_beside([seconds(min(report.run.duration_s, MOST)) for report in runs])}."
+        yield f"Time: {_beside([seconds(min(report.run.duration_s, RunReport.LARGEST_COUNT)) for report in runs])}."
 
 
 def _money(run: RunReport, name: str) -> str | None:
@@ -588,7 +584,7 @@ def _cost(suite: SuiteReport, pair: ReportPair) -> Iterator[tuple[str, ...]]:
     was = "n/a" if set(parts) <= {None} else " + ".join(map(number, parts))
     yield (
         text(suite.suite),
-        str(min(usage.calls, MOST)),
+        str(min(usage.calls, RunReport.LARGEST_COUNT)),
         number(usage.judge_cost_usd),
         number(usage.target_cost_usd),
         was,

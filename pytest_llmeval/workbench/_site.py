@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from pytest_llmeval.core import Fault, MetricValue, SuiteError, number
-from pytest_llmeval.reports import SCHEMA_VERSION, RunReport, SuiteReport, rendered_page
+from pytest_llmeval.reports import RunReport, SuiteReport, rendered_page
 
 _WIDTH, _HEIGHT, _MARGIN = 640, 96, 6
 _UNREAD = frozenset({"cases", "tables", "groups", "worst", "error_buckets", "usage", "money", "changes"})
@@ -70,8 +70,10 @@ def list_report(path: Path, root: Path) -> ListedRun:
         raise _report_fault(path, f"cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise _report_fault(path, f"no JSON report of a run: {error}") from None
-    if whole.schema_version != SCHEMA_VERSION:
-        raise _report_fault(path, f"found the schema version {whole.schema_version}, expected {SCHEMA_VERSION}")
+    if whole.schema_version != RunReport.SCHEMA_VERSION:
+        raise _report_fault(
+            path, f"found the schema version {whole.schema_version}, expected {RunReport.SCHEMA_VERSION}"
+        )
     return ListedRun(path.relative_to(root), msgspec.structs.replace(report, suites=suites))
 
 

@@ -13,8 +13,8 @@ from pytest_llmeval import Case, Totals, get_evaluator, score
 from pytest_llmeval.core import MetricIndex, Result
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
-from pytest_llmeval.reports import RunReport, RunStart, WrittenReports, fill_tables
-from pytest_llmeval.reports._making import suite_report
+from pytest_llmeval.reports import RunReport, RunStart, SuiteReport, WrittenReports
+from pytest_llmeval.reports._form import evaluator_tables
 from pytest_llmeval.tasks.retrieval._ranking import set_counts
 
 FOLDER = SHARED / "conformance" / "retrieval"
@@ -169,8 +169,8 @@ def test_the_summary_file_has_the_percentages_that_the_old_program_prints(tmp_pa
     for run in read("runs.jsonl")[:4]:
         records = [CaseRecord(case.id, observations={"retrieval": evaluator.measure(case)}) for case in cases(run)]
         result = summarize({"retrieval": evaluator}, records, confidence=None)
-        tables = fill_tables(MetricIndex.from_evaluators({"retrieval": evaluator}), result)
-        suite = suite_report("legal", "legal.eval.yaml", result, [], len(records), None, tables=tables)
+        tables = evaluator_tables(MetricIndex.from_evaluators({"retrieval": evaluator}), result)
+        suite = SuiteReport.of_result("legal", "legal.eval.yaml", result, [], len(records), None, tables=tables)
         path = tmp_path / "evaluate_summary_dense.txt"
         WrittenReports.write(RunReport(run=RunStart("2026-01-01", 0.1, "0"), suites=[suite]), [path])
         lines = [line.split() for line in path.read_text("utf-8").splitlines() if line.endswith("%")]

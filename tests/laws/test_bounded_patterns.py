@@ -40,7 +40,7 @@ ON_DEMAND: Mapping[str, str | Callable[[ModuleType], object]] = {
     "judges.questions._replies:score_probabilities": OF_NAMES,
     "judges.questions._replies:verdict_pattern": lambda module: module._SAYS,
     "baselines._python_scores:_defines": OF_NAMES,
-    "reports._files:report_format": OF_NAMES,
+    "reports._files:of_path": OF_NAMES,
     "reports._tables:last": OF_NAMES,
     "services._secrets:_without": OF_NAMES,
     "tasks.fact_check._mentions:_chinese_words": lambda module: [

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_llmeval.reports import CaseReport, ReportFormat, RunReport, SuiteReport, agent_lines
+from pytest_llmeval.plugin._agent_report import agent_lines
+from pytest_llmeval.reports import CaseReport, ReportFormat, RunReport, SuiteReport
 from pytest_llmeval.suites import Registry
 
 if TYPE_CHECKING:

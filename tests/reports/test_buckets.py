@@ -10,10 +10,10 @@ from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Su
 from pytest_llmeval.core import GateResult, MetricIndex
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
-from pytest_llmeval.reports import RunReport, RunStart, published, render
-from pytest_llmeval.reports._files import ERROR_ANALYSIS, report_format
+from pytest_llmeval.reports import ReportFormat, RunReport, RunStart, SuiteReport, published, render
+from pytest_llmeval.reports._files import ERROR_ANALYSIS
+from pytest_llmeval.reports._form import BucketReport
 from pytest_llmeval.reports._json import to_errors, write_errors
-from pytest_llmeval.reports._making import fill_buckets, suite_report
 from pytest_llmeval.reports._markdown import to_markdown
 from pytest_llmeval.suites import Registry
 
@@ -46,8 +46,8 @@ def report(texts: Mapping[str, str], *labels: str) -> RunReport:
     ]
     records.append(CaseRecord("broken", outcome="errored", errors=dict.fromkeys(evaluators, "no"), reason="no answer"))
     result = summarize(evaluators, records, confidence=None)
-    buckets = fill_buckets(MetricIndex.from_evaluators(evaluators), result)
-    suite = suite_report("s", "s.eval.yaml", result, list[GateResult](), len(records), None, buckets=buckets)
+    buckets = BucketReport.of_result(MetricIndex.from_evaluators(evaluators), result)
+    suite = SuiteReport.of_result("s", "s.eval.yaml", result, list[GateResult](), len(records), None, buckets=buckets)
     return RunReport(run=RunStart("2026-01-01", 0.1, "0"), suites=[suite])
 
 
@@ -124,7 +124,7 @@ def test_the_file_can_be_read_whatever_models_said(tmp_path: Path) -> None:
     ],
 )
 def test_the_name_of_the_file_asks_for_the_error_analysis(name: str, asked: bool) -> None:
-    assert (report_format(Path(name)) == ERROR_ANALYSIS) == asked
+    assert (ReportFormat.of_path(Path(name)) is ReportFormat.KNOWN[ERROR_ANALYSIS]) == asked
 
 
 def test_the_name_of_a_file_that_has_another_form_is_refused() -> None:

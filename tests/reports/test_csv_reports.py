@@ -13,12 +13,11 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.data import csv_lines
 from pytest_llmeval.reports import RunReport, RunStart, SuiteReport
 from pytest_llmeval.reports._csv import csv_rows, write_csv
-from pytest_llmeval.reports._making import suite_report
 
 
 def suite(name: str, metrics: list[str], *cases: Case, variant: str = "") -> SuiteReport:
     result = score(get_evaluator("text", metrics=metrics), cases)
-    return suite_report(name, f"{name}.eval.yaml", result, [], len(cases), variant=variant)
+    return SuiteReport.of_result(name, f"{name}.eval.yaml", result, [], len(cases), variant=variant)
 
 
 def run_of(*suites: SuiteReport) -> RunReport:

@@ -8,9 +8,9 @@ import pytest
 from pytest_llmeval import Case, get_evaluator
 from pytest_llmeval.core import AnswerShown, CaseRecord, MetricIndex
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.reports import ReportedTexts, RunReport, RunStart, published, render
+from pytest_llmeval.reports import CaseReport, ReportedTexts, RunReport, RunStart, SuiteReport, published, render
+from pytest_llmeval.reports._form import BucketReport, WorstCases
 from pytest_llmeval.reports._json import to_errors
-from pytest_llmeval.reports._making import case_reports, fill_buckets, suite_report, worst_cases
 from pytest_llmeval.reports._markdown import to_markdown
 
 ANSWERS = {"right": "Paris", "wrong": "Lyon", "near": "in Paris"}
@@ -36,15 +36,15 @@ def report(texts: ReportedTexts, gated: tuple[str, ...] = (), answers: Mapping[s
             )
         )
     result = summarize(metrics, records, confidence=None)
-    suite = suite_report(
+    suite = SuiteReport.of_result(
         "s",
         "s.eval.yaml",
         result,
         [],
         len(cases),
-        buckets=fill_buckets(metrics, result),
-        cases=case_reports(result, cases, texts),
-        worst=worst_cases(result, metrics, gated),
+        buckets=BucketReport.of_result(metrics, result),
+        cases=CaseReport.of_result(result, cases, texts),
+        worst=WorstCases.of_result(result, metrics, gated),
     )
     return RunReport(run=RunStart("2026-01-01", 0.1, "0"), suites=[suite])
 

@@ -10,8 +10,7 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import GateResult, SnapshotVerdict, width_of
 from pytest_llmeval.gates import DropGate, LimitGate
 from pytest_llmeval.reports import CaseReport, Line, RunReport, RunStart, SuiteReport, TextTable, render
-from pytest_llmeval.reports._making import case_reports, suite_report
-from pytest_llmeval.reports._overview import brief, overview, rows_of, totals
+from pytest_llmeval.reports._overview import brief, overview, rows_of
 
 CASES = [Case(str(place), expected="in May", prediction=answer) for place, answer in enumerate(["in May", "May"])]
 RESULT = score(get_evaluator("text", metrics=["f1", "exact_match"]), CASES)
@@ -20,7 +19,7 @@ WIDE = TextTable("", ("name", "a", "b", "c"), [("東京", "1", "22", "333"), ("x
 
 def suite(name: str = "s", gates: Sequence[str] = (), **more: Any) -> SuiteReport:
     judged = [parse_gate(gate).judge(RESULT) for gate in gates]
-    return suite_report(name, "s.eval.yaml", RESULT, judged, len(CASES), **more)
+    return SuiteReport.of_result(name, "s.eval.yaml", RESULT, judged, len(CASES), **more)
 
 
 def texts(*suites: SuiteReport, width: int = 80) -> list[str]:
@@ -104,14 +103,14 @@ def test_many_changes_are_counted() -> None:
     ],
 )
 def test_the_metric_of_a_gate_is_found(gate: str) -> None:
-    judged = suite_report("s", "s", RESULT, [GateResult(gate, "passed", None, None, "")], 2)
+    judged = SuiteReport.of_result("s", "s", RESULT, [GateResult(gate, "passed", None, None, "")], 2)
     assert judged.gated == ["f1"]
 
 
 def test_what_people_must_see_stays() -> None:
     waiting = GateResult("f1 >= 0.5", "not_judged", None, None, "not evaluated: 1 of 2 cases ran")
     doubt = SnapshotVerdict("*", "not_comparable", "passed", reason="not comparable: other cases")
-    shown = suite_report("s", "s", RESULT, [waiting], 2, snapshot=[doubt], shared_inputs=20, left_out=3)
+    shown = SuiteReport.of_result("s", "s", RESULT, [waiting], 2, snapshot=[doubt], shared_inputs=20, left_out=3)
     lines = list(render(RunReport(run=RunStart("", 0, ""), suites=[shown]), verbosity=0, width=80))
     assert [line.colour for line in lines[1:5]] == ["yellow", "yellow", "yellow", ""]
     assert [line.text[:46] for line in lines[2:-1]] == [
@@ -124,11 +123,12 @@ def test_what_people_must_see_stays() -> None:
 
 
 def test_cases_gates_and_snapshots_are_counted_apart() -> None:
-    assert totals([suite(gates=["f1 >= 0.5"]), suite(snapshot=[verdict("f1", "unchanged")])]) == Line(
+    assert RunReport(suites=[suite(gates=["f1 >= 0.5"]), suite(snapshot=[verdict("f1", "unchanged")])]).totals == Line(
         "4 cases, 1 gate, 1 snapshot passed", "green"
     )
-    cases = [*case_reports(RESULT), CaseReport(id="c", outcome="failed")]
-    found = totals([suite_report("s", "s", RESULT, [parse_gate("f1 >= 0.9").judge(RESULT)], 3, cases=cases)])
+    cases = [*CaseReport.of_result(RESULT), CaseReport(id="c", outcome="failed")]
+    judged = SuiteReport.of_result("s", "s", RESULT, [parse_gate("f1 >= 0.9").judge(RESULT)], 3, cases=cases)
+    found = RunReport(suites=[judged]).totals
     assert found == Line("cases: 2 passed, 1 failed; gates: 1 failed", "red")
 
 

@@ -29,18 +29,19 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.numbers import SystemTable, UsageReport, summarize
 from pytest_llmeval.reports import (
+    CaseReport,
     PageRun,
     ReportedTexts,
     RunReport,
     RunStart,
     SuiteReport,
+    SystemsReport,
     published,
     read_report,
-    systems_report,
     to_page,
 )
+from pytest_llmeval.reports._form import BucketReport, WorstCases
 from pytest_llmeval.reports._json import form_fields, write_json
-from pytest_llmeval.reports._making import case_reports, fill_buckets, suite_report, worst_cases
 from pytest_llmeval.reports._markdown import to_markdown
 from pytest_llmeval.reports.html._data import entry_of
 
@@ -105,7 +106,7 @@ def suite_of(
         gate_of({"metric": "f1", "min": 1, "by": "kind"}).judge(result),
         GateResult("drop(f1) <= 0.1", "failed", 0.25, 0.1, "f1 fell", 7, low=0.125, high=0.5),
     ]
-    return suite_report(
+    return SuiteReport.of_result(
         f"{name}[{variant}]" if variant else name,
         f"{name}.eval.yaml",
         result,
@@ -117,12 +118,12 @@ def suite_of(
             SnapshotVerdict("f1", "fell_beyond", "failed", 0.25, 0.5, "f1 fell"),
             SnapshotVerdict("*", "new", "passed"),
         ],
-        buckets=[(each, False) for each, _ in fill_buckets(METRICS, result)],
+        buckets=[(each, False) for each, _ in BucketReport.of_result(METRICS, result)],
         lower_is_better=["exact_match"],
         shared_inputs=2,
         uncalibrated=["f1"],
-        cases=case_reports(result, cases_of(outcomes), texts, {"c0": "cases.jsonl"}),
-        worst=worst_cases(result, METRICS, ["f1"]),
+        cases=CaseReport.of_result(result, cases_of(outcomes), texts, {"c0": "cases.jsonl"}),
+        worst=WorstCases.of_result(result, METRICS, ["f1"]),
         left_out=3,
         variant=variant,
     )
@@ -160,7 +161,7 @@ def test_markdown_from_a_file_is_that_of_the_run(tmp_path: Path, texts: Reported
     small, big = (suite_of("two", ["passed", each, "passed"], texts, each) for each in ("passed", "failed"))
     middle: tuple[CaseOutcome, ...] = ("passed", "failed")
     results = {each: result_of(["passed", each, "passed"]) for each in middle}
-    systems = systems_report("two", "two.eval.yaml", SystemTable.of_results(results, "passed", METRICS), ["f1"])
+    systems = SystemsReport.of_table("two", "two.eval.yaml", SystemTable.of_results(results, "passed", METRICS), ["f1"])
     report = run_of(one, small, big, systems=[systems])
     again = read_back(report, tmp_path)
     assert to_markdown(again) == to_markdown(report)

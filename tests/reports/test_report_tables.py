@@ -21,8 +21,8 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.numbers import Repeats, summarize
 from pytest_llmeval.numbers._repeats import Reduced, Reducer
-from pytest_llmeval.reports import RunReport, RunStart, fill_tables, render
-from pytest_llmeval.reports._making import suite_report
+from pytest_llmeval.reports import RunReport, RunStart, SuiteReport, render
+from pytest_llmeval.reports._form import evaluator_tables
 from pytest_llmeval.reports._markdown import to_markdown
 
 RETRIEVAL = get_evaluator("retrieval", k=[1, 10])
@@ -87,8 +87,8 @@ def report_of(
     metrics = MetricIndex.from_evaluators(evaluators)
     result = summarize(metrics, records, confidence=None)
     judged = [gate.judge(result, "") for gate in map(parse_gate, gates)]
-    tables = fill_tables(metrics, result)
-    suite = suite_report("s", "s.eval.yaml", result, judged, len(records), None, tables=tables)
+    tables = evaluator_tables(metrics, result)
+    suite = SuiteReport.of_result("s", "s.eval.yaml", result, judged, len(records), None, tables=tables)
     return RunReport(run=RunStart("2024-06-07T08:09:10+00:00", 1.0, "0.1.0"), suites=[suite])
 
 
@@ -211,7 +211,7 @@ def test_a_label_may_have_the_name_that_stands_for_all_labels() -> None:
     cases = [Case(label, "x", label, label) for label in ("label", "joy")]
     records = [CaseRecord(case.id, observations={"emotion": Emotion().measure(case)}) for case in cases]
     result = summarize({"emotion": Emotion()}, records, confidence=None)
-    by_label = fill_tables(MetricIndex.from_evaluators({"emotion": Emotion()}), result)[1]
+    by_label = evaluator_tables(MetricIndex.from_evaluators({"emotion": Emotion()}), result)[1]
     assert [row[0] for row in by_label.rows] == ["joy", "label"]
 
 
@@ -276,7 +276,7 @@ def test_a_matrix_of_two_halves_is_the_sum_of_theirs() -> None:
 def test_labels_that_nobody_declared_are_sorted_behind_those_declared() -> None:
     counts = {MATRIX.count(true, said): 1 for true, said in (("zeal", "anger"), (3, "awe"), (True, "joy"))}
     result = summarize({"emotion": Emotion()}, [CaseRecord("a", observations={"emotion": Observation(counts)})])
-    matrix = fill_tables(MetricIndex.from_evaluators({"emotion": Emotion()}), result)[1]
+    matrix = evaluator_tables(MetricIndex.from_evaluators({"emotion": Emotion()}), result)[1]
     assert [row[0] for row in matrix.rows] == ["joy", "anger", "true", "3", "zeal"]
     assert matrix.headers[1:] == ("joy", "anger", "awe")
 
@@ -297,7 +297,7 @@ def test_rows_beyond_fifty_are_counted() -> None:
 def test_details_are_cut() -> None:
     observation = Observation({"n": 1}, {"said": "x" * 61})
     result = summarize({"emotion": Emotion()}, [CaseRecord("a", observations={"emotion": observation})])
-    cases = fill_tables(MetricIndex.from_evaluators({"emotion": Emotion()}), result)[-1]
+    cases = evaluator_tables(MetricIndex.from_evaluators({"emotion": Emotion()}), result)[-1]
     assert cases.rows[0][3] == "x" * 60 + "..."
 
 

@@ -14,9 +14,18 @@ from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core import CaseRecord
 from pytest_llmeval.core.wording import is_visible
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.reports import KindOutcome, RunReport, RunStart, Survival, WrittenReports, published, render, text
+from pytest_llmeval.reports import (
+    KindOutcome,
+    RunReport,
+    RunStart,
+    SuiteReport,
+    Survival,
+    WrittenReports,
+    published,
+    render,
+    text,
+)
 from pytest_llmeval.reports._json import write_data, write_json
-from pytest_llmeval.reports._making import suite_report
 from pytest_llmeval.reports._markdown import append_markdown, to_markdown, write_markdown
 
 EVALUATORS = {"text": get_evaluator("text", metrics=["exact_match", "f1"])}
@@ -37,7 +46,7 @@ def report(
 ) -> RunReport:
     result = summarize(EVALUATORS, records, group_by=["kind"])
     parsed = [parse_gate(each) if isinstance(each, str) else gate_of(each) for each in gates]
-    suite = suite_report(
+    suite = SuiteReport.of_result(
         "capitals",
         "suites/capitals.eval.yaml",
         result,
@@ -344,7 +353,7 @@ def test_no_line_of_the_shipped_metrics_is_wider_than_the_terminal(
         for number, kind in enumerate(["single_session_preference", "multi_hop"] * 2)
     ]
     result = score(get_evaluator(name), cases, group_by=["question_type"])
-    run = RunReport(run=RunStart("now", 1.0, "1"), suites=[suite_report("s", "s.eval.yaml", result, [], 4)])
+    run = RunReport(run=RunStart("now", 1.0, "1"), suites=[SuiteReport.of_result("s", "s.eval.yaml", result, [], 4)])
     assert max(map(len, lines(run, verbosity, width))) <= width
 
 
@@ -372,7 +381,7 @@ def test_of_many_metrics_those_that_gates_judge_are_listed_first() -> None:
     cases = [Case(str(row), expected=label, prediction=label) for row, label in enumerate("abcdef")]
     result = score(evaluator, cases)
     gate = parse_gate("recall[f] > 1").judge(result)
-    suite = suite_report("many", "many.eval.yaml", result, [gate], len(cases))
+    suite = SuiteReport.of_result("many", "many.eval.yaml", result, [gate], len(cases))
     run = RunReport(run=RunStart("", 0, ""), suites=[suite])
     assert any(line.startswith("recall[f]  ") for line in lines(run))
     assert not any(line.startswith("recall[e]  ") for line in lines(run))
@@ -400,7 +409,7 @@ def test_a_suite_of_one_case_has_no_long_list_of_single_numbers() -> None:
 
     def rows(number: int) -> int:
         cases = [Case(str(place), "q", ["a"], [{"fact": "a"}]) for place in range(number)]
-        suite = suite_report("s", "s.eval.yaml", score(evaluator, cases), [], number)
+        suite = SuiteReport.of_result("s", "s.eval.yaml", score(evaluator, cases), [], number)
         lines = [
             line.text
             for line in render(RunReport(run=RunStart("now", 1.0, "1"), suites=[suite]), verbosity=1, width=100)

@@ -12,9 +12,8 @@ from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import GateResult
-from pytest_llmeval.reports import RunReport, RunStart, WrittenReports
+from pytest_llmeval.reports import RunReport, RunStart, SuiteReport, WrittenReports
 from pytest_llmeval.reports._ctrf import to_ctrf
-from pytest_llmeval.reports._making import suite_report
 
 CASES = [
     Case("right", expected="x", prediction="x", labels={"topic": "a"}),
@@ -71,7 +70,7 @@ def run() -> RunReport:
     cases = [result.cases[0], failed, result.cases[2]]
     object.__setattr__(result, "cases", cases)
     gates = [GateResult("f1 >= 0.9", "undecided", 0.8, 0.9, "not enough cases")]
-    suite = suite_report("s[gpt]", "s.eval.yaml", result, gates, 3, variant="gpt")
+    suite = SuiteReport.of_result("s[gpt]", "s.eval.yaml", result, gates, 3, variant="gpt")
     return RunReport(
         run=RunStart("2026-01-02T03:04:05+00:00", 1.5, "1", "abc"), suites=[suite], faults={"t.eval.yaml": ["wrong"]}
     )
@@ -110,7 +109,7 @@ def test_the_name_of_a_file_says_that_it_is_ctrf(tmp_path: Path, name: str, is_c
 def test_scores_are_rows_of_a_parquet_file(tmp_path: Path) -> None:
     cases = [Case("a", expected="x", prediction="x", labels={"topic": "t"}), Case("b", prediction="x")]
     result = score(get_evaluator("text", metrics=["f1"]), cases)
-    suite = suite_report("s[gpt]", "s.eval.yaml", result, [], 2, variant="gpt")
+    suite = SuiteReport.of_result("s[gpt]", "s.eval.yaml", result, [], 2, variant="gpt")
     WrittenReports.write(RunReport(run=RunStart("now", 1.0, "1"), suites=[suite]), [tmp_path / "scores.parquet"])
     rows = pq.read_table(tmp_path / "scores.parquet").to_pylist()
     assert rows == [

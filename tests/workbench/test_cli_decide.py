@@ -7,9 +7,8 @@ import pytest
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.reports import RunReport, RunStart
+from pytest_llmeval.reports import RunReport, RunStart, SuiteReport
 from pytest_llmeval.reports._json import write_json
-from pytest_llmeval.reports._making import suite_report
 from pytest_llmeval.run._execute import execute_repeats
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.suites import Registry, load_suite
@@ -31,7 +30,9 @@ def record(folder: Path, text: str) -> str:
     suite = load_suite(path, Registry.installed(), root=folder)
     records = [execute_repeats(suite, [CaseAnswer(case)] * suite.repeats.times).record for case in suite.cases]
     result = summarize(suite.metrics, records, group_by=suite.group_by)
-    report = suite_report("s", "s.eval.yaml", result, [gate.judge(result) for gate in suite.gates], suite.total)
+    report = SuiteReport.of_result(
+        "s", "s.eval.yaml", result, [gate.judge(result) for gate in suite.gates], suite.total
+    )
     write_json(RunReport(run=RunStart("now", 0.1, "0"), suites=[report]), folder / "report.json")
     return str(folder / "report.json")
 

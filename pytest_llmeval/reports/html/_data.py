@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core import CaseRecord, GateResult, Metric, MetricChange, MetricValue, excerpt
 from pytest_llmeval.gates import RULES, ChangeGate, LimitGate
-from pytest_llmeval.reports._failures import shared_reason
+from pytest_llmeval.reports._failures import FailureGroups
 from pytest_llmeval.reports._form import (
     CaseReport,
     Changes,
@@ -247,7 +247,7 @@ def index_of(cases: Sequence[CaseReport], failing: int) -> dict[str, Any]:
 
 def _equal_failures(cases: Sequence[CaseReport], failing: int) -> list[int]:
     """The number of the failure that each case shares with others by its reason; -1 for none."""
-    reasons = [shared_reason(case, failing) for case in cases]
+    reasons = [FailureGroups(failing).shared_reason(case) for case in cases]
     times = Counter(reasons)
     codes: dict[str, int] = {}
     return [codes.setdefault(reason, len(codes)) if reason and times[reason] > 1 else -1 for reason in reasons]
@@ -355,7 +355,7 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None, failing: int, 
     counts = {"still": kinds["still_failing"], "fell": kinds["fell"], "rose": kinds["rose"]}
     alike: dict[tuple[_Kind, str | int], list[_Move]] = {}
     for move in moves:
-        key = move.kind, shared_reason(suite.cases[move.place], failing) or move.place
+        key = move.kind, FailureGroups(failing).shared_reason(suite.cases[move.place]) or move.place
         alike.setdefault(key, []).append(move)
     before_as_well = [group for group in alike.values() if group[0].kind == "still_failing"]
     broken = [group for group in alike.values() if group[0].kind != "still_failing"]

@@ -15,10 +15,9 @@ from msgspec import UNSET, Struct, structs
 
 from pytest_llmeval.core import counted, excerpt
 from pytest_llmeval.data import OutputFile
-from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, SuiteReport
+from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, SuiteReport, counts_of
 from pytest_llmeval.reports._headline import MergeAnswer
 from pytest_llmeval.reports._json import completed, is_form, published
-from pytest_llmeval.reports._making import counts_of
 from pytest_llmeval.reports._media_paths import values_of
 from pytest_llmeval.reports.html._data import (
     PageRun,
