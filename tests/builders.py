@@ -29,9 +29,9 @@ from pytest_llmeval import (
     Result,
     score,
 )
-from pytest_llmeval.baselines import ApprovedScore, History, ScoreFile, SnapshotMode, SuiteScores
+from pytest_llmeval.baselines import History, ScoreFile, SnapshotMode
 from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
-from pytest_llmeval.baselines._scores import Approval, Cases
+from pytest_llmeval.baselines._scores import Approval, ApprovedScore, Cases, SuiteScores
 from pytest_llmeval.core import CaseRecord, FloatArray, GateResult, LlmevalError, Sums
 from pytest_llmeval.gates import ChangeGate, Gate, LimitGate, judge_together
 from pytest_llmeval.gates._gate import PERCENTILES, VALUE

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from servers import PATIENCE, Answer, Call, LlmServer, Sent, reply
 
 from pytest_llmeval import LlmevalError
-from pytest_llmeval.baselines import Keeper, ScoreFile, SnapshotMode, Stamp, SuiteScores
+from pytest_llmeval.baselines import Keeper, ScoreFile, SnapshotMode, Stamp
+from pytest_llmeval.baselines._scores import SuiteScores
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.judges import (

@@ -7,10 +7,8 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.baselines._baselines import SnapshotReview
     from pytest_llmeval.baselines._comparable import (
-        SharedTexts,
         Stamp,
-        digests_of,
-        evaluator_prints,
+        SuiteIdentity,
         fingerprint,
         plain,
     )
@@ -21,20 +19,17 @@ if TYPE_CHECKING:
         ApprovedCases,
         FailuresFile,
         Keeper,
-        RunWatch,
         SnapshotJudgement,
         SnapshotMode,
         SuiteRun,
     )
-    from pytest_llmeval.baselines._scores import ApprovedScore, Bridge, SuiteScores, TestScores
 
 _HOMES = {
     "_python_scores": ("AssertedScores",),
-    "_comparable": ("SharedTexts", "Stamp", "evaluator_prints", "digests_of", "fingerprint", "plain"),
+    "_comparable": ("Stamp", "SuiteIdentity", "fingerprint", "plain"),
     "_files": ("ApprovedAnswers", "ScoreFile"),
     "_history": ("History",),
-    "_runs": ("ApprovedCases", "FailuresFile", "Keeper", "RunWatch", "SnapshotJudgement", "SnapshotMode", "SuiteRun"),
-    "_scores": ("ApprovedScore", "Bridge", "SuiteScores", "TestScores"),
+    "_runs": ("ApprovedCases", "FailuresFile", "Keeper", "SnapshotJudgement", "SnapshotMode", "SuiteRun"),
     "_baselines": ("SnapshotReview",),
 }
 """Module to the names that other packages use of it."""

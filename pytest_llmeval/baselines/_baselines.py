@@ -60,7 +60,7 @@ class SnapshotReview(NamedTuple):
 
     def examine(
         self, snapshot: SnapshotJudgement, incomplete: str, unjudged: str = ""
-    ) -> tuple[list[GateEvidence], RunWatch | None]:
+    ) -> tuple[list[GateEvidence], SnapshotJudgement]:
         """Examine the regression gates against the approved run.
 
         Args:
@@ -69,9 +69,10 @@ class SnapshotReview(NamedTuple):
             unjudged: Why the run has nothing to compare.
 
         Returns:
-            The evidence, and the part of the run in gates that weigh many runs.
+            The evidence, and the judgement with the part of the run in gates that weigh many runs.
         """
-        return _examine_regressions(self.run, self.keeper, snapshot, incomplete, unjudged)
+        evidence, watch = _examine_regressions(self.run, self.keeper, snapshot, incomplete, unjudged)
+        return evidence, replace(snapshot, watch=watch)
 
     def pairings(self) -> Iterator[tuple[ChangeGate, RunPairing | None]]:
         """Yield the gates against a baseline, drift gates included, each with the runs that it compares so far.
@@ -146,7 +147,7 @@ def _judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMod
             text = answers_text(run.suite.cases, (row for record in run.records for row in record.recordings))
             pending.named = {**pending.named, file.answers: text}
         pending.statistics = statistics
-        pending.approved = lambda: approve(file.read(SuiteScores), remembering, stamp, settings.history)
+        pending.approved = lambda: approve(file.read_suite(), remembering, stamp, settings.history)
         if old is not None:
             there = OutputFile(file.statistics).has_text(statistics) and file.has_companions(pending.named)
             mark_suite(pending, changed=not there or _besides_metrics(old) != _besides_metrics(remembering))

@@ -139,33 +139,55 @@ def _is_small(value: Any) -> bool:
     return length < _LONG
 
 
-def comparable_of(suite: LoadedSuite, judges: Mapping[str, Mapping[str, str]] | None = None) -> Comparable:
-    """The settings of a suite that two runs must share to be comparable.
+class SuiteIdentity(NamedTuple):
+    """The parts of a suite that decide its scores, as fingerprints by which runs and states of it are compared.
 
-    Args:
+    Attributes:
         suite: The suite.
-        judges: Label of an evaluator to what is known of its judge.
     """
-    cases = sorted(suite.cases, key=lambda case: case.id)  # their order changes no metric
-    limits = {case.id: _case_limits(suite, case) for case in cases}
-    limited = any(limits.values())
-    shared = SharedTexts()
-    return Comparable(
-        cases=fingerprint([case.id for case in cases]),
-        data=fingerprint([[case.id, *_content(case)] for case in cases], shared),
-        thresholds=fingerprint(limits) if limited else "",
-        evaluators=evaluator_prints(suite),
-        judges={label: dict(judge) for label, judge in (judges or {}).items()},
-        repeats=str(suite.repeats) if suite.repeats.times > 1 else "",
-    )
 
+    suite: LoadedSuite
 
-def evaluator_prints(suite: LoadedSuite) -> dict[str, EvaluatorPrint]:
-    """The settings of each evaluator that decide its scores, by label."""
-    return {
-        label: _evaluator_print(evaluator, suite.readings[label], suite.path.parent)
-        for label, evaluator in suite.evaluators.items()
-    }
+    @property
+    def evaluators(self) -> dict[str, EvaluatorPrint]:
+        """The settings of each evaluator that decide its scores, by label."""
+        return {
+            label: _evaluator_print(evaluator, self.suite.readings[label], self.suite.path.parent)
+            for label, evaluator in self.suite.evaluators.items()
+        }
+
+    @property
+    def digests(self) -> "dict[str, CaseDigest]":
+        """A digest of each case by its id, by which a later run knows the cases that were edited."""
+        from pytest_llmeval.numbers import CaseDigest
+
+        shared, bare, digests = SharedTexts(), "", {}
+        for case in self.suite.cases:
+            if case.input is None and case.expected is None and not case.labels and not case.checks:
+                bare = content = bare or fingerprint(_content(case), shared)  # as of other runners
+            else:
+                content = fingerprint(_content(case), shared)
+            limits = _case_limits(self.suite, case)
+            digests[case.id] = CaseDigest(content, fingerprint(limits) if limits else "")
+        return digests
+
+    def comparable(self, judges: Mapping[str, Mapping[str, str]] = {}) -> Comparable:
+        """The settings that two runs of the suite must share to be comparable.
+
+        Args:
+            judges: Label of an evaluator to what is known of its judge.
+        """
+        cases = sorted(self.suite.cases, key=lambda case: case.id)  # their order changes no metric
+        limits = {case.id: _case_limits(self.suite, case) for case in cases}
+        shared = SharedTexts()
+        return Comparable(
+            cases=fingerprint([case.id for case in cases]),
+            data=fingerprint([[case.id, *_content(case)] for case in cases], shared),
+            thresholds=fingerprint(limits) if any(limits.values()) else "",
+            evaluators=self.evaluators,
+            judges={label: dict(judge) for label, judge in judges.items()},
+            repeats=str(self.suite.repeats) if self.suite.repeats.times > 1 else "",
+        )
 
 
 def basis_of(comparable: Comparable) -> dict[str, str]:
@@ -175,21 +197,6 @@ def basis_of(comparable: Comparable) -> dict[str, str]:
         "evaluator": fingerprint(comparable.evaluators),
         "judge": fingerprint(comparable.judges),
     }
-
-
-def digests_of(suite: LoadedSuite) -> "dict[str, CaseDigest]":
-    """A digest of each case of a suite by its id, by which a later run knows the cases that were edited."""
-    from pytest_llmeval.numbers import CaseDigest
-
-    shared, bare, digests = SharedTexts(), "", {}
-    for case in suite.cases:
-        if case.input is None and case.expected is None and not case.labels and not case.checks:  # as of other runners
-            bare = content = bare or fingerprint(_content(case), shared)
-        else:
-            content = fingerprint(_content(case), shared)
-        limits = _case_limits(suite, case)
-        digests[case.id] = CaseDigest(content, fingerprint(limits) if limits else "")
-    return digests
 
 
 def _content(case: Case) -> list[Any]:

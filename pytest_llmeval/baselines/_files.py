@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pytest_llmeval.baselines._comparable import Stamp, fingerprint
 from pytest_llmeval.baselines._scores import Approval, SuiteScores, TestScores, line_of, parse_scores
-from pytest_llmeval.core import AnyError, Case, Fault, NoAnswer, SuiteError, input_digest
+from pytest_llmeval.core import AnyError, Case, Fault, LlmevalError, NoAnswer, SuiteError, input_digest
 from pytest_llmeval.data import FaultLog, InputFile, OutputFile, OwnFiles
 from pytest_llmeval.suites import SuiteKey
 
@@ -116,12 +116,31 @@ class ScoreFile:
         scores: _Scores = parse_scores(self.path, self.display_path, kind)
         return scores
 
-    def read(self, kind: type[_Scores]) -> _Scores | None:
-        """The scores in the file; ``None`` if there is no file.
+    def find(self) -> SuiteScores | TestScores | None:
+        """The scores of a suite or of a module of Python tests; ``None`` if the file cannot be used."""
+        try:
+            of_tests = "module" in InputFile(self.path, self.display_path).read_json().data
+            return self.parse(TestScores) if of_tests else self.parse(SuiteScores)
+        except (LlmevalError, TypeError):
+            return None
+
+    def read_suite(self) -> SuiteScores | None:
+        """The scores of a suite; ``None`` if there is no file.
 
         Raises:
             SuiteError: It cannot be used; the message says how to restore it.
         """
+        return self._read(SuiteScores)
+
+    def read_tests(self) -> TestScores | None:
+        """The scores of a module of Python tests; ``None`` if there is no file.
+
+        Raises:
+            SuiteError: It cannot be used; the message says how to restore it.
+        """
+        return self._read(TestScores)
+
+    def _read(self, kind: type[_Scores]) -> _Scores | None:
         if not self.path.exists():
             return None
         try:
@@ -135,9 +154,9 @@ class ScoreFile:
         Raises:
             SuiteError: One of the two files cannot be used.
         """
-        scores = self.read(SuiteScores)
+        scores = self.read_suite()
         while scores is not None and (fault := self.statistics_fault(scores)):
-            again = self.read(SuiteScores)
+            again = self.read_suite()
             if again == scores:
                 raise SuiteError([fault])
             scores = again  # another run has approved its scores meanwhile

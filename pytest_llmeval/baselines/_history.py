@@ -13,7 +13,7 @@ from pydantic import Field
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines._comparable import Stamp, basis_of, fingerprint
 from pytest_llmeval.baselines._files import ScoreFile, python_score_file
-from pytest_llmeval.baselines._runs import RunWatch, SuiteRun
+from pytest_llmeval.baselines._runs import RunWatch, SnapshotJudgement, SuiteRun
 from pytest_llmeval.baselines._scores import ApprovedScore, SuiteScores, TestScores
 from pytest_llmeval.core import Fault, GateResult, SuiteError
 from pytest_llmeval.data import (
@@ -95,7 +95,7 @@ def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _history_line(
-    run: SuiteRun, gates: Sequence[GateResult], watch: RunWatch | None, time: str, commit: str | None
+    run: SuiteRun, gates: Sequence[GateResult], snapshot: SnapshotJudgement, time: str, commit: str | None
 ) -> str:
     """A suite's run as a line of the local history, with its scores and gate verdicts."""
     metrics = {**run.result.metrics, "pass_rate": run.result.pass_rate}
@@ -119,8 +119,8 @@ def _history_line(
         "gates": {gate.gate: gate.outcome for gate in gates},
         "basis": basis_of(run.comparable),
     }
-    if watch is not None:
-        data |= structs.asdict(watch)
+    if snapshot.watch is not None:
+        data |= structs.asdict(snapshot.watch)
     return json.dumps(data, allow_nan=False)
 
 
@@ -198,7 +198,7 @@ class History(NamedTuple):
     @staticmethod
     def append(
         root: Path,
-        runs: Sequence[tuple[SuiteRun, Sequence[GateResult], RunWatch | None]],
+        runs: Sequence[tuple[SuiteRun, Sequence[GateResult], SnapshotJudgement]],
         *,
         time: str,
         commit: str | None,
@@ -207,7 +207,7 @@ class History(NamedTuple):
 
         Args:
             root: pytest's rootdir.
-            runs: The run of each suite, with the verdicts on its gates, and its part in gates that weigh many runs.
+            runs: The run of each suite, with the verdicts on its gates and approved scores.
             time: When the run started, ISO 8601, UTC.
             commit: What was checked out.
 
@@ -242,7 +242,7 @@ def _of_module(module: Path, root: Path) -> "History":
     """The approvals in the score file of a Python test module."""
     path = python_score_file(module)
     try:
-        scores = ScoreFile(path, display_path(path.resolve(), root.resolve())).read(TestScores)
+        scores = ScoreFile(path, display_path(path.resolve(), root.resolve())).read_tests()
     except SuiteError as error:
         return History([], list(error.faults))
     points = sorted(_approved_points(scores), key=lambda point: point.time) if scores is not None else []

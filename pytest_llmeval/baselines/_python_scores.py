@@ -121,7 +121,7 @@ class AssertedScores:
             SuiteError: The file cannot be used.
         """
         file = ScoreFile(path, path.name)
-        old = file.read(TestScores)
+        old = file.read_tests()
         known = dict(old.tests) if old is not None else {}
         gone = _find_gone_tests(known, path, tests, mode)
         ran = {test.test for test in tests if test.passed} | gone
@@ -134,7 +134,7 @@ class AssertedScores:
         if mode.update or mode.new_only:
 
             def approved() -> TestScores:
-                there = file.read(TestScores)
+                there = file.read_tests()
                 return approve(there, _add_asserted(there, path, tests, mode), stamp, _REMEMBERED)
 
             pending.approved = approved

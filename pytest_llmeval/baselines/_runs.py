@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines._comparable import Comparable, comparable_of, digests_of
+from pytest_llmeval.baselines._comparable import Comparable, SharedTexts, SuiteIdentity, fingerprint
 from pytest_llmeval.core import CaseRecord, Fault, Result, SnapshotVerdict, SuiteError, decode
 from pytest_llmeval.data import InputFile, OutputFile, OwnFiles
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings, SuiteKey
@@ -71,17 +71,28 @@ class SuiteRun(Struct, frozen=True, dict=True):
     @cached_property
     def comparable(self) -> Comparable:
         """The identity of the run: all that decides whether it can be compared with other runs."""
-        return comparable_of(self.suite, self.judges)
+        return SuiteIdentity(self.suite).comparable(self.judges)
 
     @cached_property
     def digests(self) -> "Mapping[str, CaseDigest]":
         """The fingerprints of its cases, by id, which statistics, reports and known failures have in common."""
-        return digests_of(self.suite)
+        return SuiteIdentity(self.suite).digests
 
     @property
     def contents(self) -> Mapping[str, str]:
         """The fingerprint of the content of each case of the run, by id."""
         return {case: digest.data for case, digest in self.digests.items()}
+
+    @property
+    def repeated_inputs(self) -> int:
+        """The number of cases of the run with the input of an earlier one."""
+        texts = SharedTexts()
+        inputs = [
+            case.input if isinstance(case.input, str) else fingerprint(case.input, texts)
+            for case in self.suite.cases
+            if case.input is not None
+        ]
+        return len(inputs) - len(set(inputs))
 
     @cached_property
     def statistics(self) -> "CaseStatistics":
@@ -171,12 +182,14 @@ class SnapshotJudgement:
         verdicts: One per metric, or on the file; empty if the suite has no snapshot.
         remembered: Whether the history of runs gets a line about the suite.
         moved_limits: Metric to its limits when the scores were approved, and now, where they differ.
+        watch: The part of the run in gates that weigh many runs; ``None`` if there is none.
         pending: The score file, before it is written; ``None`` if it stays as it is.
     """
 
     verdicts: Sequence[SnapshotVerdict] = ()
     remembered: bool = False
     moved_limits: Mapping[str, str] = field(default_factory=dict)
+    watch: RunWatch | None = None
     pending: "PendingFile | None" = field(default=None, compare=False)
 
 
@@ -426,7 +439,7 @@ class FailuresFile(NamedTuple):
         Raises:
             SuiteError: The file cannot be read.
         """
-        return self.read(lambda: {case: digest.data for case, digest in digests_of(suite).items()})
+        return self.read(lambda: {case: digest.data for case, digest in SuiteIdentity(suite).digests.items()})
 
     def _content(self) -> _FailuresForm:
         """The content of the file of known failures; empty if there is no file."""

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_llmeval.baselines._comparable import Comparable, fingerprint
+from pytest_llmeval.baselines._comparable import Comparable, Stamp, fingerprint
 from pytest_llmeval.core import Fault, Metric, MetricValue, Result, SuiteError
 from pytest_llmeval.data import DeclaredType, Document, InputFile, describe
 from pytest_llmeval.numbers import Chain, Shift
@@ -55,9 +55,6 @@ def shifts_between(bridges: Sequence[Bridge], old: Comparable, new: Comparable) 
 SCHEMA = 1
 """Version of the file's form."""
 
-DIGITS = 6
-"""Decimals that are kept: fewer than the last digits in which two machines may differ."""
-
 _STRICT = {"extra": "forbid"}
 
 
@@ -88,7 +85,7 @@ class ApprovedScore:
     @staticmethod
     def rounded(value: float | None) -> float | None:
         """A metric's value with the digits that score files and the history store."""
-        return None if value is None else round(float(value), DIGITS) + 0.0
+        return None if value is None else round(float(value), Shift.DIGITS) + 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +183,29 @@ class SuiteScores:
         """The runs before the last one that are pooled with it, if as many as ``size`` are."""
         return self.pool[-(size - 1) :] if size > 1 else ()
 
+    def with_bridges(
+        self,
+        old: Mapping[str, Mapping[str, str]],
+        new: Mapping[str, Mapping[str, str]],
+        shifts: Mapping[str, Mapping[str, Shift]],
+        stamp: Stamp,
+    ) -> "SuiteScores":
+        """The scores with a bridge between two judges of each evaluator, in place of an earlier one between them.
+
+        Args:
+            old: Label of an evaluator to the judge that the scores come from.
+            new: Label of an evaluator to the judge in its place.
+            shifts: Label of an evaluator to how far the change moves each metric.
+            stamp: Of the approval.
+        """
+        bridges = [
+            Bridge(label, dict(old[label]), dict(new[label]), stamp.day, stamp.commit, dict(moved))
+            for label, moved in shifts.items()
+        ]
+        ways = [(bridge.label, bridge.old, bridge.new) for bridge in bridges]
+        earlier = (bridge for bridge in self.bridges if (bridge.label, bridge.old, bridge.new) not in ways)
+        return replace(self, bridges=(*earlier, *bridges))
+
     def anchor_of(self, metric: str) -> Anchor | None:
         """The anchor of a metric; ``None`` where that is the run approved last."""
         return self.anchors.get(metric)
@@ -218,6 +238,9 @@ class TestScores:
 
     __test__: ClassVar = False
     __pydantic_config__: ClassVar = _STRICT
+
+    suite: ClassVar = ""
+    """Scores of Python tests are of no suite file."""
 
     module: str
     tests: Mapping[str, Mapping[str, float | None]]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from pytest_llmeval.baselines._comparable import Comparable
-from pytest_llmeval.baselines._scores import DIGITS, ApprovedScore, SuiteScores, bridge_of, shifts_between
+from pytest_llmeval.baselines._scores import ApprovedScore, SuiteScores, bridge_of, shifts_between
 from pytest_llmeval.core import Metric, MetricIndex, SnapshotVerdict, counted, number
 from pytest_llmeval.judges import JudgeSpec, PanelSpec
 from pytest_llmeval.numbers import TOLERANCE, CaseMatching, RunPairing, Shift, UsageEvaluator
@@ -118,7 +118,7 @@ def _more_abstain(
     return replace(verdict, kind="fell_beyond", outcome="failed", reason=worse)
 
 
-_UNIT = 1.5 * 10**-DIGITS
+_UNIT = 1.5 * 10**-Shift.DIGITS
 """Two machines may round to neighbouring last digits."""
 
 _BRIDGED = frozenset({"model", "parameters"})

@@ -58,6 +58,9 @@ class Shift:
     CONFIDENCE: ClassVar = 0.95
     """Of the interval."""
 
+    DIGITS: ClassVar = 6
+    """Decimals that are kept of approved values: fewer than the last digits in which two machines may differ."""
+
     value: float
     low: float
     high: float

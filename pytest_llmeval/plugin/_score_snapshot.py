@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.baselines import AssertedScores, ScoreFile, SnapshotMode, Stamp, TestScores
+from pytest_llmeval.baselines import AssertedScores, ScoreFile, SnapshotMode, Stamp
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.plugin._presentation import VerdictReport, emit
 
@@ -67,11 +67,12 @@ class ScoreSnapshot:
             manager.register(_Attach(), _Attach.__name__)
         return self._item.stash.setdefault(_SCORED, AssertedScores.of_test(self._item.path, self._test))
 
-    def _read(self) -> TestScores | None:
-        """The score file of the test's module; ``None`` if there is none."""
+    def _read(self) -> Mapping[str, float | None] | None:
+        """The approved scores of the test; ``None`` if there are none."""
         __tracebackhide__ = True
         try:
-            return ScoreFile(self._path, self._display_path).read(TestScores)
+            scores = ScoreFile(self._path, self._display_path).read_tests()
+            return None if scores is None else scores.tests.get(self._test)
         except SuiteError as error:
             del self._item.stash[_SCORED]
             raise pytest.fail.Exception(str(error), pytrace=False) from None
@@ -79,8 +80,7 @@ class ScoreSnapshot:
     def _approved_of_test(self, names: Iterable[str]) -> Mapping[str, float | None]:
         """The approved scores of the test; without any, a test fails that may not write them."""
         __tracebackhide__ = True
-        scores = self._read()
-        approved = scores.tests.get(self._test) if scores is not None else None
+        approved = self._read()
         if approved is None and not self._mode.new_only:
             self._item.stash[_SCORED].failed += names
             command = self._mode.command(self._item.nodeid, suites=False)
@@ -149,7 +149,7 @@ class PythonScores:
 
     def _vanished_scores(self, path: str, mode: SnapshotMode) -> Iterator[VerdictReport]:
         """Yield the scores that tests which ran to their end do not assert any more."""
-        old = ScoreFile(Path(path), Path(path).name).read(TestScores)
+        old = ScoreFile(Path(path), Path(path).name).read_tests()
         if old is None or mode.update or mode.warn_unused:
             return
         for nodeid, scored in self._seen.items():

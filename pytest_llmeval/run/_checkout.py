@@ -15,7 +15,7 @@ from types import ModuleType
 from msgspec import structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines import evaluator_prints, fingerprint
+from pytest_llmeval.baselines import SuiteIdentity, fingerprint
 from pytest_llmeval.core import MISSING, AnyError, Case, LlmevalError
 from pytest_llmeval.data import OwnFiles, display_path
 from pytest_llmeval.run._shards import (
@@ -117,7 +117,7 @@ def print_in_shards(
         path=path,
         file=digest_of(OwnFiles(suite.path).source),
         data="",
-        evaluators=fingerprint([evaluator_prints(suite), _code(suite)]),
+        evaluators=fingerprint([SuiteIdentity(suite).evaluators, _code(suite)]),
         plugins={name: digest_of(_file_of(name, root)) for name in plugins},
     )
     cut = cache(partial(cut_in_shards, suite, path))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines import Keeper, SharedTexts, SnapshotMode, Stamp, fingerprint
+from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
 from pytest_llmeval.core import (
     AnswerShown,
     AnyError,
@@ -161,7 +161,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         description=suite.description,
         usage=usage,
         snapshot=judged.snapshot.verdicts,
-        shared_inputs=_shared_inputs(suite),
+        shared_inputs=_shared_inputs(judged),
         uncalibrated=judged.uncalibrated,
         can_fail=can_fail(judged, scope),
         left_out=suite.left_out,
@@ -217,17 +217,12 @@ def _shown_cases(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> Iterator[Cas
             yield case
 
 
-def _shared_inputs(suite: LoadedSuite) -> int:
+def _shared_inputs(judged: JudgedSuite) -> int:
     """The number of cases with the input of an earlier one, if these are many and in no cluster that is named."""
+    suite = judged.suite
     if suite.cluster_by or any(gate.cluster_by for gate in suite.regressions):
         return 0
-    texts = SharedTexts()
-    inputs = [
-        case.input if isinstance(case.input, str) else fingerprint(case.input, texts)
-        for case in suite.cases
-        if case.input is not None
-    ]
-    shared = len(inputs) - len(set(inputs))
+    shared = judged.measured.run.repeated_inputs
     return shared if shared >= max(_MANY_SHARED, _SHARE_SHARED * len(suite.cases)) else 0
 
 

@@ -20,7 +20,6 @@ from pytest_llmeval.core import (
     GateResult,
     LlmevalError,
     Metric,
-    MetricValue,
     SnapshotVerdict,
     counted,
     suggest,
@@ -41,7 +40,6 @@ from pytest_llmeval.services import calls_that_fit
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.baselines import ApprovedScore
     from pytest_llmeval.gates import ChangeGate, GateEvidence
     from pytest_llmeval.judges import JudgeMode
 
@@ -281,7 +279,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
     from pytest_llmeval.baselines import SnapshotReview
 
     review = SnapshotReview(measured.run, scope.keeper)
-    evidence, watch = review.examine(snapshot, judged.incomplete, unjudged)
+    evidence, snapshot = review.examine(snapshot, judged.incomplete, unjudged)
     evidence = [
         _await_verdicts(gate_evidence, waiting.get(_declared_name(gate_evidence.gate.metric, suite), 0))
         for gate_evidence in evidence
@@ -294,7 +292,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
             marked = replace(verdict, reason=f"{verdict.reason}{change}")
             yield collected.key, collected.qualify(marked, examined.gate.max_skipped)
 
-    return structs.replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
+    return structs.replace(judged, snapshot=snapshot), [_Claims(collected.key, evidence, settled)]
 
 
 def _await_verdicts(evidence: "GateEvidence", waiting: int) -> "GateEvidence":
@@ -372,27 +370,28 @@ def _find_confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
         evaluator = judged.suite.asking.get(label)
         name = evaluator.calibrated_by if evaluator is not None else None
         metric = judged.result.find(judged.suite.metrics.full_name(label, name)) if name else None
-        if metric is not None and _is_confirmed(metric):
+        if metric is not None and _is_confirmed(metric.value, metric.scored):
             yield _identity(judge)
 
 
-def _is_confirmed(metric: "MetricValue | ApprovedScore") -> bool:
-    """Whether a metric of agreement in a finished suite rests on enough human labels."""
-    return metric.value is not None and (not metric.scored or metric.scored >= _LEAST_LABELS)
+def _is_confirmed(agreement: float | None, scored: int) -> bool:
+    """Whether the agreement of a judge with people is known, in a finished suite, from enough human labels."""
+    return agreement is not None and (not scored or scored >= _LEAST_LABELS)
 
 
 def _approved_judges(folder: Path) -> _Judges:
     """The judges that human labels confirmed when the suites of a folder were approved."""
-    from pytest_llmeval.baselines import ScoreFile, SuiteScores
+    from pytest_llmeval.baselines import ScoreFile
 
     judges = set()
     for file in ScoreFile.in_folder(folder):
         with suppress(LlmevalError):  # its own suite reports a damaged file
-            if (scores := file.read(SuiteScores)) is None:
+            if (scores := file.read_suite()) is None:
                 continue
             for label, judge in scores.comparable.judges.items():
                 names = (f"{prefix}{name}" for prefix in ("", f"{label}.") for name in _BY_LABELS)
-                if any(name in scores.metrics and _is_confirmed(scores.metrics[name]) for name in names):
+                known = (scores.metrics[name] for name in names if name in scores.metrics)
+                if any(_is_confirmed(agreement.value, agreement.scored) for agreement in known):
                     judges.add(_identity(judge))
     return judges
 

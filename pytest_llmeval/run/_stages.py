@@ -19,7 +19,6 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines import (
     FailuresFile,
     Keeper,
-    RunWatch,
     SnapshotJudgement,
     Stamp,
     SuiteRun,
@@ -196,7 +195,6 @@ class JudgedSuite(Struct, frozen=True):
         waiting: The metrics, as declared, that lack pending verdicts, each with the number of cases concerned.
         snapshot: The comparison with its approved scores.
         gates: The verdicts on its gates.
-        watch: Its part in gates that weigh many runs; ``None`` if there is none.
         uncalibrated: Metrics with limits whose judge no labels of people confirm.
     """
 
@@ -206,7 +204,6 @@ class JudgedSuite(Struct, frozen=True):
     waiting: Mapping[str, int] = {}
     snapshot: SnapshotJudgement = SnapshotJudgement()
     gates: Sequence[GateResult] = ()
-    watch: RunWatch | None = None
     uncalibrated: Sequence[str] = ()
 
     @property
@@ -619,7 +616,7 @@ def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> I
         return
     from pytest_llmeval.baselines import History
 
-    noted = [(suite.measured.run, suite.gates, suite.watch) for suite in remembered]
+    noted = [(suite.measured.run, suite.gates, suite.snapshot) for suite in remembered]
     try:
         History.append(root, noted, time=iso_time(run), commit=stamp.commit)
     except OSError as error:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from msgspec import convert, structs
 
-from pytest_llmeval.baselines import ScoreFile, SuiteScores, TestScores
+from pytest_llmeval.baselines import ScoreFile
 from pytest_llmeval.cli import CommandResult
 from pytest_llmeval.core import MISSING, LlmevalError, SuiteError, counted, excerpt, listed, number
 from pytest_llmeval.data import DeclaredType, InputFile, OutputFile, OwnFiles, display_path
@@ -194,16 +194,16 @@ def _approved_scores(base: FolderState, head: FolderState, suites: Mapping[str, 
     """Yield approved scores that changed or are gone; those that are better now only for information."""
     now = head.files(ScoreFile.ENDING)
     for name, path in base.files(ScoreFile.ENDING).items():
-        before = _scores(path, name)
+        before = ScoreFile(path, name).find()
         if before is None:
             continue
-        after = _scores(now[name], name) if name in now else None
+        after = ScoreFile(now[name], name).find() if name in now else None
         if after is None:
             change = "removed" if name not in now else "cannot be read"
             yield Loosening(name, 0, "approved scores", change, gone=name not in now)
             continue
         folder = Path(name).parent.parent
-        suite = suites.get((folder / before.suite).as_posix()) if isinstance(before, SuiteScores) else None
+        suite = suites.get((folder / before.suite).as_posix()) if before.suite else None
         document = InputFile(now[name], name).read_json()
         for metric, value in before.values.items():
             late = after.values.get(metric)
@@ -216,15 +216,6 @@ def _approved_scores(base: FolderState, head: FolderState, suites: Mapping[str, 
             change = "approved higher" if (late or 0.0) > (value or 0.0) else "approved lower"
             change = change if late is not None else "no longer approved"
             yield Loosening(name, line, f"approved {metric}", change, number(value), number(late), note=is_better)
-
-
-def _scores(path: Path, name: str) -> SuiteScores | TestScores | None:
-    """The approved scores of a suite; ``None`` if the file cannot be read, as in a run."""
-    try:
-        file = ScoreFile(path, name)
-        return file.parse(TestScores) if "module" in InputFile(path, name).read_json().data else file.parse(SuiteScores)
-    except (LlmevalError, TypeError):
-        return None
 
 
 def _approved_failures(base: FolderState, head: FolderState) -> Iterator[Loosening]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines import digests_of, evaluator_prints, fingerprint, plain
+from pytest_llmeval.baselines import SuiteIdentity, fingerprint, plain
 from pytest_llmeval.core import MISSING
 from pytest_llmeval.data import FilePattern, OwnFiles
 from pytest_llmeval.services import Secrets, Use, UseRecord
@@ -213,7 +213,7 @@ class ProjectInputs:
         if name not in self._written:
             ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
             keys = [{key: plain(value) for key, value in _deciding(way).items()} for way in ways]
-            prints = evaluator_prints(suite)
+            prints = SuiteIdentity(suite).evaluators
             options = plain([print_.options for print_ in prints.values()])
             texts = {*_texts([options, *(list(of_way.values()) for of_way in keys)])}
             self._written[name] = _WrittenSuite(ways, keys, prints, texts)
@@ -351,7 +351,7 @@ class ProjectInputs:
         return any("llmeval_target" in file.read_text(encoding="utf-8", errors="replace") for file in files)
 
     def _rows(self, suite: LoadedSuite, ways: Iterable[LoadedSuite]) -> dict[str, str]:
-        digests = digests_of(suite)
+        digests = SuiteIdentity(suite).digests
         others = [{case.id: case.prediction for case in way.cases} for way in ways if way is not suite]
         rows = {}
         for case in suite.cases:

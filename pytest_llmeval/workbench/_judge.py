@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from pytest_llmeval.baselines import ScoreFile, Stamp, SuiteScores
+from pytest_llmeval.baselines import ScoreFile, Stamp
 from pytest_llmeval.cli import OPTIONS, CommandResult, say
 from pytest_llmeval.core import FieldsError, LlmevalError, OptionError, SuiteError, counted, interval, number
 from pytest_llmeval.data import display_path
@@ -198,7 +198,7 @@ def _spec_of(option: str, model: str | None, judge: JudgeSpec, base_url: str | N
 
 def _approved_judge(suite: LoadedSuite, key: SuiteKey) -> Mapping[str, str]:
     """The judge of the approved scores, as far as the score file names it; empty if there are none."""
-    scores = ScoreFile.of_suite(key).read(SuiteScores)
+    scores = ScoreFile.of_suite(key).read_suite()
     judges = {} if scores is None else scores.comparable.judges
     return next((judges[label] for label in judged_labels(suite) if label in judges), {})
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines import digests_of, evaluator_prints
+from pytest_llmeval.baselines import SuiteIdentity
 from pytest_llmeval.core import MISSING, Case, LlmevalError, as_line, counted, listed
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.numbers import CaseMatching, Threshold
@@ -372,7 +372,8 @@ def _answered(case: Case, mutant: Mutant) -> Case:
 
 def _changed_cases(base: LoadedState, head: LoadedState, pairs: Mapping[str, str]) -> list[str]:
     """The cases of both states of a suite whose scores or limits may differ for the same answer."""
-    old, new = digests_of(base.suite), digests_of(head.suite)
+    before, now = SuiteIdentity(base.suite), SuiteIdentity(head.suite)
+    old, new = before.digests, now.digests
     same = [check.identity for check in base.dump.checks] == [check.identity for check in head.dump.checks]
-    same = same and evaluator_prints(base.suite) == evaluator_prints(head.suite)
-    return [before for before, now in pairs.items() if not same or old[before] != new[now]]
+    same = same and before.evaluators == now.evaluators
+    return [first for first, later in pairs.items() if not same or old[first] != new[later]]

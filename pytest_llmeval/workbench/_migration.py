@@ -11,12 +11,9 @@ from msgspec import structs
 
 from pytest_llmeval.baselines import (
     ApprovedCases,
-    ApprovedScore,
-    Bridge,
     ScoreFile,
     Stamp,
-    SuiteScores,
-    digests_of,
+    SuiteIdentity,
 )
 from pytest_llmeval.core import (
     CaseRecord,
@@ -254,7 +251,7 @@ def _summary(suite: LoadedSuite, records: Sequence[CaseRecord]) -> Result:
 
 def measured_shifts(suite: LoadedSuite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[str, Shift]]:
     """The shifts of a suite's metrics from the old to the new judge, by evaluator."""
-    digests = digests_of(suite)
+    digests = SuiteIdentity(suite).digests
     here, there = (CaseStatistics.from_records(side.records, digests=digests) for side in (new, old))
     pairing = RunPairing(here, there, suite.metrics)
     flipped = [record.outcome for record in old.records] != [record.outcome for record in new.records]
@@ -295,7 +292,7 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dic
         )
         for name, difference in moved.items():
             value, low, high = (
-                ApprovedScore.rounded(number) for number in (difference.difference, difference.low, difference.high)
+                _stored_number(number) for number in (difference.difference, difference.low, difference.high)
             )
             if value is not None and low is not None and high is not None:
                 scores = pairing.table.scores[name]
@@ -303,6 +300,11 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dic
                 shift = Shift(value, low, high, depends=dependence(before, after))
                 shifts[Shift.subject_of(name, statistic)] = measured_on(shift, before, after)
     return shifts
+
+
+def _stored_number(number: float | None) -> float | None:
+    """A number of a bridge between two judges with the digits that score files keep."""
+    return None if number is None else round(number, Shift.DIGITS) + 0.0  # no negative zero
 
 
 def measured_on(shift: Shift, old: FloatArray, new: FloatArray) -> Shift:
@@ -404,12 +406,9 @@ def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str
             raise LlmevalError(f"{name}: cannot be read ({error}), expected the cases of the approved run") from None
         if approval is None:
             raise LlmevalError(f"no approved scores at {file.display_path}, where a bridge begins: approve a run first")
-        scores, approved = approval
-        bridges = [_bridge(migration, label, scores, approved, stamp) for label in migration.shifts]
-        notes[:] = _notes(migration, approved, bridges)
-        ways = [(bridge.label, bridge.old, bridge.new) for bridge in bridges]
-        earlier = [bridge for bridge in scores.bridges if (bridge.label, bridge.old, bridge.new) not in ways]
-        return replace(scores, bridges=(*earlier, *bridges)).text
+        shifts = {label: _approved_shifts(migration, label, approval) for label in migration.shifts}
+        notes[:] = _notes(migration, approval.statistics, shifts)
+        return approval.scores.with_bridges(migration.old.judges, migration.new.judges, shifts, stamp).text
 
     try:
         OutputFile(file.path).rewrite(bridged)
@@ -441,33 +440,34 @@ def _shifts(migration: Migration, label: str, approved: CaseStatistics) -> Mappi
     return measured_shifts(migration.suite, *sides)[label] if same else {}
 
 
-def _notes(migration: Migration, approved: CaseStatistics, bridges: list[Bridge]) -> list[str]:
+def _notes(migration: Migration, approved: CaseStatistics, shifts: Mapping[str, Mapping[str, Shift]]) -> list[str]:
     """The remarks of an approved judge migration: cases that it could not compare, and gates without a bridge."""
     notes = []
-    for bridge in bridges:
-        others = len(migration.old.records) - len(_same(migration, bridge.label, approved))
+    for label, moved in shifts.items():
+        others = len(migration.old.records) - len(_same(migration, label, approved))
         if others:
             have = "has" if others == 1 else "have"
             notes.append(f"{counted(others, 'case')} {have} another answer than the approved one: not compared")
         notes += [
             f"{name}: {shift.depends}; gates with max_drop do not compare across the bridge"
-            for name, shift in bridge.shifts.items()
+            for name, shift in moved.items()
             if shift.depends
         ]
     return list(dict.fromkeys(notes))
 
 
-def _bridge(migration: Migration, label: str, scores: SuiteScores, approved: CaseStatistics, stamp: Stamp) -> Bridge:
-    """The bridge between two judges for one evaluator, as the score file stores it."""
-    old, new, was = migration.old.judges[label], migration.new.judges[label], scores.comparable.judges.get(label, {})
+def _approved_shifts(migration: Migration, label: str, approval: ApprovedCases) -> Mapping[str, Shift]:
+    """The shifts of metrics between two judges of one evaluator, if the scores were approved with the old one."""
+    old, was = migration.old.judges[label], approval.scores.comparable.judges.get(label, {})
     changed = [name for name in sorted({*old, *was}) if old.get(name) != was.get(name)]
     if changed:
         then = ", ".join(f"{name} {was.get(name, 'none')}" for name in changed)
         expected = ", ".join(f"{name} {old.get(name, 'none')}" for name in changed)
         raise LlmevalError(f"found scores of {label!r} approved with {then}, expected {expected}: approve a run first")
+    approved = approval.statistics
     shifts = _shifts(migration, label, approved)
     if not shifts.keys() - {Metric.PASS_RATE, Shift.subject_of(Metric.PASS_RATE, "mean")}:
         same = len(_same(migration, label, approved))
         whose = "" if same == len(migration.old.records) else " with the approved answer"
         raise LlmevalError(f"found too few cases{whose} to measure the difference of {label!r}, expected at least 2")
-    return Bridge(label, dict(old), dict(new), stamp.day, stamp.commit, dict(shifts))
+    return shifts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 
-from pytest_llmeval.baselines import digests_of, evaluator_prints
+from pytest_llmeval.baselines import SuiteIdentity
 from pytest_llmeval.core import MISSING
 from pytest_llmeval.data import Document
 from pytest_llmeval.gates import RULES, Gate
@@ -228,7 +228,7 @@ def _evaluators(suite: LoadedSuite, entries: Any, lines: Mapping[str, int]) -> I
     for number, entry in enumerate(entries if isinstance(entries, list) else ()):
         for name in [entry] if isinstance(entry, str) else [entry.get("as"), *entry]:
             numbers.setdefault(name, number)
-    for label, evaluator in evaluator_prints(suite).items():
+    for label, evaluator in SuiteIdentity(suite).evaluators.items():
         if not suite.evaluators[label].asserts:
             noun = "judging evaluator" if suite.evaluators[label].asks else "evaluator"
             line = _nearest(lines, ("evaluators", numbers.get(label, 0)))
@@ -251,7 +251,7 @@ def _cases(
     lines: Mapping[str, int],
 ) -> Iterator[tuple[str, CaseDump]]:
     """Yield the cases of a suite by id, as data for ``llmeval guard``."""
-    digests, answers = digests_of(suite), defaultdict[str, list[Any]](list)
+    digests, answers = SuiteIdentity(suite).digests, defaultdict[str, list[Any]](list)
     for case in chain(suite.cases, *(system.cases for system in suite.systems.values())):
         inner = case.prediction.get("answer") if isinstance(case.prediction, dict) else None
         answers[case.id] += [

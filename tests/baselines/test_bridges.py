@@ -11,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from project import ROOT
 
-from pytest_llmeval.baselines import ApprovedScore, Bridge, ScoreFile, SuiteScores
+from pytest_llmeval.baselines import ScoreFile
 from pytest_llmeval.baselines._comparable import Comparable
-from pytest_llmeval.baselines._scores import Approval, Cases, bridge_of, shifts_between
+from pytest_llmeval.baselines._scores import (
+    Approval,
+    ApprovedScore,
+    Bridge,
+    Cases,
+    SuiteScores,
+    bridge_of,
+    shifts_between,
+)
 from pytest_llmeval.baselines._verdicts import judge_scores
 from pytest_llmeval.core import MetricIndex
 from pytest_llmeval.numbers import Shift

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.baselines import SharedTexts, fingerprint
 from pytest_llmeval.baselines import _comparable as comparable
+from pytest_llmeval.baselines import fingerprint
+from pytest_llmeval.baselines._comparable import SharedTexts
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.just("long " * 300)
 KEYS = st.text() | st.integers(0, 20)

@@ -12,14 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.baselines import (
-    ApprovedScore,
-    ScoreFile,
-    Stamp,
-    SuiteScores,
-    TestScores,
-    fingerprint,
-)
+from pytest_llmeval.baselines import ScoreFile, Stamp, fingerprint
 from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines._files import (
     PendingFile,
@@ -27,7 +20,7 @@ from pytest_llmeval.baselines._files import (
     is_orphan,
     python_score_file,
 )
-from pytest_llmeval.baselines._scores import Approval, Cases
+from pytest_llmeval.baselines._scores import Approval, ApprovedScore, Cases, SuiteScores, TestScores
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.data import OwnFiles
 from pytest_llmeval.suites import SuiteKey
@@ -150,7 +143,7 @@ def test_an_edited_file_is_told_with_the_place(tmp_path: Path, old: str, new: st
     edited = text.replace(old, new)
     path.write_text(edited, encoding="utf-8")
     with pytest.raises(SuiteError) as raised:
-        ScoreFile(path, "s.scores.json").read(SuiteScores)
+        ScoreFile(path, "s.scores.json").read_suite()
     assert fault in str(raised.value)
     assert str(raised.value).startswith("s.scores.json:")
     assert "nothing was changed: restore the file from version control" in str(raised.value)
@@ -162,7 +155,7 @@ def test_a_file_that_holds_no_scores_is_told(tmp_path: Path, text: str) -> None:
     path = tmp_path / "s.scores.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SuiteError, match="nothing was changed"):
-        ScoreFile(path, "s.scores.json").read(SuiteScores)
+        ScoreFile(path, "s.scores.json").read_suite()
 
 
 def test_a_file_without_checksum_is_told(tmp_path: Path) -> None:
@@ -171,13 +164,13 @@ def test_a_file_without_checksum_is_told(tmp_path: Path) -> None:
     del data["checksum"]
     path.write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(SuiteError, match=r"checksum: found nothing .*: the file was changed by hand"):
-        ScoreFile(path, "s.scores.json").read(SuiteScores)
+        ScoreFile(path, "s.scores.json").read_suite()
 
 
 def test_blanks_and_the_order_of_keys_are_no_change(tmp_path: Path) -> None:
     path = tmp_path / "s.scores.json"
     path.write_text(json.dumps(dict(reversed(json.loads(approved().text).items()))), encoding="utf-8")
-    assert ScoreFile(path, "s.scores.json").read(SuiteScores) == approved()
+    assert ScoreFile(path, "s.scores.json").read_suite() == approved()
 
 
 def test_every_changed_byte_is_told(tmp_path: Path) -> None:
@@ -186,7 +179,7 @@ def test_every_changed_byte_is_told(tmp_path: Path) -> None:
     for place in range(0, len(data), 5):
         path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         with pytest.raises(SuiteError):
-            ScoreFile(path, "s.scores.json").read(SuiteScores)
+            ScoreFile(path, "s.scores.json").read_suite()
 
 
 def test_every_prefix_of_a_file_is_refused(tmp_path: Path) -> None:
@@ -195,11 +188,11 @@ def test_every_prefix_of_a_file_is_refused(tmp_path: Path) -> None:
     for end in range(0, len(text) - 2, 7):
         path.write_text(text[:end], encoding="utf-8")
         with pytest.raises(SuiteError):
-            ScoreFile(path, "s.scores.json").read(SuiteScores)
+            ScoreFile(path, "s.scores.json").read_suite()
 
 
 def test_no_file_is_no_fault(tmp_path: Path) -> None:
-    assert ScoreFile(tmp_path / "none.json", "none.json").read(SuiteScores) is None
+    assert ScoreFile(tmp_path / "none.json", "none.json").read_suite() is None
 
 
 def test_an_approval_is_remembered_only_if_something_changed() -> None:
@@ -328,7 +321,7 @@ def pair(path: Path, value: float) -> PendingFile:
 
     def scores() -> SuiteScores:
         new = suite_scores(value, cases=Cases(4, fingerprint(statistics)))
-        return approve(ScoreFile(path, path.name).read(SuiteScores), new, STAMP, 20)
+        return approve(ScoreFile(path, path.name).read_suite(), new, STAMP, 20)
 
     return PendingFile(ScoreFile(path, path.name), {}, {}, frozenset(), scores, statistics)
 

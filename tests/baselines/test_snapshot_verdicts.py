@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Evaluator, Metric
-from pytest_llmeval.baselines import ApprovedScore, SuiteScores
 from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
-from pytest_llmeval.baselines._scores import Cases
+from pytest_llmeval.baselines._scores import ApprovedScore, Cases, SuiteScores
 from pytest_llmeval.baselines._verdicts import compare_scores, describe_falls, first_approved, judge_scores
 from pytest_llmeval.core import MetricIndex, Observation, SnapshotVerdict
 from pytest_llmeval.suites import SnapshotSettings, Tolerance

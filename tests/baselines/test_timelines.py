@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.baselines import History
-from pytest_llmeval.baselines import TestScores as Scores
 from pytest_llmeval.baselines._scores import Approval
+from pytest_llmeval.baselines._scores import TestScores as Scores
 from pytest_llmeval.reports import Timeline
 
 

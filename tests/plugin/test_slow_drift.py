@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.baselines import ScoreFile, SuiteScores
+from pytest_llmeval.baselines import ScoreFile
+from pytest_llmeval.baselines._scores import SuiteScores
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

@@ -12,8 +12,7 @@ import pytest
 from builders import Length, finished, length_suite, parse_gate, recorded
 
 from pytest_llmeval import Case, Observation, Sums
-from pytest_llmeval.baselines import History, digests_of
-from pytest_llmeval.baselines import _runs as runs
+from pytest_llmeval.baselines import History, SuiteIdentity
 from pytest_llmeval.core import CaseRecord, Fault, FloatArray, GateResult, JudgeCall
 from pytest_llmeval.data import WritingProcess
 from pytest_llmeval.numbers import Threshold
@@ -211,8 +210,9 @@ def test_the_report_holds_every_suite_and_the_faults_by_file() -> None:
 
 
 def test_the_cases_of_a_suite_are_fingerprinted_once_for_report_and_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[LoadedSuite] = []
-    monkeypatch.setattr(runs, "digests_of", lambda suite: calls.append(suite) or digests_of(suite))
+    calls: list[SuiteIdentity] = []
+    digests = SuiteIdentity.digests.fget
+    monkeypatch.setattr(SuiteIdentity, "digests", property(lambda one: calls.append(one) or digests(one)))
     run = judge(gated("length >= 1"), measured("a"), measured("b"))
     (judged,) = run.judged.suites
     assert judged.measured.run.statistics.digests == judged.measured.run.digests

@@ -11,7 +11,7 @@ import yaml
 from project import load_text
 
 from pytest_llmeval import Case, EvaluatorError, SuiteError, get_checks
-from pytest_llmeval.baselines._comparable import comparable_of, digests_of
+from pytest_llmeval.baselines._comparable import SuiteIdentity
 from pytest_llmeval.evaluators import Checks
 from pytest_llmeval.evaluators.checks._evaluator import JudgedChecks
 from pytest_llmeval.suites import LoadedSuite, Registry
@@ -176,10 +176,10 @@ def test_changed_checks_make_runs_incomparable(tmp_path: Path) -> None:
         )
 
     one = suite("x", "y")
-    assert comparable_of(one) == comparable_of(suite("x", "y"))
-    assert comparable_of(one).evaluators != comparable_of(suite("z", "y")).evaluators
-    assert comparable_of(one).data != comparable_of(suite("x", "z")).data
-    assert digests_of(one)["a"] != digests_of(suite("x", "z"))["a"]
+    assert SuiteIdentity(one).comparable() == SuiteIdentity(suite("x", "y")).comparable()
+    assert SuiteIdentity(one).comparable().evaluators != SuiteIdentity(suite("z", "y")).comparable().evaluators
+    assert SuiteIdentity(one).comparable().data != SuiteIdentity(suite("x", "z")).comparable().data
+    assert SuiteIdentity(one).digests["a"] != SuiteIdentity(suite("x", "z")).digests["a"]
 
 
 def in_time(answer: str, most: int) -> bool:
@@ -195,7 +195,7 @@ def test_runs_by_another_schema_of_a_file_are_not_comparable(place: str, tmp_pat
 
     def prints(schema: str) -> tuple[Any, str]:
         (tmp_path / "p.json").write_text(schema)
-        made = comparable_of(load_text(f"{place}\ncases: [{{id: a, prediction: x{own}}}]\n", tmp_path))
+        made = SuiteIdentity(load_text(f"{place}\ncases: [{{id: a, prediction: x{own}}}]\n", tmp_path)).comparable()
         return made.evaluators["checks"], made.data
 
     first = prints('{"type": "object", "title": "t"}')

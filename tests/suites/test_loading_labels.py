@@ -7,7 +7,7 @@ import pytest
 from builders import pairing
 from project import load_text
 
-from pytest_llmeval.baselines._comparable import comparable_of
+from pytest_llmeval.baselines._comparable import SuiteIdentity
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.evaluators import HumanLabel
 from pytest_llmeval.run import score
@@ -29,10 +29,10 @@ def suite(human: str) -> str:
 def test_other_labels_are_another_measurement(tmp_path: Path, human: str) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text(LABEL.line(), encoding="utf-8")
-    before = comparable_of(load_text(suite(human), tmp_path))
-    assert comparable_of(load_text(suite(human), tmp_path)) == before
+    before = SuiteIdentity(load_text(suite(human), tmp_path)).comparable()
+    assert SuiteIdentity(load_text(suite(human), tmp_path)).comparable() == before
     (tmp_path / "a.jsonl").write_text(LABEL.line() * 2, encoding="utf-8")
-    after = comparable_of(load_text(suite(human), tmp_path))
+    after = SuiteIdentity(load_text(suite(human), tmp_path)).comparable()
     assert after.data == before.data
     assert after.evaluators != before.evaluators
     assert str(tmp_path) not in str(after.evaluators)

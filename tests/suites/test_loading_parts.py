@@ -97,10 +97,10 @@ evaluators:
 
 
 def test_what_an_evaluator_reads_decides_whether_runs_can_be_compared(tmp_path: Path) -> None:
-    from pytest_llmeval.baselines._comparable import comparable_of
+    from pytest_llmeval.baselines._comparable import SuiteIdentity
 
-    plain = comparable_of(load_text(f"evaluators: [text]\n{CASES}", tmp_path))
+    plain = SuiteIdentity(load_text(f"evaluators: [text]\n{CASES}", tmp_path)).comparable()
     assert plain.evaluators["text"].options == {}
-    named = comparable_of(load_text(SUITE, tmp_path)).evaluators
+    named = SuiteIdentity(load_text(SUITE, tmp_path)).comparable().evaluators
     assert named["text"].options == {"on": "answer", "path": "output.text"}
     assert named["summary"].options == {"on": "output.summary"}

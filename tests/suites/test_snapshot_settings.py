@@ -11,7 +11,7 @@ from project import load_text
 
 from pytest_llmeval import Case, Evaluator
 from pytest_llmeval.baselines import fingerprint
-from pytest_llmeval.baselines._comparable import Comparable, comparable_of
+from pytest_llmeval.baselines._comparable import Comparable, SuiteIdentity
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.suites import LoadedSuite, Registry, SnapshotSettings, Tolerance, load_suite
@@ -99,9 +99,9 @@ CASES = (Case("a", "in", "gold", "x", {"kind": "k"}), Case("b", "in", ["gold"], 
 
 
 def comparable(*cases: Case, evaluators: dict[str, Evaluator] | None = None, **parts: Any) -> Comparable:
-    return comparable_of(
+    return SuiteIdentity(
         LoadedSuite("s", Path("s.eval.yaml"), evaluators=evaluators or {}, cases=cases or CASES, **parts)
-    )
+    ).comparable()
 
 
 def test_order_and_predictions_of_cases_change_nothing() -> None:
@@ -177,7 +177,7 @@ def test_an_evaluator_is_known_by_name_version_and_options_that_are_not_defaults
 def test_a_file_is_known_by_its_place_beside_the_suite_and_its_content(tmp_path: Path) -> None:
     def named(path: str) -> str:
         suite = LoadedSuite("s", tmp_path / "evals" / "s.eval.yaml", evaluators={"x": Odd(path=path)}, cases=CASES)
-        text: str = comparable_of(suite).evaluators["x"].options["path"]
+        text: str = SuiteIdentity(suite).comparable().evaluators["x"].options["path"]
         return text
 
     labels = tmp_path / "labels.csv"
@@ -191,7 +191,7 @@ def test_a_file_is_known_by_its_place_beside_the_suite_and_its_content(tmp_path:
 
 def test_a_judge_is_part_of_what_must_be_the_same() -> None:
     suite = LoadedSuite("s", Path("s.eval.yaml"), evaluators={}, cases=CASES)
-    assert comparable_of(suite, {"judge": {"model": "m", "prompt": "p"}}).judges == {
+    assert SuiteIdentity(suite).comparable({"judge": {"model": "m", "prompt": "p"}}).judges == {
         "judge": {"model": "m", "prompt": "p"}
     }
 

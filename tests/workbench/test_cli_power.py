@@ -11,9 +11,9 @@ import pytest
 from test_cli_compare import write_report
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.baselines import ScoreFile, SuiteScores, fingerprint
+from pytest_llmeval.baselines import ScoreFile, fingerprint
 from pytest_llmeval.baselines._comparable import Comparable
-from pytest_llmeval.baselines._scores import Approval, Cases
+from pytest_llmeval.baselines._scores import Approval, Cases, SuiteScores
 from pytest_llmeval.cli import main
 from pytest_llmeval.numbers import CaseStatistics
 from pytest_llmeval.suites import SuiteKey

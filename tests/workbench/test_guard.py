@@ -15,8 +15,7 @@ from builders import recorded_case, recorded_suite, write_run
 from msgspec import structs
 from running import warm_run
 
-from pytest_llmeval.baselines import TestScores
-from pytest_llmeval.baselines._scores import Approval
+from pytest_llmeval.baselines._scores import Approval, TestScores
 from pytest_llmeval.cli import main
 from pytest_llmeval.suites import KEYS
 from pytest_llmeval.workbench._guard import Ruling, _lines, compare_suite_files, guard_text

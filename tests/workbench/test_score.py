@@ -12,7 +12,7 @@ import pytest
 from running import local_cluster
 from servers import PATIENCE
 
-from pytest_llmeval.baselines import _runs as runs
+from pytest_llmeval.baselines import SuiteIdentity
 from pytest_llmeval.cli import main
 from pytest_llmeval.workbench import _score as score_command
 
@@ -76,8 +76,9 @@ def test_a_suite_has_the_report_and_the_exit_code_of_a_pytest_run(folder: Path, 
 
 def test_cases_have_fingerprints_only_where_there_is_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     fingerprinted = []
-    digests_of = runs.digests_of
-    monkeypatch.setattr(runs, "digests_of", lambda suite: fingerprinted.append(suite) or digests_of(suite))
+    digests = SuiteIdentity.digests.fget
+    counting = property(lambda identity: fingerprinted.append(identity) or digests(identity))
+    monkeypatch.setattr(SuiteIdentity, "digests", counting)
     assert main(["score", "s.eval.yaml"]) == 1
     assert fingerprinted == []
     main(["score", "s.eval.yaml", "--report=run.json"])
