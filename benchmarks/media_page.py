@@ -22,7 +22,7 @@ from tabulate import tabulate
 
 from pytest_llmeval import Media
 from pytest_llmeval.core import form_of
-from pytest_llmeval.reports import PageRun, RunReport, to_page
+from pytest_llmeval.reports import PageRun, RunReport
 from pytest_llmeval.reports._json import completed
 
 COUNT = 200
@@ -88,7 +88,7 @@ def work(driver: webdriver.Chrome) -> float:
 def main() -> None:
     """Print the table."""
     chance = np.random.default_rng(1)
-    html = to_page([PageRun("", report([form_of(picture(chance)) for _ in range(COUNT)]))]).html
+    html = PageRun("", report([form_of(picture(chance)) for _ in range(COUNT)])).page().html
     driver, rows = browser(), []
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -57,10 +57,10 @@ def _export(options: Namespace) -> CommandResult:
 
 def _page(report: "RunReport") -> str:
     """The HTML page of a report, for the artifacts of MLflow."""
-    from pytest_llmeval.reports import PageRun, ReportMedia, to_page
+    from pytest_llmeval.reports import PageRun, ReportMedia
 
     ReportMedia.of_reports([report]).begin(Path.cwd())
-    return to_page([PageRun("", report)]).html
+    return PageRun("", report).page().html
 
 
 def _log(client: Any, experiment: str, report: "RunReport", suite: "SuiteReport", file: Path, page: str) -> str:

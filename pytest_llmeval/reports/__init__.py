@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports._survival import GateNotice, KindOutcome, Survival
     from pytest_llmeval.reports._tables import Line, Point, TextTable, Timeline
     from pytest_llmeval.reports._terminal import render
-    from pytest_llmeval.reports.html._data import PageRun
     from pytest_llmeval.reports.html._media import PageMedia
-    from pytest_llmeval.reports.html._page import rendered_page, to_page
+    from pytest_llmeval.reports.html._page import PageRun, rendered_page
 
 _HOMES = {
     "_headline": ("MergeAnswer",),
@@ -55,9 +54,8 @@ _HOMES = {
     "_survival": ("GateNotice", "KindOutcome", "Survival"),
     "_tables": ("Line", "Point", "TextTable", "Timeline"),
     "_terminal": ("render",),
-    "html._data": ("PageRun",),
     "html._media": ("PageMedia",),
-    "html._page": ("rendered_page", "to_page"),
+    "html._page": ("PageRun", "rendered_page"),
     "_media_paths": ("ReportMedia",),
 }
 """Module to the names that other packages use of it."""

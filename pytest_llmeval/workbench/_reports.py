@@ -27,7 +27,6 @@ from pytest_llmeval.reports import (
     RunReport,
     SuiteReport,
     read_report,
-    to_page,
 )
 from pytest_llmeval.suites import SuiteKey
 from pytest_llmeval.workbench._report_pair import ReportPair, paired_scores, remeasured, report_changes
@@ -158,7 +157,8 @@ def _html(options: Namespace) -> CommandResult:
     if any(path.is_dir() for path in options.reports):
         return _site(options)
     output = options.output or options.reports[0].with_suffix(".html")
-    page = to_page(page_runs(options.reports, options.baseline), folder=output.absolute().parent)
+    run, *others = page_runs(options.reports, options.baseline)
+    page = run.page(*others, folder=output.absolute().parent)
     OutputFile(output).save_text([page.html])
     lines = [f"wrote {output}", *([f"{output}: {page.note}"] if page.note else [])]
     return CommandResult(0, {"written": [str(output)], "note": page.note}, lines)
@@ -202,7 +202,7 @@ def _write_page(page: Path, report: Path) -> bool:
         return False
     read = read_report(report)
     ReportMedia.of_reports([read]).begin(Path.cwd())
-    html = to_page([PageRun("", read)], folder=page.absolute().parent).html
+    html = PageRun("", read).page(folder=page.absolute().parent).html
     page.parent.mkdir(parents=True, exist_ok=True)
     OutputFile(page).save_text([html])
     return True

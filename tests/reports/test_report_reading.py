@@ -38,7 +38,6 @@ from pytest_llmeval.reports import (
     SystemsReport,
     published,
     read_report,
-    to_page,
 )
 from pytest_llmeval.reports._form import BucketReport, WorstCases
 from pytest_llmeval.reports._json import form_fields, write_json
@@ -152,7 +151,7 @@ def test_what_is_read_is_what_was_written(outcomes: list[CaseOutcome], texts: Re
         write_json(again, Path(folder) / "again.json")
         assert (Path(folder) / "again.json").read_bytes() == (Path(folder) / "run.json").read_bytes()
     assert again.suites[0].pass_rate == report.suites[0].pass_rate
-    assert to_page([PageRun("", again)]) == to_page([PageRun("", report)])
+    assert PageRun("", again).page() == PageRun("", report).page()
 
 
 @pytest.mark.parametrize("texts", ["none", "failing", "all"])
@@ -245,7 +244,7 @@ def test_whatever_a_report_holds_it_is_read_or_refused(data: st.DataObject) -> N
         except SuiteError:
             return
         assert to_markdown(read_back(report, Path(folder))) == to_markdown(report)
-        to_page([PageRun("", report)])
+        PageRun("", report).page()
 
 
 @pytest.mark.parametrize("form", [SuiteReport, MetricValue, UsageReport])

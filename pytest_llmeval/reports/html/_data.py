@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct
-
 from pytest_llmeval.core import CaseRecord, GateResult, Metric, MetricChange, MetricValue, excerpt
 from pytest_llmeval.gates import RULES, ChangeGate, LimitGate
 from pytest_llmeval.reports._failures import FailureGroups
@@ -43,28 +41,9 @@ _MOST_POINTS = 40
 _NOTHING: tuple[Any, ...] = (None, {}, [], 0)
 
 
-class PageRun(Struct, frozen=True):
-    """A run on the page of the HTML report.
-
-    Attributes:
-        label: Distinguishes it from the other runs of the page; may be empty if it is the only one.
-        report: Its report.
-        is_baseline: Whether it only serves as baseline.
-        pairs: For each suite, the index of its counterpart among all suites of the page, or ``None``.
-    """
-
-    label: str
-    report: RunReport
-    is_baseline: bool = False
-    pairs: Sequence[int | None] = ()
-
-
-def run_of(run: PageRun) -> dict[str, Any]:
-    """A run as JSON data of the HTML report, without its suites."""
-    report = run.report
+def run_data(report: RunReport) -> dict[str, Any]:
+    """The report of a run as JSON data of the HTML report, without its suites."""
     return {
-        "label": run.label,
-        "baseline": run.is_baseline,
         **(published(report.run) if report.run.started_at else {}),
         "faults": published(report.faults),
         "systems": published(report.systems),

@@ -20,7 +20,6 @@ from pytest_llmeval.reports._headline import MergeAnswer
 from pytest_llmeval.reports._json import completed, is_form, published
 from pytest_llmeval.reports._media_paths import values_of
 from pytest_llmeval.reports.html._data import (
-    PageRun,
     ViewTexts,
     case_texts,
     changes_json,
@@ -29,7 +28,7 @@ from pytest_llmeval.reports.html._data import (
     overview_texts,
     past_points,
     reasons_json,
-    run_of,
+    run_data,
     worst_changes,
 )
 from pytest_llmeval.reports.html._media import PageMedia
@@ -72,31 +71,58 @@ class _Piece(NamedTuple):
     text: str
 
 
-def to_page(
-    runs: Sequence[PageRun], *, folder: Path | None = None, warn_from: int = WARN_FROM, cut_from: int = CUT_FROM
-) -> Page:
-    """Build the HTML report of some runs.
+class PageRun(Struct, frozen=True):
+    """A run on the page of the HTML report.
 
-    Args:
-        runs: The first is the subject of the page.
-        folder: Of the page, from which large images, sounds and documents are linked; ``None`` links none.
-        warn_from: Size in bytes from which the page warns about it.
-        cut_from: Size in bytes from which texts are dropped: those of passed cases, then all but beginnings, then all.
+    Attributes:
+        label: Distinguishes it from the other runs of the page; may be empty if it is the only one.
+        report: Its report.
+        is_baseline: Whether it only serves as baseline.
+        pairs: For each suite, the index of its counterpart among all suites of the page, or ``None``.
     """
-    runs = [structs.replace(run, report=_mask_report(run.report)) for run in runs]
-    head, pieces, lacking = _fit_texts(runs, cut_from)
-    size = _size(pieces)
-    note = lacking or (f"this page has {size / _MEGABYTE:.0f} MB" if size >= warn_from else "")
-    head["note"] = note
-    values = (values for run in runs for suite in run.report.suites for values in map(values_of, suite.cases))
-    media = PageMedia(values, folder)
-    head |= {"media": media.places} if media.places else {}
-    pieces += [_Piece(*embedded) for embedded in media.embedded]
-    assets = files(__package__) / "assets"
-    scripts = (assets / name for name in _SCRIPTS)
-    title = _title(runs[0].report)
-    html = rendered_page(assets, "page.html.jinja", "page.css", scripts, head, head=head, pieces=pieces, title=title)
-    return Page(html, note)
+
+    label: str
+    report: RunReport
+    is_baseline: bool = False
+    pairs: Sequence[int | None] = ()
+
+    def page(
+        self,
+        *others: "PageRun",
+        folder: Path | None = None,
+        warn_from: int = WARN_FROM,
+        cut_from: int = CUT_FROM,
+    ) -> Page:
+        """The HTML report about the run.
+
+        Args:
+            others: The further runs of the page, such as a baseline.
+            folder: Of the page, from which large images, sounds and documents are linked; ``None`` links none.
+            warn_from: Size in bytes from which the page warns about it.
+            cut_from: Size in bytes from which texts are dropped: those of passed cases, then all but beginnings, then
+                all.
+        """
+        runs = [structs.replace(run, report=_mask_report(run.report)) for run in (self, *others)]
+        head, pieces, lacking = _fit_texts(runs, cut_from)
+        size = _size(pieces)
+        note = lacking or (f"this page has {size / _MEGABYTE:.0f} MB" if size >= warn_from else "")
+        head["note"] = note
+        values = (values for run in runs for suite in run.report.suites for values in map(values_of, suite.cases))
+        media = PageMedia(values, folder)
+        head |= {"media": media.places} if media.places else {}
+        pieces += [_Piece(*embedded) for embedded in media.embedded]
+        assets = files(__package__) / "assets"
+        scripts = (assets / name for name in _SCRIPTS)
+        title = _title(runs[0].report)
+        html = rendered_page(
+            assets, "page.html.jinja", "page.css", scripts, head, head=head, pieces=pieces, title=title
+        )
+        return Page(html, note)
+
+
+def _head(run: PageRun) -> dict[str, Any]:
+    """A run as JSON data of the HTML report, without its suites."""
+    return {"label": run.label, "baseline": run.is_baseline, **run_data(run.report)}
 
 
 _MOST_NAMED = 3
@@ -154,7 +180,7 @@ def _data(
                 pieces.append(_Piece(f"{name}w", pack(as_json(list(_worst(entry["worst"], suite, before, shortened))))))
             entries.append(entry)
     first, *others = runs
-    listed = [{**run_of(first), **reasons}, *map(run_of, others)]
+    listed = [{**_head(first), **reasons}, *map(_head, others)]
     return {"runs": listed, "entries": entries}, pieces
 
 
@@ -270,7 +296,8 @@ def write_html(report: RunReport, path: Path) -> str:
     Returns:
         What was left out, or a warning about the size; may be empty.
     """
-    page = to_page(_with_approved(report), folder=path.absolute().parent)
+    run, *approved = _with_approved(report)
+    page = run.page(*approved, folder=path.absolute().parent)
     OutputFile(path).write_text([page.html])
     return page.note
 

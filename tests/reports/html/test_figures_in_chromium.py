@@ -7,7 +7,6 @@ import pytest
 from pages import Browser, case, page_run, report, suite
 
 from pytest_llmeval.core import number
-from pytest_llmeval.reports import to_page
 from pytest_llmeval.reports.html import _page as page
 
 FIGURES = (Path(page.__file__).parent / "assets" / "figures.js").read_text(encoding="utf-8")
@@ -50,7 +49,7 @@ def opened(browser: Browser, tmp_path: Path) -> Browser:
     cases = [case("a", "failed", 0.162193, reason="f1 0.1622, limit >= 0.3"), case("b", f1=0.9)]
     made = suite(cases, gates=[{**gate, "reason": reason}], metrics={"f1": METRIC})
     path = tmp_path / "page.html"
-    path.write_text(to_page([page_run("", report(made))]).html, encoding="utf-8")
+    path.write_text(page_run("", report(made)).page().html, encoding="utf-8")
     browser.open(path)
     return browser
 

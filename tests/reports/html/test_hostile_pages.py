@@ -8,7 +8,6 @@ import pytest
 from pages import Browser, case, page_run, report, suite
 
 from pytest_llmeval.core import printable
-from pytest_llmeval.reports import to_page
 
 HOSTILE = (
     "<script>window.harmed = true</script>",
@@ -113,7 +112,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         suite(cases[:1], "__proto__"),
     ]
     path = tmp_path_factory.mktemp("pages") / "hostile.html"
-    html = to_page([page_run("", report(*suites, faults={HOSTILE[0]: [HOSTILE[1]]}))]).html
+    html = page_run("", report(*suites, faults={HOSTILE[0]: [HOSTILE[1]]})).page().html
     path.write_text(html, encoding="utf-8", errors="backslashreplace")
     return path
 

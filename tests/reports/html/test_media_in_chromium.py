@@ -9,7 +9,6 @@ from pictures import PDF, SVG, WAV, in_memory, png
 
 from pytest_llmeval import Media
 from pytest_llmeval.core import MediaForm, form_of
-from pytest_llmeval.reports import to_page
 
 SCRIPT = b"<script>window.harmed = true</script>"
 COUNT = 200
@@ -31,7 +30,7 @@ def written(folder: Path) -> tuple[Path, str]:
     ]
     odd = [drawn, document, broken, {**forms[0], "sha256": "0" * 64}]
     cases.append(case("odd", "failed", input=odd, prediction={"answer": forms[5], "note": "seen"}))
-    page = to_page([page_run("", report(suite(cases)))], folder=folder)
+    page = page_run("", report(suite(cases))).page(folder=folder)
     path = folder / "page.html"
     path.write_text(page.html, encoding="utf-8")
     return path, page.html
@@ -75,7 +74,7 @@ def test_lists_say_what_a_picture_is_and_the_answer_of_the_run_before_is_drawn(
     old, new = (report(suite([case("a", "failed", prediction=form)])) for form in (before, now))
     runs = [page_run("new", new, pairs=[1]), page_run("old", old)]
     path = tmp_path / "page.html"
-    path.write_text(to_page(runs).html, encoding="utf-8")
+    path.write_text(runs[0].page(*runs[1:]).html, encoding="utf-8")
     browser.driver.set_window_size(1280, 900)
     browser.open(path, "view=cases")
     browser.until(f"document.querySelector('main').textContent.includes({MediaForm(now).line!r})")
@@ -89,7 +88,7 @@ def test_a_sound_plays_and_stops_and_a_broken_one_has_no_button(browser: Browser
     sound = form_of(Media.from_audio([0.1] * 80_000, 8000))
     broken = form_of(Media(data=WAV[:40], type="audio/wav"))
     path = tmp_path / "page.html"
-    page = to_page([page_run("", report(suite([case("a", "failed", input=broken, prediction=sound)])))])
+    page = page_run("", report(suite([case("a", "failed", input=broken, prediction=sound)]))).page()
     path.write_text(page.html, encoding="utf-8")
     browser.open(path, "view=cases&case=0/a")
     browser.until("document.querySelectorAll('.medium button').length === 2")

@@ -11,7 +11,7 @@ from msgspec import structs
 from pages import Browser, case, page_run, report, suite
 
 from pytest_llmeval.core import MetricChange
-from pytest_llmeval.reports import Changes, PageRun, to_page
+from pytest_llmeval.reports import Changes, PageRun
 
 GATES = [
     {"gate": "f1 >= 0.2", "outcome": "passed", "value": 0.6, "limit": 0.2, "reason": "f1 is 0.6000"},
@@ -47,7 +47,8 @@ def before_and_now() -> list[PageRun]:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pages") / "overview.html"
-    path.write_text(to_page(before_and_now()).html, encoding="utf-8")
+    now, before = before_and_now()
+    path.write_text(now.page(before).html, encoding="utf-8")
     return path
 
 
@@ -122,7 +123,7 @@ def test_a_gate_that_failed_by_a_fall_begins_with_the_cases_and_the_label_that_e
     cause = "f1 fell 0.9000 -> 0.7000 (limit 0.05). 9 cases worse, 7 of 7 with topic=api: a, b and 7 more. p 0.0042."
     gate = {"gate": "drop(f1) <= 0.05", "outcome": "failed", "value": 0.2, "limit": 0.05, "cause": cause}
     run = page_run("", report(suite([case("a")], gates=[{**gate, "reason": "significant, p 0.0042", "fallen": ["a"]}])))
-    (tmp_path / "page.html").write_text(to_page([run]).html, encoding="utf-8")
+    (tmp_path / "page.html").write_text(run.page().html, encoding="utf-8")
     browser.open(tmp_path / "page.html")
     shown, statistics = browser.texts(".gate.failed p")
     assert shown.startswith(
@@ -159,7 +160,7 @@ def test_without_a_failure_the_overview_says_so_and_shows_what_moved(
 
     runs = [page_run("", made(now), pairs=[None if before is None else 1])]
     runs += [page_run("base", made(before), is_baseline=True)] if before else []
-    (tmp_path / "page.html").write_text(to_page(runs).html, encoding="utf-8")
+    (tmp_path / "page.html").write_text(runs[0].page(*runs[1:]).html, encoding="utf-8")
     browser.open(tmp_path / "page.html")
     assert browser.texts(".worst h3") == [title]
     assert browser.run("return [...document.querySelectorAll('.broke')].map((each) => each.dataset.kind)") == kinds
@@ -186,7 +187,7 @@ def test_on_a_narrow_screen_before_and_now_stand_below_the_name_of_the_metric(na
 def test_a_table_that_goes_on_beyond_its_edge_shows_it_until_its_end(narrow: Browser, tmp_path: Path) -> None:
     headers = ["true / predicted", *(f"a rather long class {number}" for number in range(6))]
     table = {"title": "Kinds", "headers": headers, "rows": [["a rather long class 0", 1, 2, 3, 4, 5, 6]]}
-    (tmp_path / "page.html").write_text(to_page([page_run("", report(suite([case("a")], tables=[table])))]).html)
+    (tmp_path / "page.html").write_text(page_run("", report(suite([case("a")], tables=[table]))).page().html)
     narrow.open(tmp_path / "page.html", "view=numbers")
     marked = (
         "['data-more-before', 'data-more-after']"
@@ -219,7 +220,7 @@ def test_an_error_has_its_question_and_passed_suites_say_what_did_not_pass(brows
     first = suite(errored, "first", gates=[gate])
     first["metrics"]["f1"]["errored"] = 2
     calm = [suite([case("a"), case("b", "skipped", None)], name) for name in ("calm", "quiet")]
-    (tmp_path / "page.html").write_text(to_page([page_run("", report(first, *calm))]).html, encoding="utf-8")
+    (tmp_path / "page.html").write_text(page_run("", report(first, *calm)).page().html, encoding="utf-8")
     browser.open(tmp_path / "page.html")
     assert browser.find("h1").text == "Do not merge: first 2 of 4 cases errored: TimeoutError: 30 s; start with a"
     assert browser.driver.title == "Do not merge: first, calm, quiet"
@@ -236,7 +237,7 @@ def test_answers_that_share_little_are_apart_and_gates_that_passed_are_folded(br
     gates = [{"gate": f"f1 >= 0.{number}", "outcome": "passed"} for number in range(1, 5)]
     failed = {"gate": "f1 >= 0.9", "outcome": "failed", "reason": "f1 is 0.5000, expected >= 0.9"}
     whole = report(suite(cases, gates=[*gates, failed]))
-    (tmp_path / "page.html").write_text(to_page([page_run("", whole)]).html, encoding="utf-8")
+    (tmp_path / "page.html").write_text(page_run("", whole).page().html, encoding="utf-8")
     browser.open(tmp_path / "page.html")
     assert browser.texts(".broke .answer") == ["It takes ten days.", "No idea, sorry!"]
     assert len(browser.texts(".front .gates:not(details .gates) > li")) == 1

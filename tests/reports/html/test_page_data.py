@@ -13,7 +13,6 @@ import pytest
 from pages import case, head_of, page_run, report, suite, suite_report
 
 from pytest_llmeval.core import GateResult, MetricValue
-from pytest_llmeval.reports import to_page
 from pytest_llmeval.reports.html._data import entry_of, index_of, number_line
 from pytest_llmeval.reports.html._page import Page
 
@@ -24,7 +23,7 @@ METRICS = {
 
 
 def page_of(*suites: dict[str, Any], **limits: int) -> Page:
-    return to_page([page_run("", report(*suites))], **limits)
+    return page_run("", report(*suites)).page(**limits)
 
 
 def pieces_of(page: Page) -> dict[str, Any]:
@@ -236,7 +235,7 @@ def test_a_large_page_says_so_and_a_page_that_is_too_large_leaves_texts_out_step
 
 def test_head_of_a_page_has_the_beginning_of_a_long_cause() -> None:
     cases = [case("a", "errored", None, reason="JudgeError: the judge replied " + "long " * 200)]
-    run = head_of(to_page([page_run("", report(suite(cases)))]).html)["runs"][0]
+    run = head_of(page_run("", report(suite(cases))).page().html)["runs"][0]
     cause = run["answer"]["headline"]["cause"]
     assert cause.startswith("1 of 1 case failed: JudgeError: the judge replied long")
     assert len(cause) < 170

@@ -9,7 +9,7 @@ from pages import Browser, case, head_of, page_run, report, suite
 
 from pytest_llmeval.baselines import History
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports import Point, Timeline, to_page
+from pytest_llmeval.reports import Point, Timeline
 from pytest_llmeval.reports.html._data import past_points
 
 
@@ -51,7 +51,7 @@ def test_the_history_of_a_metric_is_drawn_with_its_approvals_and_breaks(browser:
     page = tmp_path / "page.html"
     run = page_run("", report(suite([case("a")])))
     suites = [structs.replace(each, past=PAST) for each in run.report.suites]
-    page.write_text(to_page([structs.replace(run, report=structs.replace(run.report, suites=suites))]).html)
+    page.write_text(structs.replace(run, report=structs.replace(run.report, suites=suites)).page().html)
     browser.open(page, "view=numbers")
     assert browser.find(".sparkline").get_attribute("aria-label") == "3 runs, from 0.5000 to 0.7000"
     assert browser.texts(".sparkline .approved title") == ["2026-11-02 00:00 cccccccccccc: 0.6000 (approved)"]

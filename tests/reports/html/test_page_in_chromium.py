@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.reports import CaseReport, PageRun, to_page
+from pytest_llmeval.reports import CaseReport, PageRun
 from pytest_llmeval.reports._tables import FilledTable
 
 TEXTS = {"input": "Where?", "expected": "Tokyo", "prediction": "In Kyoto"}
@@ -24,7 +24,7 @@ GATE = {"gate": "f1 >= 0.6", "outcome": "failed", "value": 0.58, "limit": 0.6, "
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pages") / "report.html"
-    path.write_text(to_page([page_run("", report(suite(CASES, gates=[GATE])))]).html, encoding="utf-8")
+    path.write_text(page_run("", report(suite(CASES, gates=[GATE]))).page().html, encoding="utf-8")
     return path
 
 
@@ -95,7 +95,7 @@ def test_a_field_of_a_case_that_the_page_has_no_place_for_is_shown_by_its_name(
     fields = {name: getattr(before.cases[0], name) for name in CaseReport.__struct_fields__}
     counted = structs.replace(before, cases=[CountedCase(**fields, answer_words=2)])
     (tmp_path / "report.html").write_text(
-        to_page([structs.replace(run, report=structs.replace(run.report, suites=[counted]))]).html, encoding="utf-8"
+        structs.replace(run, report=structs.replace(run.report, suites=[counted])).page().html, encoding="utf-8"
     )
     browser.open(tmp_path / "report.html", "view=cases&case=0/japan")
     assert "answer words\n2" in browser.find(".case").text
@@ -146,7 +146,7 @@ def test_a_view_of_damaged_data_says_so_and_leaves_the_others(browser: Browser, 
     whole = page_run("", report(suite(CASES)))
     table: Any = FilledTable(title="x", headers=3, rows="y")  # type: ignore[arg-type]
     damaged = structs.replace(whole.report, suites=[structs.replace(whole.report.suites[0], tables=[table])])
-    (tmp_path / "damaged.html").write_text(to_page([PageRun("", damaged)]).html, encoding="utf-8")
+    (tmp_path / "damaged.html").write_text(PageRun("", damaged).page().html, encoding="utf-8")
     browser.open(tmp_path / "damaged.html", "view=numbers")
     assert browser.find("[role=alert]").text.startswith("This view cannot be drawn: ")
     browser.go("view=cases")

@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.reports import to_page
-
 ROW = "document.querySelectorAll('[data-row]').length"
 
 
 def write_page(folder: Path, cases: int) -> Path:
     path = folder / "page.html"
     run = report(suite([case(f"case {number}") for number in range(cases)]))
-    path.write_text(to_page([page_run("run", run)])[0], encoding="utf-8")
+    path.write_text(page_run("run", run).page()[0], encoding="utf-8")
     return path
 
 
@@ -43,7 +41,7 @@ def test_of_many_cases_the_first_thousand_are_printed(
 def test_what_is_folded_is_open_on_paper(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     suites = [suite([case("a")], name=f"suite {number}") for number in range(5)]
-    path.write_text(to_page([page_run("run", report(*suites))])[0], encoding="utf-8")
+    path.write_text(page_run("run", report(*suites)).page()[0], encoding="utf-8")
     browser.open(path)
     closed = "document.querySelectorAll('details:not([open])').length"
     folded = browser.run(f"return {closed}")

@@ -8,8 +8,6 @@ import pytest
 from axe_selenium_python import Axe
 from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.reports import to_page
-
 ASKED = ["Hello", "Where is my order?", "I want a refund.", "Thanks.", "Bye."]
 REPEATS = {"times": 3, "passed": 2, "status": "flaky", "spread": {}}
 
@@ -34,7 +32,7 @@ TALK = case("talk", "failed", 0.5, input=SCRIPT, prediction=BAD, lines=LINES, de
 
 
 def opened(browser: Browser, folder: Path, suites: Sequence[dict[str, Any]], view: str = "case=0/talk") -> Browser:
-    (folder / "page.html").write_text(to_page([page_run("", report(*suites))]).html, encoding="utf-8")
+    (folder / "page.html").write_text(page_run("", report(*suites)).page().html, encoding="utf-8")
     browser.open(folder / "page.html", f"view=cases&{view}")
     return browser
 
@@ -126,7 +124,7 @@ def test_systems_and_runs_are_aligned_turn_by_turn(browser: Browser, tmp_path: P
     assert browser.texts(".step.first b") == ["turn 3"]
     runs = [page_run("now", report(suite([TALK])), pairs=[1])]
     runs += [page_run("base", report(suite([case("talk", prediction=GOOD)])), is_baseline=True)]
-    (tmp_path / "compared.html").write_text(to_page(runs).html, encoding="utf-8")
+    (tmp_path / "compared.html").write_text(runs[0].page(*runs[1:]).html, encoding="utf-8")
     browser.open(tmp_path / "compared.html", "view=cases&case=0/talk")
     assert browser.texts(".aligned .heads h3") == ["before", "now"]
     assert browser.texts(".step.first b") == ["turn 3"]

@@ -14,7 +14,6 @@ from servers import PATIENCE
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports import to_page
 from pytest_llmeval.run._judging import JUDGES_OFF
 
 CALL = {"name": "lookup", "arguments": {"topic": "refunds"}, "result": "30 days", "status": "ok"}
@@ -103,7 +102,7 @@ def test_the_comparison_is_of_a_suite_that_has_another_run(browser: Browser, tmp
     now = report(suite([case("a")], "alone"), suite([case("a", f1=0.5)], "compared"))
     before = report(suite([case("a")], "compared"))
     runs = [page_run("now", now, pairs=[None, 2]), page_run("base", before, is_baseline=True)]
-    (tmp_path / "page.html").write_text(to_page(runs).html, encoding="utf-8")
+    (tmp_path / "page.html").write_text(runs[0].page(*runs[1:]).html, encoding="utf-8")
     browser.open(tmp_path / "page.html", "view=numbers")
     browser.find(".tabs a[href*=comparison]").click()
     browser.settle()
@@ -151,7 +150,7 @@ def test_usual_sentences_of_the_data_are_said_in_chinese_and_others_as_they_are(
     reasons = [parse_gate(gate).judge(result, "").reason for gate in ("f1 >= 0.5", "f1 <= 0.5", "em >= 1")]
     reasons += [parse_gate("f1 >= 0.5").judge(result, why).reason for why in ("1 of 4 cases ran", JUDGES_OFF)]
     gates = [{"gate": "g", "outcome": "failed", "value": None, "reason": each} for each in reasons]
-    made = to_page([page_run("run", report(suite([case("a")], gates=gates)))], cut_from=1)
+    made = page_run("run", report(suite([case("a")], gates=gates))).page(cut_from=1)
     (tmp_path / "page.html").write_text(made[0], encoding="utf-8")
     browser.driver.execute_cdp_cmd("Emulation.setUserAgentOverride", {"userAgent": "x", "acceptLanguage": "zh-CN"})
     try:
@@ -224,7 +223,7 @@ def test_a_large_page_unpacks_the_columns_of_its_cases_and_the_pieces_of_cases_i
     browser: Browser, tmp_path: Path
 ) -> None:
     cases = [case(f"c{place}", f1=place / 10_000, input="q" * 100) for place in range(10_000)]
-    (tmp_path / "large.html").write_text(to_page([page_run("", report(suite(cases)))]).html)
+    (tmp_path / "large.html").write_text(page_run("", report(suite(cases))).page().html)
     script = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": COUNTED})
     try:
         browser.open(tmp_path / "large.html", "view=cases&sort=-f1")
@@ -246,7 +245,7 @@ def test_a_case_shows_the_answers_of_all_systems_and_is_filtered_by_system(brows
         suite([case("c", f1=score, prediction=f"of {name}")], f"s[{name}]", path="s.eval.yaml", variant=name)
         for name, score in (("small", 0.25), ("large", 0.75))
     ]
-    (tmp_path / "systems.html").write_text(to_page([page_run("", report(*systems))]).html)
+    (tmp_path / "systems.html").write_text(page_run("", report(*systems)).page().html)
     browser.open(tmp_path / "systems.html", "view=cases")
     browser.choose("system", "large")
     assert browser.run("return document.querySelector('[data-case]').getAttribute('href')").endswith("case=1%2Fc")
@@ -301,7 +300,7 @@ def systems_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         page_run("base", answers({"large": 1, "small": 1}), is_baseline=True),
     ]
     path = tmp_path_factory.mktemp("pages") / "systems.html"
-    path.write_text(to_page(runs).html, encoding="utf-8")
+    path.write_text(runs[0].page(*runs[1:]).html, encoding="utf-8")
     return path
 
 
@@ -347,7 +346,7 @@ def test_the_head_says_what_could_not_be_told(
     browser: Browser, tmp_path: Path, more: Mapping[str, Any], look: str, words: str
 ) -> None:
     path = tmp_path / "page.html"
-    path.write_text(to_page([page_run("", report(suite([case("a", "passed", 1.0)], **more)))]).html, encoding="utf-8")
+    path.write_text(page_run("", report(suite([case("a", "passed", 1.0)], **more))).page().html, encoding="utf-8")
     browser.open(path)
     assert browser.find("h1").text.startswith(words)
     assert browser.find(f".banner.{look}")
@@ -362,7 +361,7 @@ def test_the_head_says_that_no_person_has_checked_the_judge_that_fails_a_run(
     gate = {"gate": "judge_score >= 0.9", "outcome": "failed", "value": 0.5, "reason": "0.5000, expected >= 0.9"}
     path = tmp_path / "page.html"
     data = report(suite([case("a", "passed", 1.0)], gates=[gate], uncalibrated=uncalibrated))
-    path.write_text(to_page([page_run("", data)]).html, encoding="utf-8")
+    path.write_text(page_run("", data).page().html, encoding="utf-8")
     browser.open(path)
     assert ("no human labels confirm the judge" in browser.find(".banner").text) == bool(uncalibrated)
 
@@ -467,7 +466,7 @@ def test_strengths_of_systems_stand_below_their_table(browser: Browser, tmp_path
     }
     compared = {"suite": "s", "path": "s.eval.yaml", "reference": "small", "confidence": 0.95, "compare_by": ["f1"]}
     data = report(*systems, systems=[{**compared, "systems": rows, "strengths": [strengths]}])
-    (tmp_path / "strengths.html").write_text(to_page([page_run("", data)]).html)
+    (tmp_path / "strengths.html").write_text(page_run("", data).page().html)
     browser.open(tmp_path / "strengths.html", "view=numbers")
     assert "Strengths by pairwise (Bradley-Terry with ties)" in browser.texts("section h2")
     assert [each for each in browser.texts("tbody tr") if each.startswith("<b>")] == [
@@ -489,7 +488,7 @@ def test_mutants_have_a_tab_of_their_own_where_there_are_some(browser: Browser, 
         ],
     }
     path = tmp_path / "m.html"
-    path.write_text(to_page([page_run("", {**run([1.0, 0.2]), "mutation": [mutants]})]).html, encoding="utf-8")
+    path.write_text(page_run("", {**run([1.0, 0.2]), "mutation": [mutants]}).page().html, encoding="utf-8")
     browser.open(path, "view=mutants")
     assert browser.texts("nav.tabs a[aria-current]") == ["Mutants"]
     assert browser.texts("#main h2") == [hostile]
@@ -501,7 +500,7 @@ def test_mutants_have_a_tab_of_their_own_where_there_are_some(browser: Browser, 
     assert cells[:6] == ["number", hostile, "4", "25%", "5%..70%", "0"]
     assert cells[-3:] == ["bias >= 0", "never fails", "–"]
     assert browser.complaints() == []
-    path.write_text(to_page([page_run("", run([1.0, 0.2]))]).html, encoding="utf-8")
+    path.write_text(page_run("", run([1.0, 0.2])).page().html, encoding="utf-8")
     browser.open(path, "view=mutants")
     assert "Mutants" not in browser.texts("nav.tabs a")
     assert browser.texts("section.suite h2, details.suite summary")

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from pages import case, page_run, report, suite, suite_report
 
-from pytest_llmeval.reports import to_page
 from pytest_llmeval.reports.html._data import MOST_SHOWN, entry_of, worst_changes
 
 GATES = [{"gate": "f1 >= 0.5", "outcome": "passed"}]
@@ -158,6 +157,6 @@ def test_a_gate_beyond_its_limit_never_looks_as_one_that_is_kept(gate: dict[str,
 
 def test_only_the_subject_of_a_page_has_cases_in_the_overview() -> None:
     run, base = report(suite([scored("a", "failed", 0.1)])), report(suite([scored("a")]))
-    html = to_page([page_run("now", run, pairs=[1]), page_run("base", base, is_baseline=True)]).html
+    html = page_run("now", run, pairs=[1]).page(page_run("base", base, is_baseline=True)).html
     assert 'id="s0w"' in html
     assert 'id="s1w"' not in html
