@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from msgspec import structs
 
@@ -76,6 +76,9 @@ class Difference:
     notes: tuple[str, ...] = ()
     errored: int = 0
 
+    STATISTICS: ClassVar[tuple[Statistic, ...]] = ("value", "mean")
+    """The statistics of a metric that two runs can be compared by."""
+
     @property
     def verdict(self) -> ChangeVerdict:
         """``improved`` or ``declined`` if the interval excludes 0; ``undecided`` if there is none."""
@@ -139,7 +142,7 @@ class Difference:
         decided: Mapping[str, ChangeVerdict] = {},
         *,
         confidence: float,
-        statistics: Mapping[str, Statistic] = {},
+        means: Collection[str] = (),
         cluster_by: str | None = None,
     ) -> dict[str, MetricChange]:
         """Compare the metrics of a family and judge their changes: the only place that does.
@@ -150,7 +153,7 @@ class Difference:
             names: The family, by whose size p-values are adjusted.
             decided: Metric to the verdict of its gate on a drop.
             confidence: Of the intervals and verdicts.
-            statistics: Metric to the statistic that its value is, if it is not ``value``.
+            means: Metrics of which the mean of case scores is compared, not the value.
             cluster_by: The label whose cases are drawn together.
         """
         compared = Difference.between(
@@ -175,7 +178,7 @@ class Difference:
                 difference.high,
                 p_value,
                 difference.cases,
-                statistics.get(name, "value"),
+                "mean" if name in means else "value",
                 difference.detectable,
                 difference.notes,
             )

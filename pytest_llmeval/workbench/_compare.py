@@ -173,7 +173,7 @@ def _groups(pair: PairedScores, names: Sequence[str], options: Namespace) -> Ite
     means, clusters = pair.means(names), pair.cluster_by
     for name, rows in pair.pairing.groups(options.by).items():
         by_metric = Difference.judge_family(
-            pair.pairing, rows, names, confidence=options.confidence, statistics=means, cluster_by=clusters
+            pair.pairing, rows, names, confidence=options.confidence, means=means, cluster_by=clusters
         )
         yield f"{options.by}: {name}"
         yield from _table(by_metric, options)

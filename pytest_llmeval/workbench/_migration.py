@@ -23,7 +23,6 @@ from pytest_llmeval.core import (
     Metric,
     MetricValue,
     Result,
-    Statistic,
     counted,
     grouped,
 )
@@ -34,8 +33,6 @@ from pytest_llmeval.numbers import CaseStatistics, Difference, RunPairing, Shift
 from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.targets import Recordings
-
-_STATISTICS: tuple[Statistic, ...] = ("value", "mean")
 
 _UNIT = 1e-5
 """More than what rounded shifts may differ by."""
@@ -281,7 +278,7 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dic
     """The shifts of metrics between two judges, from cases that both scored; two cases at least."""
     shifts: dict[str, Shift] = {}
     rows = pairing.everything()
-    for statistic in _STATISTICS:
+    for statistic in Difference.STATISTICS:
         moved = Difference.between(
             pairing,
             pairing.everything(),

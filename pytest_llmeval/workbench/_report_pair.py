@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from pytest_llmeval.core import CaseRecord, Metric, Observation, Statistic, counted
+from pytest_llmeval.core import CaseRecord, Metric, Observation, counted
 from pytest_llmeval.evaluators import RecordedScores
 from pytest_llmeval.numbers import CaseMatching, CaseStatistics, Difference, RunPairing
 from pytest_llmeval.reports import CaseReport, Changes, SuiteReport
@@ -111,9 +111,9 @@ class PairedScores(NamedTuple):
         family = (self.here.compared or every) if metrics is None else metrics
         return [name for name in every if name in family]
 
-    def means(self, names: Iterable[str]) -> dict[str, Statistic]:
+    def means(self, names: Iterable[str]) -> list[str]:
         """Return the metrics whose value over the cases is not the mean of their scores, which is compared here."""
-        return {name: "mean" for name in names if _pooled(self.here, name) or _pooled(self.there, name)}
+        return [name for name in names if _pooled(self.here, name) or _pooled(self.there, name)]
 
 
 def _scored(suite: SuiteReport, metric: str) -> bool:
@@ -201,7 +201,7 @@ def report_changes(
     names = pair.compared(metrics)
     rows, clusters = pair.pairing.everything(), pair.cluster_by
     changes = Difference.judge_family(
-        pair.pairing, rows, names, confidence=confidence, statistics=pair.means(names), cluster_by=clusters
+        pair.pairing, rows, names, confidence=confidence, means=pair.means(names), cluster_by=clusters
     )
     return Changes(label, changes, confidence, notes)
 
