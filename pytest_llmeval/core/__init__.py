@@ -132,7 +132,6 @@ if TYPE_CHECKING:
         seconds,
         suggest,
         unknown_name,
-        unregistered,
         width_of,
         without_links,
     )
@@ -316,7 +315,6 @@ _HOMES = {
         "seconds",
         "suggest",
         "unknown_name",
-        "unregistered",
         "width_of",
         "without_links",
     ),

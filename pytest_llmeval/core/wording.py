@@ -159,15 +159,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {kind} {quoted}, expected one of {', '.join(options)}" + (f" and {more} more" if more > 0 else "")
 
 
-def unregistered(kind: str, name: str, known: Iterable[str]) -> str:
-    """Kind and name of what a conftest.py may register; empty if a known name was probably meant.
-
-    >>> unregistered("check", "polite", ["contains"]), unregistered("check", "contain", ["contains"])
-    ('check polite', '')
-    """
-    return "" if closest(name, sorted(known)) else f"{kind} {name}"
-
-
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w.@\[\]-]{0,60}")
 """What needs no quotes in a sentence."""
 

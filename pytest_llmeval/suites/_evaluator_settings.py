@@ -20,7 +20,6 @@ from pytest_llmeval.core import (
     SuiteError,
     shown_path,
     unknown_name,
-    unregistered,
 )
 from pytest_llmeval.data import describe
 from pytest_llmeval.suites._reading import SuiteReading
@@ -112,8 +111,10 @@ def _evaluator(reading: SuiteReading, entry: Any, path: tuple[str | int, ...]) -
     try:
         evaluator = reading.registry.get(name)
     except EvaluatorError as error:
-        absent = "" if name in reading.registry else unregistered("evaluator", name, reading.registry)
-        reading.fault(path, str(error), key=True, unregistered=absent)
+        if name in reading.registry:
+            reading.fault(path, str(error), key=True)
+        else:
+            reading.unknown(path, "evaluator", name, list(reading.registry))
         return None
     return _build_evaluator(reading, label, evaluator, options, path)
 

@@ -15,7 +15,6 @@ from pytest_llmeval.core import (
     LlmevalError,
     SuiteError,
     unknown_name,
-    unregistered,
 )
 from pytest_llmeval.data import (
     SOURCES,
@@ -391,9 +390,7 @@ def _source(reading: SuiteReading, entry: Any) -> Source | None:
     if not isinstance(name, str) or (name not in SOURCES and name not in reading.registry.sources):
         place = ("source", "format") if name is not None else ("source",)
         if isinstance(name, str):
-            known = reading.registry.sources
-            absent = unregistered("format", name, known)
-            reading.fault(place, unknown_name("format", name, known), unregistered=absent)
+            reading.unknown(place, "format", name, reading.registry.sources, key=False)
         elif name is None:
             reading.fault(place, "format is missing")
         else:

@@ -6,7 +6,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core import Case, Evaluator, Fault, Metric, MetricIndex, Parts, SuiteError, Turn, unknown_name
+from pytest_llmeval.core import (
+    Case,
+    Evaluator,
+    Fault,
+    Metric,
+    MetricIndex,
+    Parts,
+    SuiteError,
+    Turn,
+    suggest,
+    unknown_name,
+)
 from pytest_llmeval.data import DeclaredType, Document, InputFile
 from pytest_llmeval.numbers import UsageEvaluator
 from pytest_llmeval.suites._registry import Registry
@@ -66,9 +77,16 @@ class SuiteReading:
         self.faults += faults
         return value
 
-    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> None:
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
         """Add a fault at a place of the suite's document."""
-        self.faults.append(self.document.fault(path, message, key=key, unregistered=unregistered))
+        self.faults.append(self.document.fault(path, message, key=key))
+
+    def unknown(
+        self, path: Sequence[str | int], kind: str, name: str, known: Sequence[str], *, key: bool = True
+    ) -> None:
+        """Add the fault of an unknown name, which a conftest.py may register if no known name was probably meant."""
+        absent = "" if suggest(name, known) else f"{kind} {name}"
+        self.faults.append(self.document.fault(path, unknown_name(kind, name, known), key=key, unregistered=absent))
 
     def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
         """Add a fault of one character of a text in the suite file."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Protocol
 
-from pytest_llmeval.core import MissingExtraError, Parts, Reading, excerpt, is_json, unknown_name, unregistered
+from pytest_llmeval.core import MissingExtraError, Parts, Reading, excerpt, is_json, unknown_name
 from pytest_llmeval.data import DeclaredType, describe, render_path
 from pytest_llmeval.evaluators._patterns import PatternError
 from pytest_llmeval.evaluators.checks._check import (
@@ -33,8 +33,11 @@ class Host(Protocol):
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """A value of a check's entry as a type; ``None`` where it has faults, which are kept."""
 
-    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> None:
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
         """Keep a fault."""
+
+    def unknown(self, path: Sequence[str | int], kind: str, name: str, known: Sequence[str]) -> None:
+        """Keep the fault of a key that is an unknown name, which a conftest.py may register."""
 
     def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
         """Keep a fault of one character of a text."""
@@ -62,10 +65,14 @@ class Unlocated:
             self.fault(path, _misfit(declared, data, error))
             return None
 
-    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False, unregistered: str = "") -> None:
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
         """Keep a fault."""
-        del key, unregistered
+        del key
         self.faults.append(f"{render_path(path)}: {message}")
+
+    def unknown(self, path: Sequence[str | int], kind: str, name: str, known: Sequence[str]) -> None:
+        """Keep the fault of an unknown name."""
+        self.fault(path, unknown_name(kind, name, known))
 
     def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
         """Keep a fault."""
@@ -307,8 +314,7 @@ class CheckReader:
         """The error for an entry of no known kind of check, whose fault is added."""
         negation = _NOT if str(key).startswith(_NOT) else ""
         known = [f"{negation}{kind}" for kind in (*self.kinds, *COMPOSED)]
-        message = unknown_name("check", str(key), known)
-        self.host.fault(place, message, key=True, unregistered=unregistered("check", str(key), known))
+        self.host.unknown(place, "check", str(key), known)
         return _Refused()
 
     def _refuse_entry(self, path: Path, message: str, *, key: bool = False) -> _Refused:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.cli import CommandResult, NumberArgument
-from pytest_llmeval.core import GateOutcome, LlmevalError, Metric, counted, limit, number, unknown_name
+from pytest_llmeval.core import GateResult, LlmevalError, Metric, counted, limit, number, unknown_name
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.gates import ChangeGate, Gate
 from pytest_llmeval.suites import LoadedSuite
@@ -291,9 +291,9 @@ def _simulate(planned: Planned, sources: Sources, options: Namespace) -> tuple[d
     return {"cases": cases, "mean": mean, "rows": rows}, [title, *_simulated_lines(repeated, rows)]
 
 
-def _outcome_counts(drop: float | None, outcomes: Iterable[tuple[bool, GateOutcome]]) -> dict[str, Any]:
+def _outcome_counts(drop: float | None, verdicts: Iterable[tuple[bool, GateResult]]) -> dict[str, Any]:
     """The numbers of red and undecided gates in simulated pull requests with one size of drop."""
-    seen = list(outcomes)
+    seen = [(worse, verdict.outcome) for worse, verdict in verdicts]
     return {
         "drop": drop,
         "compared": len(seen),

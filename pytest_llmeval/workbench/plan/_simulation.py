@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.core import CaseRecord, FloatArray, GateOutcome, Metric, Observation, counted
+from pytest_llmeval.core import CaseRecord, FloatArray, GateResult, Metric, Observation, counted
 from pytest_llmeval.evaluators import RecordedScores
 from pytest_llmeval.gates import ChangeGate, DropGate, Gate, judge_together
 from pytest_llmeval.numbers import TOLERANCE, CaseStatistics, RunPairing
@@ -76,13 +76,13 @@ class RepeatedScores:
         """By how much the mean can fall; ``None`` without a worst value."""
         return None if self.worst is None else abs(float(self.scores.mean()) - self.worst)
 
-    def pairs(self) -> Iterator[tuple[bool, GateOutcome]]:
-        """Compare every run with every other: whether the mean is worse, and what the gate says."""
+    def pairs(self) -> Iterator[tuple[bool, GateResult]]:
+        """Compare every run with every other: whether the mean is worse, and the gate's verdict."""
         cases = range(len(self.clusters))
         for now, before in permutations(self.scores, 2):
-            yield self._outcome(now, before, cases, self.clusters.tolist())
+            yield self._verdict(now, before, cases, self.clusters.tolist())
 
-    def simulated(self, drop: float, times: int, seed: int) -> Iterator[tuple[bool, GateOutcome]]:
+    def simulated(self, drop: float, times: int, seed: int) -> Iterator[tuple[bool, GateResult]]:
         """Compare drawn runs, the second of which is worse by `drop`.
 
         Cases (or clusters) are drawn with replacement, and for each case two different runs. Of a metric with a worst
@@ -103,14 +103,14 @@ class RepeatedScores:
                 now = now + sign * drop
             else:
                 now = np.where(rng.random(len(cases)) < (drop / self.room if drop else 0.0), self.worst, now)
-            yield self._outcome(now, before, cases.tolist(), clusters.tolist())
+            yield self._verdict(now, before, cases.tolist(), clusters.tolist())
 
-    def _outcome(
+    def _verdict(
         self, now: FloatArray, before: FloatArray, cases: Sequence[int], clusters: Sequence[int]
-    ) -> tuple[bool, GateOutcome]:
+    ) -> tuple[bool, GateResult]:
         drop = float((before - now).mean()) * (1 if self.evaluator.describe()[0].higher_is_better else -1)
         pairing = self._pairing(now, before, cases, clusters)
-        return drop > TOLERANCE, judge_together([self.gate.examine(pairing)])[0].outcome
+        return drop > TOLERANCE, judge_together([self.gate.examine(pairing)])[0]
 
     def _pairing(
         self, now: FloatArray, before: FloatArray, cases: Sequence[int], clusters: Sequence[int]
