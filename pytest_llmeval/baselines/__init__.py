@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         Stamp,
         SuiteIdentity,
         fingerprint,
-        plain,
     )
     from pytest_llmeval.baselines._files import ApprovedAnswers, ScoreFile
     from pytest_llmeval.baselines._history import History
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_python_scores": ("AssertedScores",),
-    "_comparable": ("Stamp", "SuiteIdentity", "fingerprint", "plain"),
+    "_comparable": ("Stamp", "SuiteIdentity", "fingerprint"),
     "_files": ("ApprovedAnswers", "ScoreFile"),
     "_history": ("History",),
     "_runs": ("ApprovedCases", "FailuresFile", "Keeper", "SnapshotJudgement", "SnapshotMode", "SuiteRun"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from pytest_llmeval.core import Case, Evaluator, Reading
-from pytest_llmeval.suites import LoadedSuite
+from pytest_llmeval.suites import KEYS, LoadedSuite
 
 if TYPE_CHECKING:
     from pytest_llmeval.numbers import CaseDigest
@@ -139,6 +139,10 @@ def _is_small(value: Any) -> bool:
     return length < _LONG
 
 
+_AS_DECLARED: Final = ("on", "turns", "types")
+"""Fields of a suite that decide its scores and come from several keys."""
+
+
 class SuiteIdentity(NamedTuple):
     """The parts of a suite that decide its scores, as fingerprints by which runs and states of it are compared.
 
@@ -155,6 +159,13 @@ class SuiteIdentity(NamedTuple):
             label: _evaluator_print(evaluator, self.suite.readings[label], self.suite.path.parent)
             for label, evaluator in self.suite.evaluators.items()
         }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that decide its scores as JSON data, by field and by the key of a plugin."""
+        keys = [name for name, key in KEYS.items() if key.carried and key.decides == "scores"]
+        own = {name: getattr(self.suite, name) for name in (*keys, *_AS_DECLARED)}
+        return {name: plain(value) for name, value in {**own, **self.suite.written("scores")}.items()}
 
     @property
     def digests(self) -> "dict[str, CaseDigest]":

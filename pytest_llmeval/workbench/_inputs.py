@@ -15,24 +15,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines import SuiteIdentity, fingerprint, plain
+from pytest_llmeval.baselines import SuiteIdentity, fingerprint
 from pytest_llmeval.core import MISSING
 from pytest_llmeval.data import FilePattern, OwnFiles
 from pytest_llmeval.services import Secrets, Use, UseRecord
-from pytest_llmeval.suites import KEYS, LoadedSuite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._project import SETTINGS_FILES, settings_of
 from pytest_llmeval.workbench._sources import Closure, SourceTree
 
 _CONFTEST: Final = "conftest.py"
 _LOCKS: Final = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock")
-_FIELDS: Final = (
-    *[name for name, key in KEYS.items() if key.carried and key.decides == "scores"],
-    "on",
-    "turns",
-    "types",
-)
-"""The fields of a suite that decide its scores."""
-
 _NAMED: Final = re.compile(r"(?P<module>[A-Za-z_][\w.]*):[A-Za-z_][\w.]*")
 _LOADED: Final = "loaded"
 _PATH: Final = "path "
@@ -128,7 +120,7 @@ class ProjectInputs:
         values |= self._settings
         for label, print_ in written.prints.items():  # which leaves out which metrics are reported
             reported = getattr(suite.evaluators[label], "metrics", None)
-            values[f"evaluator {label}"] = fingerprint(plain([print_, reported]))
+            values[f"evaluator {label}"] = fingerprint([print_, reported])
         values |= {f"judge of {label}": fingerprint(dict(judge)) for label, judge in judges.items()}
         for way, keys in zip(written.ways, written.keys, strict=True):
             suffix = "" if way is suite else f" of {way.system}"
@@ -137,7 +129,7 @@ class ProjectInputs:
                 prompts = [prompt for prompt in (model.prompt, model.system_prompt) if prompt is not None]
                 values |= {self._place(suite.path.parent / prompt.file): fingerprint(prompt.text) for prompt in prompts}
                 model_settings = [model.spec.model, model.spec.address, model.spec.request_parameters()]
-                values[f"model {model.spec.model}{suffix}"] = fingerprint(plain(model_settings))
+                values[f"model {model.spec.model}{suffix}"] = fingerprint(model_settings)
         folders = self._folders(suite, used)
         closure = self._closure(suite, used, folders)
         named = {file for text in written.texts for file in self.tree.files(folders[0], text)}
@@ -212,9 +204,9 @@ class ProjectInputs:
         name = suite.path, suite.system
         if name not in self._written:
             ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
-            keys = [{key: plain(value) for key, value in _deciding(way).items()} for way in ways]
+            keys = [SuiteIdentity(way).settings for way in ways]
             prints = SuiteIdentity(suite).evaluators
-            options = plain([print_.options for print_ in prints.values()])
+            options = [print_.options for print_ in prints.values()]
             texts = {*_texts([options, *(list(of_way.values()) for of_way in keys)])}
             self._written[name] = _WrittenSuite(ways, keys, prints, texts)
         return self._written[name]
@@ -356,11 +348,8 @@ class ProjectInputs:
         rows = {}
         for case in suite.cases:
             answers = [other.get(case.id, MISSING) for other in others]
-            predictions = [
-                [] if prediction is MISSING else [plain(prediction)] for prediction in (case.prediction, *answers)
-            ]
-            parts = None if case.origin is None else plain(case.origin)
-            rows[case.id] = fingerprint([*digests[case.id], predictions, parts, list(case.tags)])[7:23]
+            predictions = [[] if prediction is MISSING else [prediction] for prediction in (case.prediction, *answers)]
+            rows[case.id] = fingerprint([*digests[case.id], predictions, case.origin, list(case.tags)])[7:23]
         return rows
 
     def _place(self, path: Path) -> str:
@@ -460,11 +449,6 @@ def _is_linked(package: str) -> bool:
         metadata.distribution(distribution).read_text("direct_url.json") for distribution in _distributions(package)
     ]
     return any(origin is not None and '"dir_info"' in origin for origin in origins)
-
-
-def _deciding(suite: LoadedSuite) -> Mapping[str, Any]:
-    """The settings of a suite that decide its scores, by field and by the key of a plugin."""
-    return {**{name: getattr(suite, name) for name in _FIELDS}, **suite.written("scores")}
 
 
 def _texts(value: Any) -> Iterator[str]:
