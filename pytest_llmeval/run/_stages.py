@@ -44,6 +44,8 @@ from pytest_llmeval.run._run_record import RunRecord
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.gates import ChangeGate
+    from pytest_llmeval.numbers import RunPairing
     from pytest_llmeval.reports import StopReport
     from pytest_llmeval.targets import Recordings
 
@@ -126,6 +128,22 @@ class CollectedSuite(Struct, frozen=True):
         """The run of other records, beside the approved one; its metrics have no intervals."""
         result = summarize(self.suite.metrics, records, confidence=None)
         return SuiteRun(self.key, self.suite, records, result, self.judges, self.baseline)
+
+    def pairings(
+        self, records: Sequence[CaseRecord], keeper: Keeper
+    ) -> "Iterator[tuple[ChangeGate, RunPairing | None]]":
+        """Yield the gates against a baseline, each with the approved run and a run of other records.
+
+        Args:
+            records: Of the cases that have run so far, and of those that have yet to run.
+            keeper: How snapshots are treated.
+
+        Yields:
+            A gate, and ``None`` where there is nothing to compare with, or runs may not be comparable by its metric.
+        """
+        from pytest_llmeval.baselines import SnapshotReview
+
+        return SnapshotReview(self.run_of(records), keeper).pairings()
 
     def qualify(self, verdict: GateResult, most_skipped: int) -> GateResult:
         """The verdict on a gate with what it rests on: cases that were skipped, or ran until they passed.

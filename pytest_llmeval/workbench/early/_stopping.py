@@ -234,14 +234,12 @@ class _GatesSoFar:
         return [(name, members) for name, members in groups.items() if members.sum() >= least]
 
     def _regressions(self) -> Iterator[_GateQuestion]:
-        from pytest_llmeval.baselines import SnapshotReview
-
         seen = frozenset(self.names)
         so_far = [
             record if record.id in seen else CaseRecord(record.id, record.labels, "not_run")
             for record in self.run.records
         ]
-        for gate, pairing in SnapshotReview(self.run.run_of(so_far), self.keeper).pairings():
+        for gate, pairing in self.run.pairings(so_far, self.keeper):
             yield self.paired(gate, pairing)
 
     def paired(self, gate: ChangeGate, pairing: "RunPairing | None") -> _GateQuestion:
