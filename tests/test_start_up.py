@@ -141,7 +141,7 @@ UNUSED = {
     *("data.files._media_folder", "reports._failures", "reports._filling", "reports._headline", "services._git"),
     *("numbers._case_statistics", "suites._judge_settings", "suites._media_files"),
     *("workbench.early._stopping", "workbench.early._evidence", "workbench.plan._making"),
-    *("run._call_counts", "run._stream", "run._suite_questions", "suites._schema", "evaluators.judge._agreement"),
+    *("run._call_counts", "run._stream", "workbench._suite_questions", "suites._schema", "evaluators.judge._agreement"),
 }
 """Modules that a suite of recorded answers does not need: it has no judges, targets, systems or approved scores."""
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -361,6 +361,34 @@ class PanelQuestion:
         if self.cascade is not None:
             return every if self.audited else every[:-1]
         return every[: 1 if self.asks_one else None]
+
+    @property
+    def askable(self) -> Collection[JurorQuestion]:
+        """The question to each juror that may get it, as far as none fails; the large judge of a cascade may."""
+        return self.expected if self.cascade is None else self.jurors.values()
+
+    def stored_judgement(self, find: "Callable[[str], StoredJudgement | None]") -> Judgement | None:
+        """The judgement that stored replies are; ``None`` where one is missing.
+
+        Args:
+            find: Returns the verdict that is stored under a key besides the recorded ones.
+        """
+        answers: dict[str, JurorVerdict] = {}
+        while names := self.unanswered(answers):
+            for name in names:
+                question = self.jurors[name]
+                entry = question.juror.recordings.get(question.key) or find(question.key)
+                if entry is None:
+                    return None
+                answers[name] = JurorVerdict(self._read_stored(entry.reply))
+        return self.judgement(answers)
+
+    def _read_stored(self, reply: str) -> Verdict | LlmevalError:
+        """The verdict in a stored reply, or the error of one that cannot be read."""
+        try:
+            return self.question.mode.read_text(reply)
+        except JudgeError as error:
+            return error
 
     def unsure_share(self, entries: Iterable[StoredJudgement]) -> float | None:
         """The share of stored verdicts of which the small judge of a cascade is unsure; ``None`` without any.

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         Suites,
     )
     from pytest_llmeval.run._stream import score_stream
-    from pytest_llmeval.run._suite_questions import SuiteQuestion, SuiteQuestions
 
 _HOMES = {
     "_answering": ("Answering",),
@@ -51,7 +50,6 @@ _HOMES = {
     "_scripts": ("SuiteResult", "run_predicted", "score_unjudged"),
     "_shards": ("Shard", "ShardFile", "ResultOptions"),
     "_stream": ("score_stream",),
-    "_suite_questions": ("SuiteQuestion", "SuiteQuestions"),
     "_stages": (
         "CaseChoice",
         "ChoiceTerms",

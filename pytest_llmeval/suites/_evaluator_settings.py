@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -23,7 +23,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import describe
 from pytest_llmeval.suites._reading import SuiteReading
-from pytest_llmeval.suites._registry import build, using
+from pytest_llmeval.suites._registry import build, using, widest
 
 if TYPE_CHECKING:
     from pytest_llmeval.suites._settings import SimulatedUser
@@ -245,27 +245,3 @@ def _check_names(metrics: MetricIndex) -> None:
             if metrics.find(metrics.full_name(label, name)) is None:
                 known = [entry.metric.name for entry in metrics.declared[label]]
                 raise ValueError(f"{what}: {unknown_name('metric', name, known)}")
-
-
-def widest(kind: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
-    """Build an evaluator with all of its metrics, or with the default ones if some need other options.
-
-    Raises:
-        ValueError: It cannot be made with these options.
-    """
-    choices = _metric_choices(kind)
-    with suppress(ValueError):
-        return build(kind, {**options, "metrics": choices} if choices else options)
-    return build(kind, options)
-
-
-def _metric_choices(kind: type[Evaluator]) -> tuple[str, ...]:
-    """All values of an evaluator's option ``metrics``; empty without this option, or if it takes any text."""
-    if "metrics" not in {field.name for field in fields(kind)}:
-        return ()
-    try:
-        items, *_ = get_args(get_type_hints(kind).get("metrics"))
-    except (NameError, TypeError, ValueError):  # hints of users that only type checkers can resolve
-        return ()
-    choices: tuple[str, ...] = get_args(items)
-    return choices

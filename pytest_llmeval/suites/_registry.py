@@ -4,12 +4,13 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
+from dataclasses import fields
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
 from msgspec import UNSET, Struct
 
@@ -18,6 +19,7 @@ from pytest_llmeval.core import (
     Evaluator,
     EvaluatorError,
     LlmevalError,
+    Metric,
     Mutator,
     resolve,
     shown_path,
@@ -624,6 +626,15 @@ class Registry:
         evaluator: type[Evaluator] = self._evaluators.get(name)
         return evaluator
 
+    def metrics_of(self, name: str) -> list[Metric]:
+        """The metrics of an evaluator with default options: all that it has, unless some need other options.
+
+        Raises:
+            EvaluatorError: There is no such evaluator, or it cannot be imported.
+            ValueError: It cannot be made without options.
+        """
+        return list(widest(self.get(name), {}).describe())
+
     def source(self, name: str) -> type[Source]:
         """The source class of a format.
 
@@ -883,6 +894,30 @@ def build(evaluator: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
 
     built: Evaluator = TypeAdapter(evaluator).validate_python(dict(options)).resolve()
     return built
+
+
+def widest(kind: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
+    """Build an evaluator with all of its metrics, or with the default ones if some need other options.
+
+    Raises:
+        ValueError: It cannot be made with these options.
+    """
+    choices = _metric_choices(kind)
+    with suppress(ValueError):
+        return build(kind, {**options, "metrics": choices} if choices else options)
+    return build(kind, options)
+
+
+def _metric_choices(kind: type[Evaluator]) -> tuple[str, ...]:
+    """All values of an evaluator's option ``metrics``; empty without this option, or if it takes any text."""
+    if "metrics" not in {field.name for field in fields(kind)}:
+        return ()
+    try:
+        items, *_ = get_args(get_type_hints(kind).get("metrics"))
+    except (NameError, TypeError, ValueError):  # hints of users that only type checkers can resolve
+        return ()
+    choices: tuple[str, ...] = get_args(items)
+    return choices
 
 
 def get_evaluator(name: str, **options: Any) -> Evaluator:

@@ -36,7 +36,6 @@ from pytest_llmeval.suites import (
     load_suite,
     no_suite,
     suite_schema,
-    widest,
 )
 from pytest_llmeval.workbench._console import named_files, notes, open_noted
 
@@ -137,7 +136,7 @@ def _details(registry: Registry, name: str) -> Iterator[str]:
 def _metrics(registry: Registry, name: str) -> list[Metric] | str:
     """The metrics of an evaluator with default options, or the reason why they cannot be listed."""
     try:
-        return list(widest(registry.get(name), {}).describe())
+        return registry.metrics_of(name)
     except ValidationError as error:
         faults = DeclaredType(registry.get(name)).option_faults(error)
         return f"its metrics depend on options: {'; '.join(faults)}"

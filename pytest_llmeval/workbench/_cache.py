@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.cli import OPTIONS, CommandResult, NumberArgument, say
 from pytest_llmeval.core import JudgeError, LlmevalError, counted, printable
 from pytest_llmeval.judges import Judgements, JudgeScoreFile, Mode, ReplyStore, StoredJudgement
-from pytest_llmeval.run import SuiteQuestion, SuiteQuestions
 from pytest_llmeval.workbench._console import open_noted, table_lines
+from pytest_llmeval.workbench._suite_questions import SuiteQuestion, SuiteQuestions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

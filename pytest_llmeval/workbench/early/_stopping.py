@@ -19,7 +19,7 @@ from pytest_llmeval.run import (
     RunScope,
     Suites,
 )
-from pytest_llmeval.suites import CaseOrder, LoadedSuite, StopGroup, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, StopGroup, SuiteKey
 from pytest_llmeval.workbench.early._evidence import EarlyVerdict, PartScores, decide_gate
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def first_decision(variants: Mapping[str, CollectedSuite], keeper: Keeper) -> St
         names = order.ids[:end]
         if any(_lacks(variant, names) for variant in variants.values()):
             return None
-        decision = decided(variants, order, end, keeper)
+        decision = decided(variants, end, keeper)
         if decision is not None:
             return decision
     return None
@@ -147,16 +147,17 @@ def _cost(costs: Sequence[float | None], cases: int, others: int) -> float | Non
     return sum(known) / cases * others if cases and len(known) == len(costs) else None
 
 
-def decided(variants: Mapping[str, CollectedSuite], order: CaseOrder, seen: int, keeper: Keeper) -> StopDecision | None:
+def decided(variants: Mapping[str, CollectedSuite], seen: int, keeper: Keeper) -> StopDecision | None:
     """Judge all gates of a suite after so many cases; return the verdicts if all are decided.
 
     Args:
         variants: What stops together, with the records of all cases.
-        order: Of the cases.
         seen: How many of them count; their records are there.
         keeper: How snapshots are treated.
     """
-    looks = {name: _GatesSoFar(variant, order, seen, keeper) for name, variant in variants.items()}
+    order = next(iter(variants.values())).suite.order
+    assert order is not None
+    looks = {name: _GatesSoFar(variant, seen, keeper) for name, variant in variants.items()}
     questions = [question for name, state in looks.items() for question in state.questions(name)]
     questions += _between(looks)
     if not questions:
@@ -164,7 +165,7 @@ def decided(variants: Mapping[str, CollectedSuite], order: CaseOrder, seen: int,
     level = (1 - order.confidence) / len(questions)
     gates = []
     for name, question in questions:
-        verdict = question.verdict(order, level)
+        verdict = question.verdict(order.numbers, level)
         if verdict is None:
             return None
         gates.append((name, question.gate, verdict.result))
@@ -179,18 +180,20 @@ class _GateQuestion:
     parts: Sequence[PartScores] | None
     metric: Metric | None
 
-    def verdict(self, order: CaseOrder, level: float) -> EarlyVerdict | None:
+    def verdict(self, units: Sequence[int], level: float) -> EarlyVerdict | None:
         if self.parts is None or self.metric is None:
             return None
         import numpy as np
 
-        return decide_gate(self.gate, self.parts, np.array(order.numbers, dtype=np.intp), self.metric, level)
+        return decide_gate(self.gate, self.parts, np.array(units, dtype=np.intp), self.metric, level)
 
 
 class _GatesSoFar:
     """A suite with the cases that have run so far, as its gates see them."""
 
-    def __init__(self, collected: CollectedSuite, order: CaseOrder, seen: int, keeper: Keeper) -> None:
+    def __init__(self, collected: CollectedSuite, seen: int, keeper: Keeper) -> None:
+        order = collected.suite.order
+        assert order is not None
         self.run = collected
         self.order = order
         self.keeper = keeper
@@ -369,14 +372,16 @@ class _Progress:
 
     Attributes:
         keys: Its variants.
-        order: Of its cases.
+        ids: Its cases in their order.
+        ends: After how many of them gates are looked at.
         end: After how many cases gates are looked at next; ``None`` once that is over.
         waiting: Variants and cases before it that have not ended.
         done: Those that have ended.
     """
 
     keys: tuple[SuiteKey, ...]
-    order: CaseOrder
+    ids: Sequence[str]
+    ends: Sequence[int]
     end: int | None = None
     waiting: set[tuple[str, str]] = field(default_factory=set)
     done: set[tuple[str, str]] = field(default_factory=set)
@@ -424,17 +429,17 @@ class StopWatch:
     def _begun(self, key: SuiteKey, suite: LoadedSuite) -> _Progress:
         assert suite.order is not None
         names = tuple(suite.systems) if suite.systems and not key.test else (key.variant,)
-        progress = _Progress(tuple(key._replace(variant=name) for name in names), suite.order)
+        progress = _Progress(tuple(key._replace(variant=name) for name in names), suite.order.ids, suite.order.ends)
         self._await(progress, suite.order.ends[0])
         return progress
 
     def _await(self, progress: _Progress, end: int) -> None:
         """Wait for the cases before a look; after the last block there is none, since gates are judged as ever."""
-        if end == progress.order.ends[-1]:
+        if end == progress.ends[-1]:
             progress.end = None
             return
         progress.end = end
-        names = frozenset(progress.order.ids[:end])
+        names = frozenset(progress.ids[:end])
         progress.waiting = {
             (key.variant, case.id) for key in progress.keys for case in self._suite(key).cases if case.id in names
         } - progress.done
@@ -447,9 +452,9 @@ class StopWatch:
         assert progress.end is not None
         records = run.case_records()
         variants = {key.variant: self._run(key, records.get(key, {})) for key in progress.keys}
-        decision = decided(variants, progress.order, progress.end, self.keeper)
+        decision = decided(variants, progress.end, self.keeper)
         if decision is None:
-            self._await(progress, next(end for end in progress.order.ends if end > (progress.end or 0)))
+            self._await(progress, next(end for end in progress.ends if end > (progress.end or 0)))
         else:
             self.post(group, decision.cases)
             progress.end = None

@@ -1,25 +1,20 @@
 """The questions of a suite to its judges, worked out without a run."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from pytest_llmeval.core import MISSING, Case, ComparingEvaluator, JudgeError, LlmevalError
+from pytest_llmeval.core import MISSING, Case, ComparingEvaluator, LlmevalError
 from pytest_llmeval.judges import (
     Asking,
-    Judgement,
     Judgements,
     JudgeOptions,
     JudgePanel,
     JudgeSpec,
     Juror,
     JurorQuestion,
-    JurorVerdict,
-    Mode,
-    PanelQuestion,
     PanelSpec,
     StoredJudgement,
-    Verdict,
 )
 from pytest_llmeval.suites import LoadedSuite
 
@@ -114,40 +109,14 @@ class SuiteQuestions:
         sizes = []
         while put := asking.next():
             sizes.append(len(put))
-            single = (juror_question for question in put for juror_question in _askable(question))
+            single = (juror_question for question in put for juror_question in question.askable)
             self.questions.extend(SuiteQuestion(case, *place[1:], question) for question in single)
-            known = [judgement for question in put if (judgement := _known(question, stored)) is not None]
+            known = [judgement for question in put if (judgement := question.stored_judgement(stored)) is not None]
             if len(known) < len(put):
                 most = sum(map(asking.evaluator.most_follow_ups, asking.views)) - sum(sizes[1:])
                 self.later.update({place: most} if most > 0 else {})
                 return
             asking.add(known)
-
-
-def _known(panel: PanelQuestion, stored: StoredReplies) -> Judgement | None:
-    """The verdict of a panel from stored judge replies, without a run; ``None`` where a juror's reply is missing."""
-    verdicts: dict[str, JurorVerdict] = {}
-    while names := panel.unanswered(verdicts):
-        for name in names:
-            question = panel.jurors[name]
-            entry = question.juror.recordings.get(question.key) or stored(question.key)
-            if entry is None:
-                return None
-            verdicts[name] = JurorVerdict(_read(panel.question.mode, entry.reply))
-    return panel.judgement(verdicts)
-
-
-def _askable(panel: PanelQuestion) -> Collection[JurorQuestion]:
-    """The question of a suite to each juror that may get it; the large judge of a cascade may."""
-    return panel.expected if panel.cascade is None else panel.jurors.values()
-
-
-def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
-    """The verdict in a stored judge reply to a suite's question, or the error of a reply that cannot be read."""
-    try:
-        return mode.read_text(reply)
-    except JudgeError as error:
-        return error
 
 
 def _juror(spec: JudgeSpec, recordings: Judgements) -> Juror:
