@@ -40,14 +40,12 @@ if TYPE_CHECKING:
         CaseId,
         DataPath,
         FileSource,
-        RecordedAnswer,
+        RecordedAnswers,
         RowShare,
         SharedRows,
         Source,
-        add_predictions,
         json_text,
         kind,
-        read_answers,
     )
     from pytest_llmeval.data.formats._frames import CaseData, rows_of
     from pytest_llmeval.data.formats._rows import DataRow
@@ -95,14 +93,12 @@ _HOMES = {
         "CaseId",
         "DataPath",
         "FileSource",
-        "RecordedAnswer",
+        "RecordedAnswers",
         "RowShare",
         "SharedRows",
         "Source",
-        "add_predictions",
         "json_text",
         "kind",
-        "read_answers",
     ),
     "formats._frames": (
         "CaseData",

@@ -27,11 +27,10 @@ from pytest_llmeval.data import (
     DeclaredType,
     FaultLog,
     FilePattern,
+    RecordedAnswers,
     Source,
-    add_predictions,
     describe,
     json_text,
-    read_answers,
 )
 from pytest_llmeval.judges import JudgeSpec
 from pytest_llmeval.suites._reading import SuiteReading
@@ -250,7 +249,7 @@ class SystemReader(Struct, frozen=True):
             path = self.reading.path.parent / spec.recorded.predictions
             log = FaultLog(shown_path(path))
             answered = dict(bare)
-            add_predictions(answered, read_answers(path, log), bare, log, short_ids=False)
+            RecordedAnswers.read(path, log).fill(answered, bare, log, short_ids=False)
             faults = log.listed()
         result = System(tuple(answered.values()), faults=tuple(faults)).only(spec.recorded.only or only)
         if not result.cases and not result.faults:

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from pytest_llmeval.cli import OPTIONS, CommandResult, say
 from pytest_llmeval.core import LlmevalError, MissingExtraError, SuiteError
-from pytest_llmeval.data import FaultLog, add_predictions, read_answers
+from pytest_llmeval.data import FaultLog, RecordedAnswers
 from pytest_llmeval.run import run_predicted
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import notes
@@ -89,7 +89,7 @@ def with_answers(suite: LoadedSuite, path: Path) -> LoadedSuite:
         raise LlmevalError(f"{suite.path}: found systems, expected one system for a file of predictions")
     faults = FaultLog(str(path))
     cases = {case.id: case for case in suite.cases}
-    add_predictions(cases, read_answers(path, faults), cases, faults, short_ids=True)
+    RecordedAnswers.read(path, faults).fill(cases, cases, faults, short_ids=True)
     if not any(
         case.prediction is not before.prediction for case, before in zip(cases.values(), suite.cases, strict=True)
     ):

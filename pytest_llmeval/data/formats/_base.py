@@ -432,10 +432,10 @@ class FileSource(Source):
         del case
         return True
 
-    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> "list[RecordedAnswer]":
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> "RecordedAnswers":
         """The recorded answers of a file to cases, which are given by id."""
         del cases
-        return read_answers(path, faults)
+        return RecordedAnswers.read(path, faults)
 
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """The selected cases, in the order of the file; see `Source.load`."""
@@ -483,10 +483,10 @@ class FileSource(Source):
             if share is None:
                 answers = self.answers(path, file.cases, log)
             else:
-                answers = read_answers(path, log, keeps=share.takes_answer)
+                answers = RecordedAnswers.read(path, log, keeps=share.takes_answer)
                 known |= dict.fromkeys(share.named)
             if selected:
-                add_predictions(selected, answers, known, log, short_ids=self.short_ids)
+                answers.fill(selected, known, log, short_ids=self.short_ids)
             faults.extend(log.listed())
         return list(selected.values())
 
@@ -529,43 +529,87 @@ class RecordedAnswer(Struct, frozen=True):
     column: int
 
 
-def read_answers(
-    path: Path,
-    log: FaultLog,
-    prepare: Callable[[Any], Any] = lambda row: row,
-    *,
-    rows_key: str | None = None,
-    answer_keys: Sequence[str] = _ANSWER_KEYS,
-    keeps: Callable[[str], bool] = lambda _: True,
-) -> list[RecordedAnswer]:
-    """Read a file of answers.
+class RecordedAnswers:
+    """The answers to cases in a file of predictions."""
 
-    A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line.
-    A row has its id under ``question_id``, ``query_id`` or ``id``, together with ``sample_id`` or
-    ``conversation_id`` if ids are unique only within a conversation. It has the answer under ``prediction``,
-    ``hypothesis``, ``answer`` or ``results``; the first that is there counts.
+    def __init__(self) -> None:
+        self._answers: list[RecordedAnswer] = []
 
-    Args:
-        path: The file.
-        log: Gets the faults; good answers survive them.
-        prepare: Brings a row of another form into this one.
-        rows_key: Key of an object that holds the list of rows, as in files of results.
-        answer_keys: The keys of answers in the rows before `prepare`, for faults.
-        keeps: Returns whether the answer to an id is kept.
-    """
-    reader = _AnswerRows(log, prepare, answer_keys)
-    try:
-        if path.suffix.lower() == ".json":
-            every = _from_json(path, reader, rows_key)
-        else:
-            lines = InputFile(path, log.file).jsonl_lines(log)
-            every = (answer for line, row in lines for answer in reader.answers(line, 1, "", row))
-        answers = [answer for answer in every if keeps(answer.id)]
-    except SuiteError as error:
-        log.extend(error.faults)
-        return []
-    reader.finish()
-    return answers
+    def add(self, case: str, value: Any, line: int, column: int = 1) -> None:
+        """Add an answer to the case of an id, from a line of the file."""
+        self._answers.append(RecordedAnswer(case, value, line, column))
+
+    @classmethod
+    def read(
+        cls,
+        path: Path,
+        log: FaultLog,
+        prepare: Callable[[Any], Any] = lambda row: row,
+        *,
+        rows_key: str | None = None,
+        answer_keys: Sequence[str] = _ANSWER_KEYS,
+        keeps: Callable[[str], bool] = lambda _: True,
+        keeps_null: bool = True,
+    ) -> "RecordedAnswers":
+        """Read a file of answers.
+
+        A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line.
+        A row has its id under ``question_id``, ``query_id`` or ``id``, together with ``sample_id`` or
+        ``conversation_id`` if ids are unique only within a conversation. It has the answer under ``prediction``,
+        ``hypothesis``, ``answer`` or ``results``; the first that is there counts.
+
+        Args:
+            path: The file.
+            log: Gets the faults; good answers survive them.
+            prepare: Brings a row of another form into this one.
+            rows_key: Key of an object that holds the list of rows, as in files of results.
+            answer_keys: The keys of answers in the rows before `prepare`, for faults.
+            keeps: Returns whether the answer to an id is kept.
+            keeps_null: Whether null is an answer.
+        """
+        reader = _AnswerRows(log, prepare, answer_keys)
+        answers = cls()
+        try:
+            if path.suffix.lower() == ".json":
+                every = _from_json(path, reader, rows_key)
+            else:
+                lines = InputFile(path, log.file).jsonl_lines(log)
+                every = (answer for line, row in lines for answer in reader.answers(line, 1, "", row))
+            kept = [answer for answer in every if keeps(answer.id)]
+        except SuiteError as error:
+            log.extend(error.faults)
+            return answers
+        reader.finish()
+        answers._answers += [answer for answer in kept if keeps_null or answer.value is not None]
+        return answers
+
+    def fill(self, cases: dict[str, Case], known: Collection[str], faults: FaultLog, *, short_ids: bool) -> None:
+        """Put the answers into their cases; a case without an answer is unchanged.
+
+        Args:
+            cases: By id; changed in place.
+            known: All ids of the data file; answers to cases that are not selected are ignored.
+            faults: Gets the answers that belong nowhere, or to several cases, or where another came first.
+            short_ids: Whether the part of an id behind the slash is enough where only one case has it.
+        """
+        by_short_id = grouped((name.rpartition("/")[2], name) for name in (cases if short_ids else ()))
+        is_exact = all(answer.id in known for answer in self._answers)
+        same = {} if is_exact else {CaseId(name).canonical(): name for name in known}
+        first: dict[str, RecordedAnswer] = {}
+        unknown: list[RecordedAnswer] = []
+        ambiguous: list[RecordedAnswer] = []
+        for answer in self._answers:
+            name = answer.id if answer.id in known else same.get(CaseId(answer.id).canonical(), "")
+            targets = [name] if name else by_short_id.get(answer.id, [])
+            if len(targets) != 1:
+                (ambiguous if targets else unknown).append(answer)
+            elif (earlier := first.setdefault(targets[0], answer)) is not answer:
+                message = f"found a second answer to {targets[0]!r}, expected one (first in line {earlier.line})"
+                faults.add(answer.line, answer.column, "", message)
+            elif targets[0] in cases:
+                cases[targets[0]] = cases[targets[0]].answered(answer.value)
+        _add_unknown(unknown, known, faults)
+        _add_ambiguous(ambiguous, by_short_id, faults)
 
 
 def _from_json(path: Path, reader: "_AnswerRows", rows_key: str | None) -> Iterator[RecordedAnswer]:
@@ -631,37 +675,6 @@ class _AnswerRows:
 def _first_key(row: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     """The first of several accepted keys that a row of recorded answers has, such as ``question_id``."""
     return next((key for key in keys if key in row), None)
-
-
-def add_predictions(
-    cases: dict[str, Case], answers: list[RecordedAnswer], known: Collection[str], faults: FaultLog, *, short_ids: bool
-) -> None:
-    """Put answers into their cases; a case without an answer is unchanged.
-
-    Args:
-        cases: By id; changed in place.
-        answers: What was recorded.
-        known: All ids of the data file; answers to cases that are not selected are ignored.
-        faults: Gets the answers that belong nowhere, or to several cases, or where another came first.
-        short_ids: Whether the part of an id behind the slash is enough where only one case has it.
-    """
-    by_short_id = grouped((name.rpartition("/")[2], name) for name in (cases if short_ids else ()))
-    same = {} if all(answer.id in known for answer in answers) else {CaseId(name).canonical(): name for name in known}
-    first: dict[str, RecordedAnswer] = {}
-    unknown: list[RecordedAnswer] = []
-    ambiguous: list[RecordedAnswer] = []
-    for answer in answers:
-        name = answer.id if answer.id in known else same.get(CaseId(answer.id).canonical(), "")
-        targets = [name] if name else by_short_id.get(answer.id, [])
-        if len(targets) != 1:
-            (ambiguous if targets else unknown).append(answer)
-        elif (earlier := first.setdefault(targets[0], answer)) is not answer:
-            message = f"found a second answer to {targets[0]!r}, expected one (first in line {earlier.line})"
-            faults.add(answer.line, answer.column, "", message)
-        elif targets[0] in cases:
-            cases[targets[0]] = cases[targets[0]].answered(answer.value)
-    _add_unknown(unknown, known, faults)
-    _add_ambiguous(ambiguous, by_short_id, faults)
 
 
 def _some(answers: list[RecordedAnswer]) -> str:

@@ -14,10 +14,9 @@ from pytest_llmeval.data import (
     DataRow,
     FaultLog,
     FileSource,
-    RecordedAnswer,
+    RecordedAnswers,
     json_text,
     kind,
-    read_answers,
 )
 from pytest_llmeval.tasks._rows import UnreadKeys, wrong_values
 
@@ -114,7 +113,7 @@ class FactCheckSource(FileSource):
             line=row.line,
         )
 
-    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[RecordedAnswer]:
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> RecordedAnswers:
         """Return the recorded answers; of claims that are there several times, the answers come in the same order."""
         waiting = grouped((_key(case.input), name) for name, case in reversed(list(cases.items())))
 
@@ -142,8 +141,7 @@ class FactCheckSource(FileSource):
             names = waiting.get(_key(claim), [claim])
             return {"id": names.pop() if len(names) > 1 else names[0], "prediction": answer}
 
-        answers = read_answers(path, faults, with_id, rows_key="results", answer_keys=_READ_KEYS)
-        return [answer for answer in answers if answer.value is not None]
+        return RecordedAnswers.read(path, faults, with_id, rows_key="results", answer_keys=_READ_KEYS, keeps_null=False)
 
 
 def _rows(file: CaseFile) -> Iterator[DataRow]:

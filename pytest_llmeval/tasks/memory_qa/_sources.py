@@ -21,11 +21,10 @@ from pytest_llmeval.data import (
     FaultLog,
     FileSource,
     InputFile,
-    RecordedAnswer,
+    RecordedAnswers,
     Taxonomy,
     json_text,
     kind,
-    read_answers,
 )
 from pytest_llmeval.services import in_thread
 from pytest_llmeval.tasks._rows import UnreadKeys, wrong_values
@@ -101,7 +100,7 @@ class LocomoSource(FileSource):
             Taxonomy("question_types").load()["locomo"]["categories"].values(),
         )
 
-    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[RecordedAnswer]:
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> RecordedAnswers:
         """Return the recorded answers, of which those without an id belong to the question that they repeat."""
         by_question: dict[tuple[str, str], list[str]] = grouped(
             ((conversation, _key(case.input["question"])), name)
@@ -119,7 +118,7 @@ class LocomoSource(FileSource):
 
         if (rows := _predicted_samples(path)) is not None:
             return rows
-        return read_answers(path, faults, with_id, answer_keys=("prediction", "hypothesis", "answer"))
+        return RecordedAnswers.read(path, faults, with_id, answer_keys=("prediction", "hypothesis", "answer"))
 
     def _read_sample(
         self, file: CaseFile, document: Document, index: int, keys: "Mapping[str, UnreadKeys]"
@@ -209,7 +208,7 @@ def _key(question: str) -> str:
     return " ".join(question.split())
 
 
-def _predicted_samples(path: Path) -> list[RecordedAnswer] | None:
+def _predicted_samples(path: Path) -> RecordedAnswers | None:
     """The answers of a file that LoCoMo's scripts write; ``None`` for any other file."""
     if path.suffix.lower() != ".json":
         return None
@@ -220,13 +219,13 @@ def _predicted_samples(path: Path) -> list[RecordedAnswer] | None:
     samples = document.data if isinstance(document.data, list) else []
     if not samples or not all(isinstance(sample, dict) and isinstance(sample.get("qa"), list) for sample in samples):
         return None
-    answers = []
+    answers = RecordedAnswers()
     for index, sample in enumerate(samples):
         for number, item in enumerate(sample["qa"]):
             key = next((key for key in item if key.endswith(_PREDICTION)), None) if isinstance(item, dict) else None
             if key is not None:
                 name = f"{CaseId.read(sample.get('sample_id'))}/{number}"
-                answers.append(RecordedAnswer(name, item[key], *document.locate([index, "qa", number])))
+                answers.add(name, item[key], *document.locate([index, "qa", number]))
     return answers
 
 

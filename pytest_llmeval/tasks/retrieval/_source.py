@@ -18,7 +18,7 @@ from pytest_llmeval.data import (
     FaultLog,
     FileSource,
     InputFile,
-    RecordedAnswer,
+    RecordedAnswers,
     Source,
     json_text,
     kind,
@@ -381,17 +381,20 @@ class CaseRetrievalSource(FileSource):
         unread.report(file.faults)
         file.faults.extend(faults)
 
-    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[RecordedAnswer]:
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> RecordedAnswers:
         """Return the recorded results of a file to queries, which are given by id, in the order of their file."""
         replies = _replies_in_order(path, faults.file)
         if replies is None:
             return super().answers(path, cases, faults)
+        answers = RecordedAnswers()
         if len(replies) != len(cases):
             message = f"found {counted(len(replies), 'list')} of results without ids, expected {len(cases)}"
             faults.add(0, 0, "", f"{message}, one for each query in its order")
-            return []
-        pairs = zip(cases, replies, strict=True)
-        return [RecordedAnswer(name, results, line, 1) for name, (line, results) in pairs if results is not None]
+            return answers
+        for name, (line, results) in zip(cases, replies, strict=True):
+            if results is not None:
+                answers.add(name, results, line)
+        return answers
 
     def _read_row(self, file: CaseFile, line: int, row: Any) -> None:
         faults = list(_faults(row))
