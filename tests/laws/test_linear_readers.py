@@ -234,6 +234,7 @@ REACHED: Mapping[str, str] = {
     "gates._limit._unknown": "gate_form_fault",
     "judges.clients._base.Dialect.refuses_form": "those of its classes",
     "judges.questions._replies._check_prose": "Mode.read_text",
+    "judges._panel.PanelQuestion._read_stored": "Mode.read_text",
     "judges._protocol._read_expected": "Mode.read_text",
     "plugin._progress.Progress._write": "a line of the package's own",
     "services._processes.Program.exchange": "sends a line, and reads one within limits",
@@ -262,6 +263,7 @@ REACHED: Mapping[str, str] = {
 
 RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "baselines._comparable.Stamp": lambda kind: kind,
+    "cli._console.NumberArgument": lambda kind: kind(least=0),
     "core.wording.LogWriter": lambda kind: kind(io.StringIO()),
     "core._case.CaseLabels": lambda kind: kind,
     "core._media.Media": lambda kind: kind,
@@ -291,6 +293,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "judges.questions._forms.ReplyForm": lambda kind: kind({"score": ReplyField(min=1, max=5)}),
     "run._shards.Shard": lambda kind: kind,
     "services._secrets.Secrets": lambda kind: kind(frozenset({"0123456789abcdef"})),
+    "suites._registry.Registry": lambda kind: kind(),
     "services._secrets.Redactor": lambda kind: kind(["0123456789abcdef"], {}),
     "tasks.fact_check._evidence.EvidenceMatcher": lambda kind: kind(),
     "tasks.retrieval._documents.DocumentIds": lambda kind: kind(),

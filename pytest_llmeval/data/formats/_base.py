@@ -575,12 +575,12 @@ class RecordedAnswers:
             else:
                 lines = InputFile(path, log.file).jsonl_lines(log)
                 every = (answer for line, row in lines for answer in reader.answers(line, 1, "", row))
-            kept = [answer for answer in every if keeps(answer.id)]
+            own = [answer for answer in every if keeps(answer.id)]
         except SuiteError as error:
             log.extend(error.faults)
             return answers
         reader.finish()
-        answers._answers += [answer for answer in kept if keeps_null or answer.value is not None]
+        answers._answers += [answer for answer in own if keeps_null or answer.value is not None]
         return answers
 
     def fill(self, cases: dict[str, Case], known: Collection[str], faults: FaultLog, *, short_ids: bool) -> None:
