@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.core import JudgeError
+from pytest_llmeval.evaluators._rubric import read_rubric
 from pytest_llmeval.evaluators.judge._criteria import GRADES
-from pytest_llmeval.evaluators.judge._rubric import read_rubric
-from pytest_llmeval.judges import FLAGS, ModeFile, Verdict
+from pytest_llmeval.judges import ModeFile, Verdict
+from pytest_llmeval.judges.questions._replies import FLAGS
 from pytest_llmeval.tasks.preference._pairwise import read_better
 
 PUBLISHED = Path(__file__).parents[1] / "benchmarks/replies.md"

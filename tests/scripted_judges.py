@@ -27,17 +27,17 @@ from pytest_llmeval.judges import (
     JudgePanel,
     JudgeReply,
     JudgeRequest,
-    JudgeService,
     Juror,
     JurorVerdict,
     Message,
     PanelQuestion,
     Question,
     ReplyStore,
-    RunStore,
     Usage,
     Verdict,
 )
+from pytest_llmeval.judges._run_store import RunStore
+from pytest_llmeval.judges._service import JudgeService
 from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, RunRecord, RunScope, RunTerms, SuitePart
 from pytest_llmeval.run._judging import judge
 from pytest_llmeval.run._run_record import Item, ItemResult

@@ -30,8 +30,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from pytest_llmeval.core import PredictionError
-from pytest_llmeval.targets import HttpSpec
 from pytest_llmeval.targets._network import HttpTarget
+from pytest_llmeval.targets._spec import HttpSpec
 
 PATIENCE = 300.0
 """Seconds after which a test that waits for ever is given up; a loaded machine may need most of them."""

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from msgspec import Struct
@@ -82,6 +83,22 @@ class NoJsonError(ValueError):
     """An answer has no JSON that can be read."""
 
 
+_TYPOGRAPHIC = str.maketrans("\u2019\u02bc\uff07", "'''")
+_FINAL_MARKS = " .!。！．"
+
+
+@cache
+def _unanswerable(original: bool) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
+    """The values and phrases by which an answer abstains, and the phrases that only look like them."""
+    from pytest_llmeval.data import Taxonomy
+
+    data = Taxonomy("unanswerable").load()
+    if original:
+        return frozenset(data["values"]), tuple(data["original_phrases"]), ()
+    phrases = [phrase for of_language in data["phrases"].values() for phrase in of_language]
+    return frozenset(data["values"]), tuple(phrases), tuple(data["exceptions"])
+
+
 class AnswerText(Struct, frozen=True):
     """The text of an answer, which may have thoughts, fences and JSON.
 
@@ -95,6 +112,20 @@ class AnswerText(Struct, frozen=True):
     def has_cjk(self) -> bool:
         """Whether it has Chinese characters, which no spaces separate."""
         return _CJK.search(self.text) is not None
+
+    def is_unanswerable(self, *, original: bool = False) -> bool:
+        """Whether it declares its question unanswerable; the rule is that of `pytest_llmeval.qa.is_unanswerable`.
+
+        Args:
+            original: Apply the rule of HiMGA's judge for LoCoMo to the letter.
+        """
+        text = self.text.strip().lower()
+        values, phrases, exceptions = _unanswerable(original)
+        if not original:
+            text = text.translate(_TYPOGRAPHIC).rstrip(_FINAL_MARKS)
+        for exception in exceptions:
+            text = text.replace(exception, " ")
+        return text in values or any(phrase in text for phrase in phrases)
 
     def spoken(self) -> tuple[str, str]:
         """The answer of a model's reply after its thoughts, and a fault if the reply ends inside them.

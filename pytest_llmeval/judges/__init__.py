@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges._asking import Asking, as_judge_errors
-    from pytest_llmeval.judges._coordination import Reservation
-    from pytest_llmeval.judges._deferral import DeferredRequest, ReadReplies, Requests
+    from pytest_llmeval.judges._asking import Asking
+    from pytest_llmeval.judges._deferral import Requests
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
     from pytest_llmeval.judges._judges import JudgeAccess, SuiteJudges
+    from pytest_llmeval.judges._needed_calls import NeededCalls
     from pytest_llmeval.judges._options import Budget, CachePlace, JudgeMode, JudgeOptions, StoreKind
     from pytest_llmeval.judges._panel import (
         Judgeable,
@@ -28,59 +28,46 @@ if TYPE_CHECKING:
         Message,
         Mode,
         Question,
-        Role,
-        ShownMedium,
         UnaskedError,
         Usage,
         Verdict,
-        uncounted_media,
     )
-    from pytest_llmeval.judges._recordings import Judgements, JudgeScoreFile, Written
-    from pytest_llmeval.judges._reduction import CascadeVerdict, PanelError, PanelVerdict, is_unsure
-    from pytest_llmeval.judges._run_store import RunStore
-    from pytest_llmeval.judges._service import CallLimit, JudgeService
+    from pytest_llmeval.judges._recordings import Judgements, JudgeScoreFile
+    from pytest_llmeval.judges._reduction import CascadeVerdict, PanelVerdict, is_unsure
     from pytest_llmeval.judges._spec import CascadeRule, JudgeSpec, PanelSpec, Price, Reduce
     from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement
-    from pytest_llmeval.judges.clients import JudgeConnection, as_client
+    from pytest_llmeval.judges.clients import JudgeConnection
     from pytest_llmeval.judges.clients._base import AsyncJudge, Patience
-    from pytest_llmeval.judges.clients._embeddings import connect_embeddings
     from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
-    from pytest_llmeval.judges.questions._modes import ModeFile, TypedQuestion, is_unanswerable
+    from pytest_llmeval.judges.questions._modes import ModeFile, TypedQuestion
     from pytest_llmeval.judges.questions._prompt_file import PromptFile
     from pytest_llmeval.judges.questions._replies import (
-        FLAGS,
-        UNNAMED_DEFECTS,
+        DefectDetails,
         ReplyObject,
         read_score,
         read_yes_no,
     )
 
 _HOMES = {
-    "_asking": (
-        "Asking",
-        "as_judge_errors",
-    ),
+    "_asking": ("Asking",),
     "_protocol": (
         "JudgeReply",
         "JudgeRequest",
         "Listing",
         "Message",
-        "ShownMedium",
         "Mode",
         "Question",
-        "Role",
         "UnaskedError",
         "Usage",
         "Verdict",
-        "uncounted_media",
     ),
-    "_coordination": ("Reservation",),
-    "_deferral": ("DeferredRequest", "ReadReplies", "Requests"),
+    "_deferral": ("Requests",),
     "_evaluators": ("JudgedEvaluator",),
     "_judges": (
         "JudgeAccess",
         "SuiteJudges",
     ),
+    "_needed_calls": ("NeededCalls",),
     "_options": (
         "Budget",
         "CachePlace",
@@ -98,14 +85,11 @@ _HOMES = {
         "Panel",
         "PanelQuestion",
     ),
-    "_reduction": ("CascadeVerdict", "PanelError", "PanelVerdict", "is_unsure"),
+    "_reduction": ("CascadeVerdict", "PanelVerdict", "is_unsure"),
     "_recordings": (
         "JudgeScoreFile",
         "Judgements",
-        "Written",
     ),
-    "_run_store": ("RunStore",),
-    "_service": ("CallLimit", "JudgeService"),
     "_spec": (
         "CascadeRule",
         "JudgeSpec",
@@ -114,22 +98,16 @@ _HOMES = {
         "Reduce",
     ),
     "_stored_judgement": ("ReplyStore", "StoredJudgement"),
-    "clients": (
-        "JudgeConnection",
-        "as_client",
-    ),
+    "clients": ("JudgeConnection",),
     "clients._base": ("AsyncJudge", "Patience"),
-    "clients._embeddings": ("connect_embeddings",),
     "questions._forms": ("ReplyField", "ReplyForm"),
     "questions._modes": (
         "ModeFile",
         "TypedQuestion",
-        "is_unanswerable",
     ),
     "questions._replies": (
-        "FLAGS",
+        "DefectDetails",
         "ReplyObject",
-        "UNNAMED_DEFECTS",
         "read_score",
         "read_yes_no",
     ),

@@ -22,12 +22,13 @@ from pytest_llmeval.judges._service import CallLimit, JudgeService, UnkeptVerdic
 from pytest_llmeval.services import Background, caught, together
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judges._panel import JurorQuestion, StoredReplies
     from pytest_llmeval.judges._run_store import RunStore
 
 _MOST_ROUNDS = 8
 
 
-def _awaits(verdicts: Sequence[Verdict | LlmevalError]) -> bool:
+def _awaits(verdicts: Sequence[Verdict | JudgeError]) -> bool:
     """Whether a judge's verdict is deferred, so that questions that may depend on it cannot be put yet."""
     return any(isinstance(verdict, UnaskedError) and verdict.is_pending for verdict in verdicts)
 
@@ -44,7 +45,7 @@ class Asking:
         repeat: Counted from 0.
         asker: As in `JurorQuestion`.
         error: Why its questions could not be put.
-        verdicts: View by view, the verdicts on its questions, in order.
+        verdicts: View by view, the verdicts on its questions, in order; errors of other kinds are `JudgeError`.
         judged: Each question with its judgement.
     """
 
@@ -55,12 +56,14 @@ class Asking:
     repeat: int = 0
     asker: str = ""
     error: Exception | None = None
-    verdicts: list[list[Verdict | LlmevalError]] = field(init=False)
+    verdicts: list[list[Verdict | JudgeError]] = field(init=False)
     judged: list[tuple[PanelQuestion, Judgement]] = field(default_factory=list)
     _put: list[PanelQuestion] = field(default_factory=list)
     _open: list[int] = field(init=False)
     """The number of unanswered questions about each view."""
     _rounds: int = 0
+    _followed: int = 0
+    """The number of questions in rounds after the first."""
     _audited: bool | None = None
     """True if the large judge of a cascade is asked about the whole case anyway; ``None`` before any is asked."""
 
@@ -103,6 +106,8 @@ class Asking:
         ]
         if any(put) and self._rounds == _MOST_ROUNDS:  # there is no end of rounds, which would be paid for
             raise EvaluatorError(f"evaluator {self.evaluator.name!r} asks in more than {_MOST_ROUNDS} rounds")
+        if self._rounds:
+            self._followed += sum(map(len, put))
         self._rounds += 1
         self._open = [len(questions) for questions in put]
         return self._draw_audit(
@@ -123,11 +128,11 @@ class Asking:
             )
         return [replace(question, audited=question.cascade is not None) for question in put] if self._audited else put
 
-    def _questions(self, view: Case, before: Sequence[Verdict | LlmevalError]) -> Sequence[Question]:
+    def _questions(self, view: Case, before: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
         """The questions of an evaluator about a case in this round."""
         if not self._rounds:
             return self.evaluator.questions(view)
-        return self.evaluator.follow_up(view, as_judge_errors(before))
+        return self.evaluator.follow_up(view, list(before))
 
     def add(self, judgements: Sequence[Judgement]) -> None:
         """Add the judgements of the questions that `next` returned, in order."""
@@ -135,12 +140,35 @@ class Asking:
         self._put = []
         verdicts = iter(judgements)
         for verdict, left in zip(self.verdicts, self._open, strict=True):
-            verdict.extend(next(verdicts).verdict for _ in range(left))
+            verdict.extend(_as_judge_error(next(verdicts).verdict) for _ in range(left))
+
+    @property
+    def juror_questions(self) -> "list[JurorQuestion]":
+        """The questions of all rounds so far, to each juror that may get one."""
+        put = [*(question for question, _ in self.judged), *self.next()]
+        return [to_juror for question in put for to_juror in question.askable]
+
+    @property
+    def most_follow_ups(self) -> int:
+        """The most questions that may follow the rounds so far."""
+        return max(0, sum(map(self.evaluator.most_follow_ups, self.views)) - self._followed)
 
     def is_known(self, judges: JudgeService) -> bool:
         """Whether all questions are answered without a call; the rounds continue until one is not."""
+        return self.is_answered(judges.known)
+
+    def is_stored(self, stored: "StoredReplies") -> bool:
+        """Whether all questions have a recorded or a stored reply; the rounds continue until one has none."""
+        return self.is_answered(lambda question: question.known(lambda to_juror: to_juror.stored_verdict(stored)))
+
+    def is_answered(self, judgement_of: Callable[[PanelQuestion], Judgement | None]) -> bool:
+        """Whether all questions have a judgement; the rounds continue until one has none.
+
+        Args:
+            judgement_of: Returns the judgement of a question, if it has one.
+        """
         while put := self.next():
-            known = [judges.known(question) for question in put]
+            known = [judgement_of(question) for question in put]
             if None in known:
                 return False
             self.add([judgement for judgement in known if judgement is not None])
@@ -152,47 +180,70 @@ class Asking:
             self.add(await together([judges.judge(question) for question in put]))
 
     @staticmethod
-    def run_jobs(
-        panel: JudgePanel,
-        workers: int,
-        jobs: Callable[[JudgeService], Iterable[Awaitable[None]]],
-        store: "RunStore | None" = None,
-    ) -> None:
+    def ask_all(askings: "Iterable[Asking]", panel: JudgePanel, workers: int, store: "RunStore | None" = None) -> None:
         """Ask the judges for one call of the Python API, and close their clients at the end.
 
         Args:
+            askings: Each about one case.
             panel: The judges.
             workers: Most calls at a time.
-            jobs: Returns what asks a service, each job about one case.
             store: Of verdicts; ``None``: nothing is kept.
 
         Raises:
-            BaseException: What one of the jobs raised, such as an interrupt, once the calls in flight have ended.
+            BaseException: What one of them raised, such as an interrupt, once the calls in flight have ended.
             LlmevalError: Nothing can be asked, for example because an optional dependency is not installed.
         """
+        _run_jobs(panel, workers, lambda service: (asking.ask(service) for asking in askings), store)
+
+    @staticmethod
+    def pass_verdicts(
+        questions: Iterable[tuple[Callable[[], Question], Callable[[Verdict | LlmevalError], None]]],
+        panel: JudgePanel,
+        workers: int,
+    ) -> None:
+        """Ask the judges questions, and pass on each verdict; raises what `ask_all` does.
+
+        Args:
+            questions: What makes a question, and what gets its verdict.
+            panel: The judges.
+            workers: Most calls at a time.
+        """
+
+        async def ask(
+            service: JudgeService, make: Callable[[], Question], then: Callable[[Verdict | LlmevalError], None]
+        ) -> None:
+            then((await service.judge(panel.bind(make(), ""))).verdict)
+
+        _run_jobs(panel, workers, lambda service: (ask(service, make, then) for make, then in questions))
+
+
+def _run_jobs(
+    panel: JudgePanel,
+    workers: int,
+    jobs: Callable[[JudgeService], Iterable[Awaitable[None]]],
+    store: "RunStore | None" = None,
+) -> None:
+    """Run the judging jobs of a Python API call, each about one case, and close the judges' clients at the end."""
+    if store is not None:
+        for juror in panel.jurors.values():
+            juror.price = juror.spec.known_price  # stored verdicts say what they cost
+    service = JudgeService(CallLimit(workers), store or UnkeptVerdicts(), strict=True)
+    with closing(Background()) as background:
+        clients: Any = [juror.client for juror in panel.jurors.values()]
+        background.closing += [client.aclose for client in clients]
         if store is not None:
-            for juror in panel.jurors.values():
-                juror.price = juror.spec.known_price  # stored verdicts say what they cost
-        service = JudgeService(CallLimit(workers), store or UnkeptVerdicts(), strict=True)
-        with closing(Background()) as background:
-            clients: Any = [juror.client for juror in panel.jurors.values()]
-            background.closing += [client.aclose for client in clients]
-            if store is not None:
-                background.closing.append(store.heart.aclose)  # it beats in the loop that ends here
-            background.run(_run_jobs(iter(jobs(service)), service.limit, workers))
+            background.closing.append(store.heart.aclose)  # it beats in the loop that ends here
+        background.run(_work_off(iter(jobs(service)), service.limit, workers))
 
 
-def as_judge_errors(verdicts: Sequence[Verdict | LlmevalError]) -> list[Verdict | JudgeError]:
-    """The judges' verdicts for an evaluator, with errors of other kinds as `JudgeError`."""
-    return [
-        JudgeError(str(verdict))
-        if isinstance(verdict, LlmevalError) and not isinstance(verdict, JudgeError)
-        else verdict
-        for verdict in verdicts
-    ]
+def _as_judge_error(verdict: Verdict | LlmevalError) -> Verdict | JudgeError:
+    """A judge's verdict for an evaluator, or its error as `JudgeError`."""
+    if isinstance(verdict, LlmevalError) and not isinstance(verdict, JudgeError):
+        return JudgeError(str(verdict))
+    return verdict
 
 
-async def _run_jobs(jobs: Iterator[Awaitable[None]], limit: CallLimit, workers: int) -> None:
+async def _work_off(jobs: Iterator[Awaitable[None]], limit: CallLimit, workers: int) -> None:
     """Run the judging jobs of a Python API call, `workers` at a time, and raise the first error at the end."""
     stopped: list[BaseException] = []
 

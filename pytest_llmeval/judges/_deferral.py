@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core import Fault, JudgeError, counted, decode, encode
+from pytest_llmeval.core import Fault, JudgeError, counted, decode, encode, grouped, printable
 from pytest_llmeval.data import OutputFile, OutputFolder, display_path
 from pytest_llmeval.judges._panel import JurorQuestion
 from pytest_llmeval.judges._protocol import (
@@ -73,6 +73,11 @@ class DeferredRequest(Struct, frozen=True):
     def provider(self) -> str:
         """The provider that the deferred request is for."""
         return self.model.partition(":")[0]
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The cost at batch rate, without tokens of a reply without a limit; ``None`` if no price is known."""
+        return Usage(self.sent_tokens, self.written_tokens or 0).cost_usd(self.price and self.price.of_batches)
 
     @property
     def text(self) -> str:
@@ -362,6 +367,9 @@ def _read_deferred(question: JurorQuestion, reply: DeferredReply) -> StoredJudge
     )
 
 
+_MOST_REASONS = 20
+
+
 class ReadReplies(Struct):
     """The counts and faults from reading the judge replies in a provider's batch result file.
 
@@ -378,6 +386,27 @@ class ReadReplies(Struct):
     failed: dict[str, str] = msgspec.field(default_factory=dict)
     foreign: int = 0
     faults: list[Fault] = msgspec.field(default_factory=list)
+
+    @property
+    def counts(self) -> list[str]:
+        """Phrases with the number of replies that were stored, known before, failed or foreign."""
+        counts = [f"{counted(self.stored, 'verdict')} stored"]
+        if self.known:
+            counts.append(f"{self.known} known before")
+        if self.failed:
+            counts.append(f"{len(self.failed)} failed")
+        if self.foreign:
+            counts.append(f"{counted(self.foreign, 'line')} about requests that were not made here")
+        return counts
+
+    @property
+    def reasons(self) -> list[str]:
+        """Lines with the reasons of failures, and the number of requests for each."""
+        by_reason = grouped((reason, name) for name, reason in self.failed.items())
+        return [
+            f"  {counted(len(names), 'request')} failed, first {names[0]}: {printable(reason)}"
+            for reason, names in list(by_reason.items())[:_MOST_REASONS]
+        ]
 
 
 def _take_line(read: ReadReplies, requests: Requests, place: Fault, line: Any) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
-from pytest_llmeval.core import FieldsError, JudgeCall, JudgeError, LlmevalError
+from pytest_llmeval.core import FieldsError, JudgeCall, JudgeError, JudgingShown, LlmevalError
 from pytest_llmeval.judges._protocol import (
     ChatClient,
     JudgeClient,
@@ -106,6 +106,10 @@ class NoJudgeError(JudgeError):
     is_unasked = True
 
 
+StoredReplies: TypeAlias = Callable[[str], StoredJudgement | None]
+"""Key to the judgement that is stored under it."""
+
+
 @dataclass
 class Juror:
     """A judge of a suite with its model, client and recordings, alone or in a panel.
@@ -183,6 +187,17 @@ class JudgePanel:
             return cls(jurors, judges.reduce, judges.least)
         return cls.of_one(_sole_juror(judges, writes=writes))
 
+    @classmethod
+    def without_clients(cls, spec: JudgeSpec | PanelSpec, recordings: "Judgements") -> "JudgePanel":
+        """The panel of a suite's judge or judges, for questions that are worked out without a run."""
+        jurors = [Juror(judge.model or JudgeSpec.OWN, judge.request_parameters(), recordings) for judge in spec.jurors]
+        return cls.from_spec(spec, jurors) if isinstance(spec, PanelSpec) else cls.of_one(*jurors)
+
+    @property
+    def models(self) -> list[str]:
+        """The model of each juror."""
+        return [juror.model for juror in self.jurors.values()]
+
     @property
     def most_calls(self) -> int:
         """The most calls that a question takes, if none is repeated."""
@@ -196,10 +211,9 @@ class JudgePanel:
     @property
     def model(self) -> str:
         """The models in their order and their reduction, which with the parameters decide its verdicts."""
-        models = [juror.model for juror in self.jurors.values()]
         if self.cascade is not None:
-            return cascade_model(models, self.cascade)
-        return models[0] if self.is_alone else panel_model(models, self.reduce, self.least)
+            return cascade_model(self.models, self.cascade)
+        return self.models[0] if self.is_alone else panel_model(self.models, self.reduce, self.least)
 
     @property
     def parameters(self) -> Any:
@@ -273,6 +287,20 @@ class JurorQuestion:
             "repeat": 0 if self.question.shared else self.repeat,
         }
 
+    def stored_verdict(self, stored: "StoredReplies") -> "JurorVerdict | None":
+        """The verdict in a recorded reply, or else in a stored one, without its call.
+
+        Args:
+            stored: Returns what is stored under a key.
+        """
+        entry = self.juror.recordings.get(self.key) or stored(self.key)
+        if entry is None:
+            return None
+        try:
+            return JurorVerdict(self.question.mode.read_text(entry.reply))
+        except JudgeError as error:
+            return JurorVerdict(error)
+
     def request(self) -> JudgeRequest:
         """The request for a client, in which the model has no provider."""
         mode, name = self.question.mode, self.juror.model.partition(":")[2]
@@ -295,6 +323,18 @@ class JurorVerdict(Struct, frozen=True):
     unread: JudgeCall | None = None
 
     @property
+    def score(self) -> float | None:
+        """The score of the verdict, if there is one."""
+        return self.verdict.score if isinstance(self.verdict, Verdict) else None
+
+    @property
+    def reply(self) -> str:
+        """The text of the reply, or else the reasons of the verdict, or why there is none."""
+        if self.entry is not None:
+            return self.entry.reply
+        return (isinstance(self.verdict, Verdict) and self.verdict.reasoning) or str(self.verdict)
+
+    @property
     def calls(self) -> Sequence[JudgeCall]:
         """All calls of judges that the verdict took."""
         return [call for call in (self.unread, self.call) if call is not None]
@@ -315,6 +355,20 @@ class Judgement(Struct, frozen=True):
     def calls(self) -> Sequence[JudgeCall]:
         """All calls of judges that the judgement took."""
         return [call._replace(judge=name) for name, juror in self.jurors.items() for call in juror.calls]
+
+    def judgings(self, question: Question, evaluator: str) -> list[JudgingShown]:
+        """The question and the reply of each juror, as reports show them.
+
+        Args:
+            question: The question, whose media are left out.
+            evaluator: Label of the evaluator that asked.
+        """
+        texts = {name: str(text) for name, text in question.texts.items()}
+        mode = question.mode.name
+        return [
+            JudgingShown(evaluator, mode, texts, juror.reply, juror.score, juror.call and juror.call.cost_usd, name)
+            for name, juror in self.jurors.items()
+        ]
 
     @property
     def entries(self) -> Sequence[StoredJudgement]:
@@ -364,31 +418,29 @@ class PanelQuestion:
 
     @property
     def askable(self) -> Collection[JurorQuestion]:
-        """The question to each juror that may get it, as far as none fails; the large judge of a cascade may."""
+        """The question to each juror that may get it; the large judge of a cascade may."""
         return self.expected if self.cascade is None else self.jurors.values()
 
-    def stored_judgement(self, find: "Callable[[str], StoredJudgement | None]") -> Judgement | None:
-        """The judgement that stored replies are; ``None`` where one is missing.
+    @property
+    def foreseen(self) -> Judgement | None:
+        """The judgement in a plan, if the question foresees one."""
+        verdict = self.question.foreseen
+        return None if verdict is None else Judgement(verdict)
+
+    def known(self, verdict_of: Callable[[JurorQuestion], JurorVerdict | None]) -> Judgement | None:
+        """The judgement, if enough jurors have a verdict.
 
         Args:
-            find: Returns the verdict that is stored under a key besides the recorded ones.
+            verdict_of: Returns the verdict of a juror, if it has one.
         """
         answers: dict[str, JurorVerdict] = {}
         while names := self.unanswered(answers):
             for name in names:
-                question = self.jurors[name]
-                entry = question.juror.recordings.get(question.key) or find(question.key)
-                if entry is None:
+                verdict = verdict_of(self.jurors[name])
+                if verdict is None:
                     return None
-                answers[name] = JurorVerdict(self._read_stored(entry.reply))
+                answers[name] = verdict
         return self.judgement(answers)
-
-    def _read_stored(self, reply: str) -> Verdict | LlmevalError:
-        """The verdict in a stored reply, or the error of one that cannot be read."""
-        try:
-            return self.question.mode.read_text(reply)
-        except JudgeError as error:
-            return error
 
     def unsure_share(self, entries: Iterable[StoredJudgement]) -> float | None:
         """The share of stored verdicts of which the small judge of a cascade is unsure; ``None`` without any.
@@ -445,10 +497,10 @@ class PanelQuestion:
 def _sole_juror(llm: Any, *, writes: bool) -> Juror:
     """A juror for a model that Python code passes: a name, a `JudgeSpec`, or the user's own object."""
     from pytest_llmeval.judges._recordings import Judgements
-    from pytest_llmeval.judges.clients import JudgeConnection, as_client
+    from pytest_llmeval.judges.clients import JudgeConnection
 
     spec = JudgeSpec(llm) if isinstance(llm, str) else llm
-    client = JudgeConnection(spec).open() if isinstance(spec, JudgeSpec) else as_client(llm)
+    client = JudgeConnection.client_of(spec)
     spec = spec if isinstance(spec, JudgeSpec) else getattr(llm, "spec", None)
     known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
     parameters, recordings = known.request_parameters(), Judgements(Path())

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from numbers import Real
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -48,10 +48,31 @@ class Message(Struct, frozen=True):
         media: What follows the text.
     """
 
+    ROLES: ClassVar[tuple[str, ...]] = get_args(Role)
+
     role: Role
     content: str
     shared: int = 0
     media: tuple[ShownMedium, ...] = ()
+
+    @classmethod
+    def numbered(cls, role: Role, text: str, forms: Sequence[Mapping[str, Any]]) -> "Message":
+        """A message whose text names its media by their numbers, as ``[1: image/png]``.
+
+        Args:
+            role: Who speaks.
+            text: With `medium_number` in place of each medium.
+            forms: The JSON forms of the media, in order.
+        """
+        labels = [cls.medium_number(number, form) for number, form in enumerate(forms, 1)]
+        if [text] == labels:  # nothing but one medium
+            return cls(role, "", media=(ShownMedium(forms[0]),))
+        return cls(role, text, media=tuple(map(ShownMedium, forms, labels)))
+
+    @staticmethod
+    def medium_number(number: int, form: Mapping[str, Any]) -> str:
+        """The text in place of a medium, which counts from 1."""
+        return f"[{number}: {form['media']}]"
 
 
 _BYTES_PER_TOKEN = 3
@@ -417,6 +438,11 @@ class Question(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _check_text("Question: language", self.language)
+
+    @property
+    def uncounted_media(self) -> int:
+        """The number of media in its texts without a token estimate."""
+        return uncounted_media(form for text in self.texts.values() for form in getattr(text, "media", ()))
 
     @staticmethod
     def instruction_language(text: str, label: str | None = None) -> str:

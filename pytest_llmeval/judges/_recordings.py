@@ -65,6 +65,30 @@ class Judgements:
         """
         return _rewrite_recordings(self.path, self.entries.values)
 
+    @staticmethod
+    def write_used(
+        used: "Mapping[Path, list[StoredJudgement]]", renewed: Mapping[Path, Collection[str]]
+    ) -> "Iterator[Written]":
+        """Write the judgements that a run used to their recordings files, in the order of the files.
+
+        Args:
+            used: The judgements that a run used, by the file that they are recorded in.
+            renewed: Suites that renewed all verdicts, to their cases without a score: what the others did not
+                use is forgotten.
+
+        Yields:
+            What was written to each file.
+        """
+        anew = {Judgements.path_of(asking): lacking for asking, lacking in renewed.items()}
+        for path, entries in sorted(used.items()):
+            try:
+                # If cases share a verdict, the first by name is recorded, whichever was reported first.
+                entries.sort(key=lambda entry: entry.case, reverse=True)
+                changed = _rewrite_recordings(path, partial(_merged, path, entries, anew.get(path)))
+                yield Written(path, len({entry.key for entry in entries}) if changed else 0)
+            except LlmevalError as error:
+                yield Written(path, 0, str(error))
+
     def get(self, key: str) -> "StoredJudgement | None":
         """The judgement recorded under a key."""
         return self.entries.get(key)
@@ -223,30 +247,6 @@ class Written(NamedTuple):
     path: Path
     judgements: int
     fault: str = ""
-
-    @staticmethod
-    def of_used(
-        used: "Mapping[Path, list[StoredJudgement]]", renewed: Mapping[Path, Collection[str]]
-    ) -> "Iterator[Written]":
-        """Write the judgements that a run used to their recordings files, in the order of the files.
-
-        Args:
-            used: The judgements that a run used, by the file that they are recorded in.
-            renewed: Suites that renewed all verdicts, to their cases without a score: what the others did not
-                use is forgotten.
-
-        Yields:
-            What was written to each file.
-        """
-        anew = {Judgements.path_of(asking): lacking for asking, lacking in renewed.items()}
-        for path, entries in sorted(used.items()):
-            try:
-                # If cases share a verdict, the first by name is recorded, whichever was reported first.
-                entries.sort(key=lambda entry: entry.case, reverse=True)
-                changed = _rewrite_recordings(path, partial(_merged, path, entries, anew.get(path)))
-                yield Written(path, len({entry.key for entry in entries}) if changed else 0)
-            except LlmevalError as error:
-                yield Written(path, 0, str(error))
 
 
 _DIGITS = 16

@@ -32,6 +32,13 @@ class PanelVerdict(Verdict, frozen=True):
     votes: tuple[Votes, ...] = ()
 
     @staticmethod
+    def votes_in(verdicts: "Sequence[Verdict | LlmevalError]") -> "list[Votes]":
+        """The votes of jurors in the verdicts of a panel, also in questions on which too few gave one."""
+        return [
+            vote for verdict in verdicts if isinstance(verdict, PanelVerdict | PanelError) for vote in verdict.votes
+        ]
+
+    @staticmethod
     def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
         """A line for each juror in the details of a panel's verdict, with its score and reasons."""
         lines = []

@@ -291,14 +291,7 @@ class JudgeService:
         Raises:
             LlmevalError: The store cannot be used.
         """
-        answers: dict[str, JurorVerdict] = {}
-        while names := question.unanswered(answers):
-            for name in names:
-                known = self.store.known(question.jurors[name])
-                if known is None:
-                    return None
-                answers[name] = known
-        return question.judgement(answers)
+        return question.known(self.store.known)
 
     async def judge(self, question: PanelQuestion) -> Judgement:
         """The judgement of a question; models are asked for verdicts that are not stored.

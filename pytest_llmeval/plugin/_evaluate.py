@@ -14,6 +14,7 @@ from pytest_llmeval.core import (
     Case,
     Evaluator,
     EvaluatorError,
+    JudgeError,
     LlmevalError,
     Observation,
     Reading,
@@ -253,7 +254,7 @@ class AskJudge:
 
     def about_required(
         self, evaluator: JudgedEvaluator, case: Case, reading: Reading
-    ) -> "Sequence[Sequence[Verdict | LlmevalError]]":
+    ) -> "Sequence[Sequence[Verdict | JudgeError]]":
         """The verdicts that an evaluator needs about a test's case; the test fails if nothing names a model."""
         __tracebackhide__ = True
         self.require_model()
@@ -261,7 +262,7 @@ class AskJudge:
 
     def about(
         self, evaluator: JudgedEvaluator, case: Case, reading: Reading | None
-    ) -> "Sequence[Sequence[Verdict | LlmevalError]]":
+    ) -> "Sequence[Sequence[Verdict | JudgeError]]":
         """The verdicts that an evaluator needs about a test's case, stored or new.
 
         Args:

@@ -207,7 +207,7 @@ def _recordings(config: pytest.Config, run: str) -> "Recordings | None":
         if mode != "auto":
             raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
         return None
-    from pytest_llmeval.targets import Journal, Recordings
+    from pytest_llmeval.targets import Recordings
 
     path = config.invocation_params.dir / recorded_in
     try:
@@ -215,8 +215,7 @@ def _recordings(config: pytest.Config, run: str) -> "Recordings | None":
             path.parent.mkdir(parents=True, exist_ok=True)
             if not os.access(path if path.exists() else path.parent, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        journal = Journal.of_file(path, config.rootpath, run)
-        return Recordings.open(path, mode, journal, merges=not hasattr(config, "workerinput"))
+        return Recordings.of_run(path, mode, config.rootpath, run, merges=not hasattr(config, "workerinput"))
     except OSError as error:
         raise pytest.UsageError(f"--llmeval-predictions: {path} cannot be written: {error.strerror}") from None
     except LlmevalError as error:

@@ -15,11 +15,10 @@ from pytest_llmeval.core import (
     AnyError,
     BudgetError,
     Case,
-    JudgingShown,
     LlmevalError,
     NoAnswer,
 )
-from pytest_llmeval.judges import Asking, CallLimit, JudgeService, JurorVerdict, Question
+from pytest_llmeval.judges import Asking, SuiteJudges
 from pytest_llmeval.run._conversation import Conversations, asker
 from pytest_llmeval.run._job import Answers, CaseAnswer, EarlyCalls, Job, Link, LoadedCase, Next, answer_to
 from pytest_llmeval.run._links import (
@@ -35,11 +34,10 @@ from pytest_llmeval.run._links import (
     batch_target,
     traced,
 )
-from pytest_llmeval.services import Background, Pending, SharedTask, ThisThread, UseRecord, together
+from pytest_llmeval.services import Pending, SharedTask, ThisThread, UseRecord, together
 from pytest_llmeval.suites import SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import RunStore
     from pytest_llmeval.targets import Recordings
 
 _AnswerPlace: TypeAlias = tuple[SuiteKey, str, int]
@@ -65,27 +63,21 @@ class Answering:
     To add a way to answer, write a link and add it to one of the tuples here; their order is that of asking.
 
     Attributes:
-        background: Where calls are made.
-        limit: On calls in flight.
+        judges: The judges of the process, with what the processes of the run share.
         recordings: Predictions of earlier runs.
-        judges: Asks judges.
-        store: What the processes of the run share.
     """
 
-    background: Background
-    limit: CallLimit
+    judges: SuiteJudges
     recordings: "Recordings | None" = None
-    judges: JudgeService | None = None
-    store: "RunStore | None" = None
 
     def __post_init__(self) -> None:
         self.recorded = Recorded(self.recordings)
         self.opponents = Opponents(self.recorded)
         self.batched = Batched(self.recorded)
-        self._conversations = Conversations(self.judges, self.store, self.recordings)
-        self._limited = Limited(self.limit, self.store)
-        self._shared = () if self.store is None else (Shared(self.store, self.recorded),)
-        self._ask = self._make_chain((self.opponents, self.recorded, self.batched, *self._shared))
+        self._conversations = Conversations(self.judges, self.recordings)
+        self._limited = Limited(self.judges)
+        self._shared = Shared(self.judges, self.recorded)
+        self._ask = self._make_chain((self.opponents, self.recorded, self.batched, self._shared))
 
     def _make_chain(self, links: Sequence[Link], thread: ThisThread | None = None) -> Next:
         """The chain of some links and of those that call a target.
@@ -94,10 +86,9 @@ class Answering:
             links: The ways to answer that are tried before.
             thread: Where a plain target runs; ``None``: in a thread of its own.
         """
-        budgeted = () if self.store is None else (Budgeted(self.store),)
-        recording = Recording(self.recordings, self.store)
-        calls = (self._limited, *budgeted, recording, InWorld(thread), self._conversations, traced)
-        return chain((*links, *calls), AskTarget(self.limit, thread))
+        budgeted, recording = Budgeted(self.judges), Recording(self.recordings, self.judges)
+        calls = (self._limited, budgeted, recording, InWorld(thread), self._conversations, traced)
+        return chain((*links, *calls), AskTarget(self.judges, thread))
 
     def _chain_for(self, job: Job, thread: ThisThread | None) -> Next:
         """The chain for a job: a plain target in this thread is called for this case alone.
@@ -110,7 +101,7 @@ class Answering:
 
     def is_orphaned(self, job: Job) -> bool:
         """Whether a process of the run died while it asked for the answer."""
-        return any(link.is_orphaned(job) for link in self._shared)
+        return self._shared.is_orphaned(job)
 
     def at_once(self, job: Job) -> "CaseAnswer | PendingAnswer | None":
         """The answer if it requires no call, or what judges must be asked; ``None`` if a target must be."""
@@ -125,9 +116,7 @@ class Answering:
         answer = CaseAnswer(case, origin="recorded" if job.case.prediction is MISSING else "given")
         pending = PendingAnswer(answer, self.askings(job, case))
         self._conversations.add_spoken(job, pending.answer)
-        if self.judges is not None and not all(
-            _is_known(question, self.judges) for question in pending.questions.values()
-        ):
+        if not all(map(self._is_known, pending.questions.values())):
             return pending
         return pending.complete()
 
@@ -143,7 +132,7 @@ class Answering:
             return known
         job.prepare(asks_target=known is None)
         here = ThisThread()
-        answer = here.run(self.background, self.answer(job, known, here))
+        answer = here.run(self.judges.background, self.answer(job, known, here))
         if isinstance(answer.error, KeyboardInterrupt):
             raise answer.error
         return answer
@@ -167,7 +156,7 @@ class Answering:
         UseRecord.USER.set(user)  # calls made early run beside the items of other suites
         if (used := UseRecord.current()) is not None:
             used.begin_ahead(user)
-        with self.limit.in_turn():
+        with self.judges.limit.in_turn():
             if pending is not None:
                 return await self._ask_judges(pending, cut_off)
             return await self._answered(job, here, cut_off)
@@ -191,9 +180,7 @@ class Answering:
 
     async def _ask_judges(self, pending: "PendingAnswer", cut_off: list[CaseAnswer] | None) -> CaseAnswer:
         """The answer with the verdicts of all judges that are asked about it."""
-        judges = self.judges
-        if judges is None:
-            return pending.answer
+        judges = self.judges.service
         try:
             await together([question.ask(judges) for question in pending.questions.values()])
         except asyncio.CancelledError:
@@ -201,6 +188,13 @@ class Answering:
                 cut_off.append(pending.complete())
             raise
         return pending.complete()
+
+    def _is_known(self, asking: Asking) -> bool:
+        """Whether a run has the judges' replies to all questions about an answer, so that none is called."""
+        try:
+            return asking.is_known(self.judges.service)
+        except LlmevalError:
+            return False  # faults of the store are reported when it is used
 
     def askings(self, job: Job, case: Case) -> dict[str, Asking]:
         """The questions about an answered case, by evaluator."""
@@ -213,14 +207,6 @@ class Answering:
             )
             for label, evaluator in job.suite.asking.items()
         }
-
-
-def _is_known(asking: Asking, judges: JudgeService) -> bool:
-    """Whether a run has the judges' replies to all questions about an answer, so that none is called."""
-    try:
-        return asking.is_known(judges)
-    except LlmevalError:
-        return False  # faults of the store are reported when it is used
 
 
 class PendingAnswer(NamedTuple):
@@ -244,26 +230,12 @@ class PendingAnswer(NamedTuple):
                 answer.failed[label] = asking.error
             for bound, judgement in asking.judged:
                 answer.calls += judgement.calls
-                for juror, verdict in judgement.jurors.items():
-                    answer.judgings.append(_display_judging(label, bound.question, verdict, juror))
+                answer.judgings += judgement.judgings(bound.question, label)
                 # A verdict may have been made for a case of another suite that asks the same.
                 answer.entries += [structs.replace(entry, case=answer.case.id) for entry in judgement.entries]
                 if isinstance(judgement.verdict, BudgetError):
                     answer.error = answer.error or judgement.verdict
         return answer
-
-
-def _display_judging(label: str, question: Question, judgement: JurorVerdict, juror: str) -> JudgingShown:
-    """A judge's question about an answer and its reply in a case's record, as reports show them."""
-    verdict = judgement.verdict
-    reply = judgement.entry.reply if judgement.entry else getattr(verdict, "reasoning", "") or str(verdict)
-    score, cost = getattr(verdict, "score", None), judgement.call.cost_usd if judgement.call else None
-    return JudgingShown(label, question.mode.name, _plain_texts(question), reply, score, cost, juror)
-
-
-def _plain_texts(question: Question) -> dict[str, str]:
-    """The texts of a judge's question in a case's record, without the media that they carry."""
-    return {name: str(text) for name, text in question.texts.items()}
 
 
 @dataclass
@@ -433,15 +405,15 @@ class Prefetch:
         finally:
             self._send()
         answers = [self._wait(job, started) for job, started in zip(jobs, own, strict=True)]
-        if self.answering.limit.activity.in_flight:
-            self.answering.background.give_way()
+        if self.answering.judges.limit.activity.in_flight:
+            self.answering.judges.background.give_way()
         return answers
 
     def _send(self) -> None:
         """Hand the early calls that were prepared to the background loop."""
         starting, self._starting = self._starting, []
         if starting:
-            self.answering.background.submit_all(starting)
+            self.answering.judges.background.submit_all(starting)
 
     def finish(self, within_s: float | None = None) -> None:
         """Wait for early calls under way. Cases that another process runs need it: cut off, they would be repeated.

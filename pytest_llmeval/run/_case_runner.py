@@ -146,9 +146,7 @@ class CaseRunner(Struct, dict=True):
         """The window over the next cases in which targets and judges are called early."""
         from pytest_llmeval.run._answering import Answering, Prefetch
 
-        answering = Answering(
-            self.background, self.judges.limit, self.recordings, self.judges.service, self.judges.store
-        )
+        answering = Answering(self.judges, self.recordings)
         most = self.options.concurrency
         window = _NEAR * most if self.may_stop else max(_NEAR * most, min(_FAR * most, _WIDEST_WINDOW))
         return Prefetch(answering, window)

@@ -29,7 +29,7 @@ from pytest_llmeval.run._job import Answers, CaseAnswer, Job, Next, answer_to, u
 from pytest_llmeval.suites import ConversationSpec, SimulatedUser, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import JudgeService, RunStore
+    from pytest_llmeval.judges import SuiteJudges
     from pytest_llmeval.targets import Recordings
 
 SIMULATED_USER: Final = "simulated_user"
@@ -259,13 +259,11 @@ class Conversations:
     """The link of the chain that leads conversations: the next link is asked for each reply, until the end.
 
     Attributes:
-        judges: Asks simulated users.
-        store: What the processes of the run share.
+        judges: The judges of the process, which also play users.
         recordings: Predictions of earlier runs.
     """
 
-    judges: "JudgeService | None"
-    store: "RunStore | None"
+    judges: "SuiteJudges"
     recordings: "Recordings | None"
     _spoken: dict[tuple[SuiteKey, str, int], list[Judgement]] = field(default_factory=dict)
     """What simulated users said in the conversations of this process."""
@@ -294,11 +292,10 @@ class Conversations:
 
         Not in a world: what the agent did in that of the killed run has not happened in this one.
         """
-        store = self.store
         keeps = self.recordings is not None and self.recordings.mode == "auto" and job.world is None
-        if store is None or not keeps:
+        if not keeps:
             return await _target_reply(job, messages, ask)
-        shared, run, key = store.coordination, turns_of(job), input_digest(messages)
+        shared, run, key = self.judges.store.coordination, turns_of(job), input_digest(messages)
         if (stored := shared.get_answer(run, key)) is not None:
             return json.loads(stored)
         reply = await _target_reply(job, messages, ask)
@@ -319,27 +316,25 @@ class Conversations:
         Raises:
             LlmevalError: It has none: its reply cannot be read, is not recorded, or the budget is spent.
         """
-        judges = self.judges
-        assert judges is not None
-        question = user.next(dialogue.messages)
+        question, mode = user.next(dialogue.messages), self.judges.store.mode
         (juror,) = question.expected
         recordings = juror.juror.recordings
         if recordings.get(juror.key) is None and recordings.has(juror.case, SIMULATED_USER):
             dialogue.leave_recording()
-            mode = self.store.mode if self.store is not None else "auto"
             if user.user.unrecorded == "stop" and mode in ("auto", "replay") and dialogue.turn > 1:
                 dialogue.stop_unrecorded()
                 return
             if user.user.unrecorded == "fail" and mode == "auto":
                 raise PredictionError(_outside(dialogue))
-        judgement = await judges.judge(question)
+        judgement = await self.judges.service.judge(question)
         spoken.append(judgement)
         verdict = judgement.verdict
         if isinstance(verdict, BudgetError):
             raise verdict
         if isinstance(verdict, LlmevalError):
-            replays = self.store is not None and self.store.mode == "replay"
-            raise PredictionError(_outside(dialogue) if replays else f"the simulated user has no reply: {verdict}")
+            raise PredictionError(
+                _outside(dialogue) if mode == "replay" else f"the simulated user has no reply: {verdict}"
+            )
         dialogue.hear(read_turn(verdict))
 
     def add_spoken(self, job: Job, answer: CaseAnswer) -> None:
@@ -348,7 +343,7 @@ class Conversations:
         Where another process has led the conversation, the questions are those that its transcript answers.
         """
         user = user_questions(job)
-        if user is None or self.judges is None:
+        if user is None:
             return
         spoken = self._spoken.pop(job.place, None)
         if spoken is None:
@@ -357,11 +352,11 @@ class Conversations:
             messages = transcript.get("messages") if isinstance(transcript, Mapping) else None
             ended = isinstance(messages, list) and transcript.get("stop") == "user"
             script = len(beginning(job.case.input))
-            asks = self.store is None or self.store.asks
+            asks = self.judges.store.asks
             for question in user.replayed(messages, script, ended=ended) if isinstance(messages, list) else ():
                 (juror,) = question.expected
                 may_be_known = asks or juror.juror.recordings.get(juror.key) is not None
-                if may_be_known and (known := self.judges.known(question)) is not None:
+                if may_be_known and (known := self.judges.service.known(question)) is not None:
                     spoken.append(known)
         for judgement in spoken:
             answer.calls += [call._replace(user=True) for call in judgement.calls]

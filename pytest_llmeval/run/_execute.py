@@ -20,6 +20,7 @@ from pytest_llmeval.core import (
     CaseOutcome,
     CaseRecord,
     Evaluator,
+    JudgeError,
     LlmevalError,
     MediaError,
     Observation,
@@ -175,7 +176,7 @@ def unjudged_answer(suite: LoadedSuite, case: Case) -> CaseAnswer:
     case = with_figures(case, suite.parts_of(case))
     if not suite.judged:
         return CaseAnswer(case)
-    verdicts: dict[str, list[list[Verdict | LlmevalError]]] = {}
+    verdicts: dict[str, list[list[Verdict | JudgeError]]] = {}
     failed: dict[str, Exception] = {}
     for label, evaluator in suite.asking.items():
         try:
@@ -518,7 +519,7 @@ def measure_returned(
     evaluator: Evaluator,
     case: Case,
     returned: Any,
-    ask: "Callable[[JudgedEvaluator, Case, Reading], Sequence[Sequence[Verdict | LlmevalError]]]",
+    ask: "Callable[[JudgedEvaluator, Case, Reading], Sequence[Sequence[Verdict | JudgeError]]]",
 ) -> tuple[Case, Observation]:
     """The scores of what the user's code returned for a case of no suite.
 

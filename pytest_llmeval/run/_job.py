@@ -12,6 +12,7 @@ from pytest_llmeval.core import (
     MISSING,
     Case,
     JudgeCall,
+    JudgeError,
     JudgingShown,
     LlmevalError,
     MediaLimits,
@@ -197,7 +198,7 @@ class CaseAnswer(Struct):
 
     case: Case
     error: BaseException | None = None
-    verdicts: "dict[str, list[list[Verdict | LlmevalError]]]" = {}
+    verdicts: "dict[str, list[list[Verdict | JudgeError]]]" = {}
     failed: dict[str, Exception] = {}
     calls: list[JudgeCall] = []
     entries: "list[StoredJudgement]" = []

@@ -20,7 +20,6 @@ from pytest_llmeval.core import (
     PredictionError,
     input_digest,
 )
-from pytest_llmeval.judges import CallLimit
 from pytest_llmeval.run._conversation import beginning, turns_of
 from pytest_llmeval.run._execute import answered_with
 from pytest_llmeval.run._job import FIGURE_DIGITS, Answers, Job, Link, Next, with_figures
@@ -30,7 +29,7 @@ from pytest_llmeval.suites import LoadedSuite, Registry
 from pytest_llmeval.targets import BatchTarget, PythonTarget, World
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import Reservation, RunStore
+    from pytest_llmeval.judges import JudgeSpec, Price, SuiteJudges
     from pytest_llmeval.targets import Recordings
 
 _BlockPlace: TypeAlias = tuple[tuple[Path, str], str, int, str]
@@ -135,11 +134,11 @@ class Shared:
     its process, where its type and traceback are known: the process whose turn it is asks again.
 
     Attributes:
-        store: Has that cache.
+        judges: The judges of the process, which have that cache.
         recorded: Has the answers that a process wrote before it died.
     """
 
-    store: "RunStore"
+    judges: "SuiteJudges"
     recorded: Recorded
     _answered: set[str] = field(default_factory=set)
 
@@ -164,19 +163,18 @@ class Shared:
 
     def is_orphaned(self, job: Job) -> bool:
         """Whether a process died, or was cut off, while it asked for the answer."""
-        if not job.shared or not self.store.working.place.is_coordinated:
-            return False
-        return self.store.working.is_orphaned(self._key(job))
+        working = self.judges.store.working
+        return job.shared and working.place.is_coordinated and working.is_orphaned(self._key(job))
 
     def _key(self, job: Job) -> str:
         """The key of a job's answers in the working cache."""
-        run, case = self.store.working.run, job.case
+        run, case = self.judges.store.working.run, job.case
         parts = (run, job.key.display_path, job.key.variant, case.id, str(job.repeat), input_digest(case.input))
         return " ".join(("answer", *parts))
 
     async def _answers(self, key: str, job: Job, ask: Next) -> Answers | PredictionError:
         """The answers to a job, asked for here or by another process of the run."""
-        store, working = self.store, self.store.working
+        store, working = self.judges.store, self.judges.store.working
         store.heart.beat()
         while not working.claim(key, store.lease_s):
             if (stored := working.get(key)) is not None:
@@ -256,22 +254,21 @@ class Limited:
     """The link of the chain that limits how many target calls are in flight at a time.
 
     Attributes:
-        limit: On calls in flight.
-        store: What the processes of the run share.
+        judges: The judges of the process, with the limit on all calls.
     """
 
-    limit: CallLimit
-    store: "RunStore | None"
+    judges: "SuiteJudges"
     _suites: dict[tuple[Path, str], asyncio.Semaphore] = field(default_factory=dict)
     _targets: dict[BatchTarget, asyncio.Semaphore] = field(default_factory=dict)
 
     async def __call__(self, job: Job, ask: Next) -> Answers:
         """Return the answers of the next link, which is asked when its turn comes."""
-        async with self._own(job), self.limit.slot():
-            if self.store is not None and self.limit.shared is not None:
-                self.store.heart.beat()  # or else a slow target would lose the slot
+        limit = self.judges.limit
+        async with self._own(job), limit.slot():
+            if limit.shared is not None:
+                self.judges.store.heart.beat()  # or else a slow target would lose the slot
             answers = await ask(job)
-        self.limit.succeeded()
+        limit.succeeded()
         return answers
 
     def _own(self, job: Job) -> AbstractAsyncContextManager[None]:
@@ -282,7 +279,7 @@ class Limited:
         suite = job.suite
         if suite.place not in self._suites:
             most = suite.target.concurrency if suite.target is not None else None
-            self._suites[suite.place] = asyncio.Semaphore(most or self.limit.ceiling)
+            self._suites[suite.place] = asyncio.Semaphore(most or self.judges.limit.ceiling)
         return self._suites[suite.place]
 
 
@@ -294,10 +291,10 @@ class Budgeted:
     say afterwards, so it may exceed the budget.
 
     Attributes:
-        store: Has the budget.
+        judges: The judges of the process, which have the budget.
     """
 
-    store: "RunStore"
+    judges: "SuiteJudges"
 
     async def __call__(self, job: Job, ask: Next) -> Answers:
         """Return the answers of the next link, and count what they took, or what was reserved if that is unknown.
@@ -306,52 +303,55 @@ class Budgeted:
             BudgetError: The budget is spent.
             PredictionError: The budget limits money, and the price of the model is unknown.
         """
-        reservation = await self._reserve(job)
+        store, model = self.judges.store, job.suite.model
+        if not store.budget:
+            return await ask(job)
+        if model is not None:
+            reservation = await store.spending.reserve_call(
+                model.messages(job.case.input),
+                model.spec.model or "",
+                model.spec.request_parameters(),
+                self._price(model.spec),
+                _most_turns(job),
+            )
+        else:
+            reservation = await store.spending.reserve(calls=0, tokens=0, usd=0.0)
         answers: Answers = {}
         try:
             answers = await ask(job)
         finally:
-            self._settle(reservation, answers)
+            store.spending.settle(reservation, **_used(answers))
         return answers
 
-    async def _reserve(self, job: Job) -> "Reservation | None":
-        """Set the most that a target call may cost aside from the run's budget."""
-        if not self.store.budget:
-            return None
-        if job.suite.model is not None:
-            return await self._reserve_model(job)
-        return await self.store.spending.reserve(calls=0, tokens=0, usd=0.0)
-
-    async def _reserve_model(self, job: Job) -> "Reservation | None":
-        """Set the most that the call of a model as target may cost aside from the run's budget."""
-        case, model, turns = job.case, job.suite.model, 1
-        assert model is not None
-        messages = model.messages(case.input)
-        price = model.spec.known_price
-        if price is None and self.store.budget.usd is not None:
+    def _price(self, spec: "JudgeSpec") -> "Price | None":
+        """The price of a model; one must be known if the budget limits money."""
+        price = spec.known_price
+        if price is None and self.judges.store.budget.usd is not None:
             raise PredictionError(
-                f"found the model {model.spec.model!r} without a known price, but --llmeval-budget limits USD: "
+                f"found the model {spec.model!r} without a known price, but --llmeval-budget limits USD: "
                 f"expected 'price: {{input: USD, output: USD}}' (per million tokens) beside 'model'"
                 f"{MissingExtraError.price_hint()}"
             )
-        if case.conversation:
-            scripted = sum(message["role"] == "user" for message in beginning(case.input))
-            settings = job.suite.conversation
-            most = 1 if settings.limit is None else settings.limit
-            turns = scripted if settings.user is None else most
-        return await self.store.spending.reserve_call(
-            messages, model.spec.model or "", model.spec.request_parameters(), price, turns
-        )
+        return price
 
-    def _settle(self, reservation: "Reservation | None", answers: Answers) -> None:
-        """Replace what a target call set aside by the tokens and cost of its answers."""
-        cases = [answer for answer in answers.values() if isinstance(answer, Case)]
-        figures = [case.origin.figures for case in cases if case.origin is not None]
-        tokens = [figure[name] for figure in figures for name in _TOKENS if figure.get(name) is not None]
-        costs = [figure["cost_usd"] for figure in figures if figure.get("cost_usd") is not None]
-        self.store.spending.settle(
-            reservation, tokens=int(sum(tokens)) if tokens else None, usd=sum(costs) if costs else None
-        )
+
+def _most_turns(job: Job) -> int:
+    """The most calls of a model as target that a case takes: one, or one for each turn of the user."""
+    if not job.case.conversation:
+        return 1
+    settings = job.suite.conversation
+    if settings.user is None:
+        return sum(message["role"] == "user" for message in beginning(job.case.input))
+    return 1 if settings.limit is None else settings.limit
+
+
+def _used(answers: Answers) -> dict[str, Any]:
+    """The tokens and the cost of a target's answers; ``None`` where they do not say."""
+    cases = [answer for answer in answers.values() if isinstance(answer, Case)]
+    figures = [case.origin.figures for case in cases if case.origin is not None]
+    tokens = [figure[name] for figure in figures for name in _TOKENS if figure.get(name) is not None]
+    costs = [figure["cost_usd"] for figure in figures if figure.get("cost_usd") is not None]
+    return {"tokens": int(sum(tokens)) if tokens else None, "usd": sum(costs) if costs else None}
 
 
 @dataclass(frozen=True)
@@ -360,11 +360,11 @@ class Recording:
 
     Attributes:
         recordings: Predictions that this run adds to.
-        store: Has the turns of conversations that a killed run did not end.
+        judges: The judges of the process, which have the turns of conversations that a killed run did not end.
     """
 
     recordings: "Recordings | None"
-    store: "RunStore | None"
+    judges: "SuiteJudges"
 
     async def __call__(self, job: Job, ask: Next) -> Answers:
         """Return the answers of the next link, after they are written."""
@@ -385,8 +385,8 @@ class Recording:
 
             hidden = Secrets.of_variables(job.suite.secret_variables)
             self.recordings.keep(Recordings.row(job.key.display_path, job.key.variant, case, job.repeat, hidden))
-            if job.case.conversation and self.store is not None:
-                self.store.coordination.forget_run(turns_of(job))
+            if job.case.conversation:
+                self.judges.store.coordination.forget_run(turns_of(job))
         return case
 
 
@@ -434,11 +434,11 @@ class AskTarget:
     """The last link of the chain that answers a case: calls the target.
 
     Attributes:
-        limit: On calls in flight.
+        judges: The judges of the process, with the limit on calls in flight.
         thread: Where a plain target is called; ``None``: in a thread of its own.
     """
 
-    limit: CallLimit
+    judges: "SuiteJudges"
     thread: ThisThread | None = None
 
     async def __call__(self, job: Job) -> Answers:
@@ -448,7 +448,7 @@ class AskTarget:
             BaseException: Any error of the target.
         """
         target, cases = job.load_target(), job.cases
-        self.limit.activity.target_calls += 1
+        self.judges.limit.activity.target_calls += 1
         if isinstance(target, BatchTarget):
             predictions = await target.answer([case.input if job.messages is None else job.messages for case in cases])
         else:
@@ -480,7 +480,7 @@ class AskTarget:
         """Call a plain target in the thread that waits for it; what it asks is a part of its call."""
 
         def within_its_call() -> Any:
-            with self.limit.within():
+            with self.judges.limit.within():
                 return work()
 
         return await thread.call(within_its_call)

@@ -17,7 +17,7 @@ from pytest_llmeval.core import (
     CaseRecord,
     Evaluator,
     EvaluatorError,
-    LlmevalError,
+    JudgeError,
     MissingDataError,
     MissingExtraError,
     Observation,
@@ -105,7 +105,7 @@ def measure_answered(
     evaluator: "JudgedEvaluator",
     case: Case,
     reading: Reading,
-    verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
+    verdicts: "Sequence[Sequence[Verdict | JudgeError]]",
 ) -> Observation | Exception:
     """Measure an answered case with an evaluator that asks judges, by their verdicts.
 
@@ -123,7 +123,7 @@ def measure_answered(
         return error
     replies = verdicts or [()] * len(views)
 
-    def measured_by(replies_of_case: "Sequence[Sequence[Verdict | LlmevalError]]") -> Observation | Exception:
+    def measured_by(replies_of_case: "Sequence[Sequence[Verdict | JudgeError]]") -> Observation | Exception:
         return _of_turns(
             [
                 _measure_judged(evaluator, view, verdicts_of_view)
@@ -141,18 +141,17 @@ def measure_answered(
 
 
 def _measure_judged(
-    evaluator: "JudgedEvaluator", case: Case, verdicts: "Sequence[Verdict | LlmevalError]"
+    evaluator: "JudgedEvaluator", case: Case, verdicts: "Sequence[Verdict | JudgeError]"
 ) -> Observation | Exception:
     """Measure one view of a case by a judge's verdicts on it.
 
     What a run does not ask judges is undefined rather than an error.
     """
-    from pytest_llmeval.judges import UnaskedError, as_judge_errors
+    from pytest_llmeval.judges import UnaskedError
 
-    seen = as_judge_errors(verdicts)
-    unasked = next((verdict for verdict in seen if isinstance(verdict, UnaskedError)), None)
+    unasked = next((verdict for verdict in verdicts if isinstance(verdict, UnaskedError)), None)
     try:
-        measured = _usable(evaluator.measure_judged(case, seen))
+        measured = _usable(evaluator.measure_judged(case, list(verdicts)))
     except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
         measured = error
     if unasked is None:

@@ -11,11 +11,11 @@ from msgspec import structs
 
 from pytest_llmeval.core import MISSING, CaseRecord, JsonNumber, excerpt
 from pytest_llmeval.run._execute import Execution
-from pytest_llmeval.services import Secrets, Use
+from pytest_llmeval.services import Secrets
 from pytest_llmeval.suites import SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import StoredJudgement, Written
+    from pytest_llmeval.judges import StoredJudgement
 
 
 _LONGEST = 4_000
@@ -50,12 +50,12 @@ class UsedJudgements:
             for entry in sorted(entries, key=lambda entry: (*entry.place, entry.reply)):
                 yield path, entry
 
-    def write(self, renewed: Mapping[Path, Collection[str]]) -> "Iterator[Written]":
-        """Write recordings, if any judgement was used; see `pytest_llmeval.judges.Written.of_used`."""
+    def write(self, renewed: Mapping[Path, Collection[str]]) -> Iterator[tuple[Path, int, str]]:
+        """Write recordings, if any judgement was used; see `pytest_llmeval.judges.Judgements.write_used`."""
         if self._used:
-            from pytest_llmeval.judges import Written
+            from pytest_llmeval.judges import Judgements
 
-            yield from Written.of_used(self._used, renewed)
+            yield from Judgements.write_used(self._used, renewed)
 
 
 class NamedItem(Protocol):
@@ -232,7 +232,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
     reruns: set[Item] = set()
     items: dict[Item, ItemResult] = {}
     judgements: UsedJudgements = msgspec.field(default_factory=UsedJudgements)
-    used: set[Use] = set()
+    used: set[tuple[str, str]] = set()
     inputs: dict[str, dict[str, Any]] = {}
     requests: dict[str, dict[str, Any]] = {}
 

@@ -22,7 +22,7 @@ from pytest_llmeval.suites import Registry
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators import VerdictStatistics
-    from pytest_llmeval.judges import Judgeable, JudgedEvaluator, Panel, RunStore
+    from pytest_llmeval.judges import Judgeable, JudgedEvaluator, Panel, SuiteJudges
     from pytest_llmeval.run._entries import NamedEvaluator
     from pytest_llmeval.run._partial import PartialResult
 
@@ -145,7 +145,7 @@ def measured_records(
     readings: Mapping[str, Reading],
     judge: "Judgeable | Panel | None",
     max_workers: int,
-    store: "RunStore | None" = None,
+    judges: "SuiteJudges | None" = None,
 ) -> tuple[dict[str, Evaluator], list[CaseRecord]]:
     """The evaluators of `score` with those of juror agreement, and a record of each measured case.
 
@@ -155,7 +155,7 @@ def measured_records(
         readings: Label to what the evaluator reads.
         judge: Whom evaluators ask that have no model of their own.
         max_workers: Most calls at a time.
-        store: Of verdicts; ``None``: nothing is kept.
+        judges: Keep the verdicts; ``None``: nothing is kept.
     """
     evaluators = dict(named)
     measured: dict[str, Sequence[Observation | Exception | None]] = {}
@@ -163,7 +163,7 @@ def measured_records(
         asking = _as_judged(evaluator)
         if asking is not None and (asks := _whom(asking, judge)) is not None:
             agreement = _agreement_of(label, asking, asks)
-            both = _measure_asking(asking, agreement, cases, readings[label], asks, max_workers, store)
+            both = _measure_asking(asking, agreement, cases, readings[label], asks, max_workers, judges)
             measured[label] = [own for own, _ in both]
             if agreement is not None:
                 evaluators[agreement.name] = agreement
@@ -307,14 +307,15 @@ def _measure_asking(
     reading: Reading,
     judge: "Judgeable | Panel",
     workers: int,
-    store: "RunStore | None",
+    judges: "SuiteJudges | None",
 ) -> list[tuple[Observation | Exception, Observation | None]]:
     """The observations of an evaluator in `score` that asks judges, each with the jurors' agreement."""
     from pytest_llmeval.judges import Asking, JudgePanel
 
     panel = JudgePanel.from_python(judge, writes=evaluator.own_model is None)
     askings = [Asking.about(evaluator, case, reading, panel) for case in cases]
-    Asking.run_jobs(panel, workers, lambda service: (asking.ask(service) for asking in askings), store)
+    store = None if judges is None else judges.store
+    Asking.ask_all(askings, panel, workers, store)
     measured: list[tuple[Observation | Exception, Observation | None]] = []
     for case, asking in zip(cases, askings, strict=True):
         verdicts = [] if asking.error is not None else asking.verdicts

@@ -233,7 +233,7 @@ class ScriptRun:
         if len(files) > 1:
             named = " and ".join(sorted(map(str, files)))
             raise LlmevalError(f"suite {self.whole.name!r}: found record and replay with {named}, expected one file")
-        from pytest_llmeval.targets import Journal, Recordings
+        from pytest_llmeval.targets import Recordings
 
         (path,) = files
         if not self.record and not path.exists():
@@ -241,7 +241,7 @@ class ScriptRun:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             mode: RecordingMode = "auto" if self.record and self.replay else "record" if self.record else "replay"
-            return Recordings.open(path, mode, Journal.of_file(path, root, run), merges=True)
+            return Recordings.of_run(path, mode, root, run, merges=True)
         except OSError as error:
             raise LlmevalError(f"suite {self.whole.name!r}: {path} cannot be written: {error.strerror}") from None
 

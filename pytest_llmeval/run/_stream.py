@@ -30,7 +30,7 @@ from pytest_llmeval.run._score import Evaluators, by_name, cases_in_forms, check
 from pytest_llmeval.run._scripts import in_order
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import Judgeable, Panel, RunStore
+    from pytest_llmeval.judges import Judgeable, Panel, SuiteJudges
 
 MeasuredBlock: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
 
@@ -105,9 +105,9 @@ def score_stream(
     if cache is not None and judge_mode is None:
         raise LlmevalError("score_stream: found cache without judge_mode, expected both: cache holds stored verdicts")
     task = _StreamBlock(named, parts or Parts(), tuple(group_by), results is not None, judge, max_workers)
-    with _stored_verdicts(judge_mode, cache, judge, max_workers) as store:
+    with _stored_verdicts(judge_mode, cache, judge, max_workers) as judges:
         if judged:  # an executor cannot send a store
-            task = replace(task, store=store)
+            task = replace(task, judges=judges)
         total = _sum_stream(task, cases, executor, block, in_flight, None if results is None else Path(results))
     return total.result(confidence)
 
@@ -115,8 +115,8 @@ def score_stream(
 @contextmanager
 def _stored_verdicts(
     mode: str | None, cache: str | Path | None, judge: "Judgeable | Panel | None", workers: int
-) -> "Iterator[RunStore | None]":
-    """Open the store of a stream's judge verdicts and requests; nothing without a mode.
+) -> "Iterator[SuiteJudges | None]":
+    """The judges that keep a stream's verdicts and requests; nothing without a mode.
 
     Raises:
         LlmevalError: The mode or the place is unknown, or verdicts of the judge cannot be stored.
@@ -142,7 +142,7 @@ def _stored_verdicts(
     options = JudgeOptions(mode=mode, concurrency=workers, cache=place, run=run)  # type: ignore[arg-type]  # one of `_MODES`
     judges = SuiteJudges(options, Background())
     try:
-        yield judges.store
+        yield judges
     finally:
         judges.close(whole_run=True)
 
@@ -162,9 +162,9 @@ def _sum_stream(
     """
 
     def check_complete() -> None:
-        if (store := task.store) is None or store.mode != "defer":
+        if (judges := task.judges) is None or judges.options.mode != "defer":
             return
-        if pending := store.deferral.list_run().text(Path.cwd()):
+        if pending := judges.list_pending().text(Path.cwd()):
             raise LlmevalError(f"score_stream: {pending}")
 
     total = task([])[0]
@@ -231,7 +231,7 @@ class _StreamBlock:
     with_cases: bool
     judge: "Judgeable | Panel | None" = None
     max_workers: int = 1
-    store: "RunStore | None" = None
+    judges: "SuiteJudges | None" = None
 
     def __call__(self, block: "_Columns | Sequence[Case]") -> MeasuredBlock:
         cases = cases_in_forms(block.cases() if isinstance(block, _Columns) else block)
@@ -239,7 +239,7 @@ class _StreamBlock:
             label: Reading.for_evaluator(evaluator, None, self.parts) for label, evaluator in self.evaluators.items()
         }
         evaluators, records = measured_records(
-            self.evaluators, cases, readings, self.judge, self.max_workers, self.store
+            self.evaluators, cases, readings, self.judge, self.max_workers, self.judges
         )
         partial = PartialResult.of(evaluators, records, self.group_by)
         if not self.with_cases:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.services._processes import Program
     from pytest_llmeval.services._retrying import AttemptError, RunCalls
     from pytest_llmeval.services._secrets import FaultSources, Redactor, Secrets, ServiceAddress
-    from pytest_llmeval.services._uses import Use, UseRecord
+    from pytest_llmeval.services._uses import UseRecord
 
 _HOMES = {
     "_background": (
@@ -61,10 +61,7 @@ _HOMES = {
         "Secrets",
         "ServiceAddress",
     ),
-    "_uses": (
-        "Use",
-        "UseRecord",
-    ),
+    "_uses": ("UseRecord",),
 }
 """Module to the names that other packages use of it."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -36,7 +36,7 @@ from pytest_llmeval.judges import JudgeSpec
 from pytest_llmeval.suites._reading import SuiteReading
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import AsyncJudge, Message, Role
+    from pytest_llmeval.judges import AsyncJudge, Message
     from pytest_llmeval.targets import Target, TargetSpec
 
 
@@ -344,13 +344,13 @@ class Prompt(Struct, frozen=True):
     file: str
     text: str
 
-    def filled(self, role: "Role", value: Any) -> "Message":
-        """The message of a system's prompt that asks a model for an input, with the media that the prompt names.
+    def filled(self, value: Any) -> "NumberedText":
+        """The text of a system's prompt that asks a model for an input, with the media that the prompt names.
 
         Raises:
             PredictionError: The input lacks something that the prompt names.
         """
-        media = _NumberedMedia()
+        forms: list[Mapping[str, Any]] = []
 
         def text_of(match: re.Match[str]) -> str:
             field = value
@@ -358,35 +358,32 @@ class Prompt(Struct, frozen=True):
                 field = DataPath(step).find(field)
                 if field is DataPath.ABSENT:
                     raise PredictionError(f"the input has no {match[1][1:]!r}, which {self.file} names")
-            return media.text_of(field)
+            return _numbered(field, forms)
 
-        return media.message(role, _PLACEHOLDER.sub(text_of, self.text))
+        return NumberedText(_PLACEHOLDER.sub(text_of, self.text), forms)
 
 
-class _NumberedMedia:
-    """The media of a message to a model that is a system of a suite, by their numbers in its text."""
+class NumberedText(NamedTuple):
+    """A text for a model that is a system of a suite, which names its media by their numbers.
 
-    def __init__(self) -> None:
-        self._forms: list[Mapping[str, Any]] = []
+    Attributes:
+        text: The text.
+        forms: The JSON forms of the media.
+    """
 
-    def text_of(self, value: Any) -> str:
-        """A value of a case as text, with a number in place of each medium."""
-        return json_text(MediaForm.replace_all(value, self._number))
+    text: str
+    forms: Sequence[Mapping[str, Any]]
 
-    def _number(self, form: MediaForm) -> str:
-        """The number in place of a medium."""
-        self._forms.append(form.data)
-        return f"[{len(self._forms)}: {form.data['media']}]"
 
-    def message(self, role: "Role", text: str) -> "Message":
-        """A message to a system's model with the media."""
-        from pytest_llmeval.judges import Message, ShownMedium
+def _numbered(value: Any, forms: list[Mapping[str, Any]]) -> str:
+    """A value of a case as text, with a number in place of each medium, which is added to the others."""
+    from pytest_llmeval.judges import Message
 
-        labels = [f"[{number}: {form['media']}]" for number, form in enumerate(self._forms, 1)]
-        media = [ShownMedium(form, label) for form, label in zip(self._forms, labels, strict=True)]
-        if [text] == labels:  # nothing but one medium
-            return Message(role, "", media=(ShownMedium(self._forms[0]),))
-        return Message(role, text, media=tuple(media))
+    def number(form: MediaForm) -> str:
+        forms.append(form.data)
+        return Message.medium_number(len(forms), form.data)
+
+    return json_text(MediaForm.replace_all(value, number))
 
 
 _FIELD: Final = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
@@ -430,12 +427,15 @@ class ModelSystem(Struct, frozen=True, dict=True):
         Raises:
             PredictionError: The input lacks something that a prompt names.
         """
-        messages = [self.system_prompt.filled("system", value)] if self.system_prompt is not None else []
+        from pytest_llmeval.judges import Message
+
+        system = self.system_prompt
+        messages = [] if system is None else [Message.numbered("system", *system.filled(value))]
         if self.prompt is not None:
-            return [*messages, self.prompt.filled("user", value)]
+            return [*messages, Message.numbered("user", *self.prompt.filled(value))]
         if isinstance(value, list) and all(map(_is_message, value)):
-            return [*messages, *(_message(turn["role"], turn["content"]) for turn in value)]
-        return [*messages, _message("user", value)]
+            return [*messages, *(Message.numbered(turn["role"], *_text_of_content(turn["content"])) for turn in value)]
+        return [*messages, Message.numbered("user", *_text_of_content(value))]
 
     def target(self, client: "AsyncJudge") -> "Target":
         """The target that asks the system's model: its text is ``answer``, and what it took is ``usage``.
@@ -468,12 +468,12 @@ class ModelSystem(Struct, frozen=True, dict=True):
         return answer
 
 
-def _message(role: "Role", content: Any) -> "Message":
-    """A message to a system's model from a case's value; a list of texts and media becomes one text."""
-    media = _NumberedMedia()
+def _text_of_content(content: Any) -> NumberedText:
+    """The text of a message to a system's model from a case's value; a list of texts and media becomes one text."""
+    forms: list[Mapping[str, Any]] = []
     if isinstance(content, list) and any(map(MediaForm.matches, content)) and all(map(_is_part, content)):
-        return media.message(role, "\n".join(media.text_of(_text_of_part(part)) for part in content))
-    return media.message(role, media.text_of(content))
+        return NumberedText("\n".join(_numbered(_text_of_part(part), forms) for part in content), forms)
+    return NumberedText(_numbered(content, forms), forms)
 
 
 def _is_part(value: Any) -> bool:
@@ -488,6 +488,6 @@ def _text_of_part(part: Any) -> Any:
 
 def _is_message(value: Any) -> bool:
     """Whether a case's value is a message to a system's model: a mapping with a role and content."""
-    from pytest_llmeval.judges import Role
+    from pytest_llmeval.judges import Message
 
-    return isinstance(value, Mapping) and value.get("role") in get_args(Role) and "content" in value
+    return isinstance(value, Mapping) and value.get("role") in Message.ROLES and "content" in value

@@ -8,11 +8,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.targets._network import connect_target
     from pytest_llmeval.targets._python import PythonTarget, Target, World
     from pytest_llmeval.targets._recordings import (
-        Journal,
         RecordingMode,
         Recordings,
     )
-    from pytest_llmeval.targets._spec import BatchTarget, HttpSpec, TargetSpec, WorkspaceSpec
+    from pytest_llmeval.targets._spec import BatchTarget, TargetSpec
 
 _HOMES = {
     "_network": ("connect_target",),
@@ -22,15 +21,12 @@ _HOMES = {
         "World",
     ),
     "_recordings": (
-        "Journal",
         "RecordingMode",
         "Recordings",
     ),
     "_spec": (
         "BatchTarget",
-        "HttpSpec",
         "TargetSpec",
-        "WorkspaceSpec",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -111,6 +111,19 @@ class Recordings:
         recordings._rows = _read_rows(path)
         return recordings
 
+    @classmethod
+    def of_run(cls, path: Path, mode: RecordingMode, root: Path, run: str, *, merges: bool) -> "Recordings":
+        """Read the file for a run, whose answers are kept in a journal as they arrive; see `open`.
+
+        Args:
+            path: The file.
+            mode: What to do with it.
+            root: Has the working folder with the journal.
+            run: Id of the run.
+            merges: As in `open`.
+        """
+        return cls.open(path, mode, Journal.of_file(path, root, run), merges=merges)
+
     def get(self, suite: str, variant: str, case: Case, repeat: int = 0) -> Any:
         """The recorded prediction of a case, or `MISSING` where it must be asked for.
 

@@ -130,6 +130,11 @@ class TargetSpec:
     world: str | None = None
     workspace: str | WorkspaceSpec | None = None
 
+    @classmethod
+    def of_service(cls, settings: Mapping[str, Any]) -> "TargetSpec":
+        """The HTTP service with these settings, unchecked."""
+        return cls(http=HttpSpec(**settings))
+
     @property
     def workspace_spec(self) -> WorkspaceSpec | None:
         """The workspace in its mapping form."""

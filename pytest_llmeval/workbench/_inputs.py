@@ -18,7 +18,7 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import SuiteIdentity, fingerprint
 from pytest_llmeval.core import MISSING
 from pytest_llmeval.data import FilePattern, OwnFiles
-from pytest_llmeval.services import Secrets, Use, UseRecord
+from pytest_llmeval.services import Secrets, UseRecord
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._project import SETTINGS_FILES, settings_of
 from pytest_llmeval.workbench._sources import Closure, SourceTree
@@ -142,7 +142,9 @@ class ProjectInputs:
             unknown = [*self._unknown(suite, written.ways), *self._faults(suite, used, packages), *unknown, *unseen]
         return Inputs(values, self._rows(suite, written.ways), tuple(unknown), used)
 
-    def uses(self, suites: Mapping[SuiteKey, LoadedSuite], used: Iterable[Use]) -> Mapping[SuiteKey, set[str]]:
+    def uses(
+        self, suites: Mapping[SuiteKey, LoadedSuite], used: Iterable[tuple[str, str]]
+    ) -> Mapping[SuiteKey, set[str]]:
         """The resources that each suite of a run used, itself or by the modules that it uses.
 
         A module may keep what it reads, so that only the first of several suites is seen reading it: what the code of a
@@ -151,7 +153,7 @@ class ProjectInputs:
 
         Args:
             suites: The suites.
-            used: What the run has recorded.
+            used: What the run has recorded, as `UseRecord.uses` has it.
         """
         by_user: dict[str, set[str]] = {}
         paths = [use for _, use in used if use.startswith(_PATH)]

@@ -1,8 +1,7 @@
 """The actions of ``llmeval judge`` on deferred questions."""
 
 from argparse import ArgumentParser, Namespace
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,14 +9,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from pytest_llmeval.cli import OPTIONS, CommandResult
-from pytest_llmeval.core import Fault, LlmevalError, counted, printable
+from pytest_llmeval.core import Fault, LlmevalError, counted, grouped
 from pytest_llmeval.data import OutputFile, display_path
-from pytest_llmeval.judges import (
-    DeferredRequest,
-    ReadReplies,
-    Requests,
-    Usage,
-)
+from pytest_llmeval.judges import Requests
 from pytest_llmeval.workbench._console import table_lines
 
 if TYPE_CHECKING:
@@ -68,8 +62,8 @@ def _read_replies(options: Namespace) -> CommandResult:
                 faults.append(Fault(str(path), 0, 0, "", f"cannot be read: {error.strerror}"))
                 continue
             data[str(path)] = to_builtins(read)
-            lines.append(f"{path}: {', '.join(_counts(read))}")
-            lines += _reasons(read)
+            lines.append(f"{path}: {', '.join(read.counts)}")
+            lines += read.reasons
             faults += read.faults
         try:
             pending = requests.write_files()
@@ -79,39 +73,24 @@ def _read_replies(options: Namespace) -> CommandResult:
     return CommandResult(1 if faults else 0, {"files": data, "pending": pending.verdicts}, lines, faults)
 
 
-def _counts(read: ReadReplies) -> Iterator[str]:
-    """Yield how many replies of a batch result file were stored, known before, failed or foreign."""
-    yield f"{counted(read.stored, 'verdict')} stored"
-    if read.known:
-        yield f"{read.known} known before"
-    if read.failed:
-        yield f"{len(read.failed)} failed"
-    if read.foreign:
-        yield f"{counted(read.foreign, 'line')} about requests that were not made here"
-
-
-_MOST_REASONS = 20
-
-
-def _reasons(read: ReadReplies) -> Iterator[str]:
-    """Yield the reasons why deferred judge requests failed, with the number of requests for each."""
-    by_reason: dict[str, list[str]] = defaultdict(list)
-    for name, reason in read.failed.items():
-        by_reason[reason].append(name)
-    for reason, names in list(by_reason.items())[:_MOST_REASONS]:
-        yield f"  {counted(len(names), 'request')} failed, first {names[0]}: {printable(reason)}"
-
-
 def _show_requests(options: Namespace) -> CommandResult:
     """Run ``llmeval judge requests``: list deferred judge requests by model, with their tokens and cost."""
     with _opened(options) as requests:
         pending = [request for request in requests.pending() if options.model in (None, request.model)]
     if options.output is not None:
         OutputFile(options.output).save_text("".join(request.text for request in pending))
-    by_model: dict[str, list[DeferredRequest]] = defaultdict(list)
-    for request in pending:
-        by_model[request.model].append(request)
-    rows = [{"model": model, **_sums(group)} for model, group in sorted(by_model.items())]
+    rows: list[dict[str, Any]] = []
+    for model, requests_of_model in sorted(grouped((request.model, request) for request in pending).items()):
+        costs = [request.cost_usd for request in requests_of_model]
+        known = [cost for cost in costs if cost is not None]
+        rows.append(
+            {
+                "model": model,
+                "verdicts": len(requests_of_model),
+                "input_tokens": sum(request.sent_tokens for request in requests_of_model),
+                "cost_usd": sum(known) if len(known) == len(costs) else None,
+            }
+        )
     cells = [[str(row["model"]), str(row["verdicts"]), str(row["input_tokens"]), _usd(row["cost_usd"])] for row in rows]
     lines = table_lines(cells, "lrrr", ("model", "verdicts", "input tokens", "USD, at least")) if rows else []
     files = [display_path(path, Path.cwd()) for path in sorted(requests.folder.glob("*.jsonl"))]
@@ -120,20 +99,6 @@ def _show_requests(options: Namespace) -> CommandResult:
         lines.append(f"{counted(uncounted, 'file')} {what}")
     last = f"{counted(len(pending), 'verdict')} pending" + (f" in {' and '.join(files)}" if pending else "")
     return CommandResult(0, {"pending": len(pending), "models": rows, "files": files}, [*lines, last])
-
-
-def _sums(requests: Sequence[DeferredRequest]) -> dict[str, Any]:
-    """The tokens and cost at batch rate of a model's deferred requests, without tokens of replies without a limit."""
-    costs = [
-        Usage(request.sent_tokens, request.written_tokens or 0).cost_usd(request.price and request.price.of_batches)
-        for request in requests
-    ]
-    known = [cost for cost in costs if cost is not None]
-    return {
-        "verdicts": len(requests),
-        "input_tokens": sum(request.sent_tokens for request in requests),
-        "cost_usd": sum(known) if len(known) == len(costs) else None,
-    }
 
 
 def _usd(cost: float | None) -> str:

@@ -2,24 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from pytest_llmeval.core import MISSING, Case, ComparingEvaluator, LlmevalError
-from pytest_llmeval.judges import (
-    Asking,
-    Judgements,
-    JudgeOptions,
-    JudgePanel,
-    JudgeSpec,
-    Juror,
-    JurorQuestion,
-    PanelSpec,
-    StoredJudgement,
-)
+from pytest_llmeval.judges import Asking, Judgements, JudgeOptions, JudgePanel, JurorQuestion, StoredJudgement
 from pytest_llmeval.suites import LoadedSuite
-
-StoredReplies: TypeAlias = Callable[[str], StoredJudgement | None]
-"""Key to the verdict that is stored under it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +47,10 @@ class SuiteQuestions:
 
     @classmethod
     def of_suite(
-        cls, suite: LoadedSuite, model: str | None = None, stored: StoredReplies = lambda _: None
+        cls,
+        suite: LoadedSuite,
+        model: str | None = None,
+        stored: Callable[[str], StoredJudgement | None] = lambda _: None,
     ) -> "SuiteQuestions":
         """The questions to judges about the predictions that a suite has, worked out without a run.
 
@@ -79,15 +68,16 @@ class SuiteQuestions:
         except ValueError as error:
             raise LlmevalError(str(error)) from None
         recordings = Judgements.read(Judgements.path_of(suite.path))
-        jurors = [_juror(spec, recordings) for spec in chosen.jurors]
-        questions = cls(suite, recordings, [juror.model for juror in jurors])
-        panel = JudgePanel.from_spec(chosen, jurors) if isinstance(chosen, PanelSpec) else JudgePanel.of_one(jurors[0])
+        panel = JudgePanel.without_clients(chosen, recordings)
+        questions = cls(suite, recordings, panel.models)
         for way in map(suite.for_variant, suite.systems or [""]):
             for case in way.cases:
                 questions.add(way, case, panel, stored)
         return questions
 
-    def add(self, way: LoadedSuite, case: Case, panel: JudgePanel, stored: StoredReplies) -> None:
+    def add(
+        self, way: LoadedSuite, case: Case, panel: JudgePanel, stored: Callable[[str], StoredJudgement | None]
+    ) -> None:
         """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
         place = (case.id, way.system)
         for label, evaluator in way.asking.items():
@@ -97,28 +87,14 @@ class SuiteQuestions:
                 self.unknown[place] = f"the answers that {label!r} compares with are there during a run"
             else:
                 own = evaluator.own_model
-                jurors = panel if own is None else JudgePanel.of_one(_juror(own, self.recordings))
+                jurors = panel if own is None else JudgePanel.without_clients(own, self.recordings)
                 for repeat in range(way.repeats.times):
                     asking = Asking.about(evaluator, case, way.readings[label], jurors, repeat)
-                    self._add_rounds((*place, label), case, asking, stored)
+                    is_complete = asking.is_stored(stored)
+                    self.questions.extend(
+                        SuiteQuestion(case, way.system, label, question) for question in asking.juror_questions
+                    )
+                    if not is_complete and asking.most_follow_ups:
+                        self.later[*place, label] = asking.most_follow_ups
                     if asking.error is not None:
                         self.unknown[place] = str(asking.error)
-
-    def _add_rounds(self, place: tuple[str, str, str], case: Case, asking: Asking, stored: StoredReplies) -> None:
-        """Add questions round by round, up to the first reply that is not stored."""
-        sizes = []
-        while put := asking.next():
-            sizes.append(len(put))
-            single = (juror_question for question in put for juror_question in question.askable)
-            self.questions.extend(SuiteQuestion(case, *place[1:], question) for question in single)
-            known = [judgement for question in put if (judgement := question.stored_judgement(stored)) is not None]
-            if len(known) < len(put):
-                most = sum(map(asking.evaluator.most_follow_ups, asking.views)) - sum(sizes[1:])
-                self.later.update({place: most} if most > 0 else {})
-                return
-            asking.add(known)
-
-
-def _juror(spec: JudgeSpec, recordings: Judgements) -> Juror:
-    """The juror of a suite's judge, with the suite's recorded judgements, for questions without a run."""
-    return Juror(spec.model or JudgeSpec.OWN, spec.request_parameters(), recordings)

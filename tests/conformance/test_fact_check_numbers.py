@@ -7,7 +7,8 @@ from project import CONFORMANCE
 
 from pytest_llmeval import Case, EvidenceMatcher, MetricValue
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import FLAGS, ModeFile, Verdict
+from pytest_llmeval.judges import ModeFile, Verdict
+from pytest_llmeval.judges.questions._replies import FLAGS
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
 from pytest_llmeval.tasks.fact_check._evaluator import FactCheck

@@ -9,7 +9,8 @@ import pytest
 from project import CONFORMANCE
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import JudgeRequest, ModeFile, TypedQuestion, is_unanswerable
+from pytest_llmeval.judges import JudgeRequest, ModeFile, TypedQuestion
+from pytest_llmeval.qa import is_unanswerable
 from pytest_llmeval.tasks.memory_qa import EvalResult, QuestionType, batch_judge
 
 FOLDER = CONFORMANCE / "qa"

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from scripted_judges import OneJudge, Scripted
 
-from pytest_llmeval.judges import CachePlace, CallLimit, Judgements, JudgeMode, Juror, Price, RunStore
-from pytest_llmeval.judges._run_store import WorkingCache
+from pytest_llmeval.judges import CachePlace, Judgements, JudgeMode, Juror, Price
+from pytest_llmeval.judges._run_store import RunStore, WorkingCache
+from pytest_llmeval.judges._service import CallLimit
 
 
 @pytest.fixture

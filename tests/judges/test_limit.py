@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from servers import PATIENCE
 
 from pytest_llmeval.core import LlmevalError
-from pytest_llmeval.judges import CallLimit
 from pytest_llmeval.judges import _service as module
+from pytest_llmeval.judges._service import CallLimit
 
 
 @dataclass

@@ -9,8 +9,9 @@ from builders import question
 from msgspec.structs import replace
 
 from pytest_llmeval.core import BudgetError, JudgeError, LlmevalError
-from pytest_llmeval.judges import FLAGS, ModeFile, PanelError, PanelVerdict, Reduce, UnaskedError, Verdict
-from pytest_llmeval.judges._reduction import decided, reduced
+from pytest_llmeval.judges import ModeFile, PanelVerdict, Reduce, UnaskedError, Verdict
+from pytest_llmeval.judges._reduction import PanelError, decided, reduced
+from pytest_llmeval.judges.questions._replies import FLAGS
 from pytest_llmeval.tasks.grounding._questions import checklist_mode
 from pytest_llmeval.tasks.preference._pairwise import pairwise_mode
 

@@ -16,7 +16,6 @@ from pytest_llmeval.core import BudgetError, JudgeError
 from pytest_llmeval.judges import (
     Budget,
     CachePlace,
-    CallLimit,
     Judgements,
     JudgeMode,
     JudgeOptions,
@@ -24,12 +23,12 @@ from pytest_llmeval.judges import (
     JudgeRequest,
     Juror,
     JurorVerdict,
-    RunStore,
     UnaskedError,
     Usage,
     Verdict,
 )
-from pytest_llmeval.judges._run_store import WorkingCache
+from pytest_llmeval.judges._run_store import RunStore, WorkingCache
+from pytest_llmeval.judges._service import CallLimit
 
 
 def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(

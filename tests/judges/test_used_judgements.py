@@ -5,7 +5,8 @@ from pathlib import Path
 from builders import entry
 from msgspec.structs import replace
 
-from pytest_llmeval.judges import Judgements, StoredJudgement, Written
+from pytest_llmeval.judges import Judgements, StoredJudgement
+from pytest_llmeval.judges._recordings import Written
 from pytest_llmeval.plugin._payload import encode_judgements
 from pytest_llmeval.run._run_record import UsedJudgements
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, JudgeError, Observation, Totals, Verdict
-from pytest_llmeval.judges import FLAGS
+from pytest_llmeval.judges.questions._replies import FLAGS
 from pytest_llmeval.tasks.fact_check._evaluator import FactCheck
 from pytest_llmeval.tasks.fact_check._mentions import canonical_address
 from pytest_llmeval.tasks.fact_check._target import VERDICTS

@@ -7,7 +7,7 @@ import pytest
 from scripted_judges import KEY, Judged, shown_to
 from servers import Answer, Call, Sent, cut_off, dropped, malformed, refusal, reply, status
 
-from pytest_llmeval.judges import FLAGS
+from pytest_llmeval.judges.questions._replies import FLAGS
 
 VERDICTS = ("Supported", "Refuted", "Not Enough Evidence")
 

@@ -12,7 +12,7 @@ from builders import Length, key_of, length_suite, parse_gate
 
 from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError, get_evaluator
 from pytest_llmeval.gates import DropGate
-from pytest_llmeval.judges import CallLimit
+from pytest_llmeval.judges import JudgeOptions, SuiteJudges
 from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.run import Answering, Execution, Job, LoadedCase
 from pytest_llmeval.run import _execute as module
@@ -39,7 +39,7 @@ def execute(
 ) -> Execution:
     job = Job(LoadedCase(suite, case, key_of(suite)), 0, lambda: lambda _: predict(case))
     with closing(Background()) as background:
-        answer = Answering(background, CallLimit(1)).now(job)
+        answer = Answering(SuiteJudges(JudgeOptions(), background)).now(job)
     return module.execute(suite, answer, measure)
 
 

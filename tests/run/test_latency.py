@@ -17,7 +17,8 @@ from pytest_llmeval.run import CaseRunner, EarlyCalls, Execution, FromFixtures, 
 from pytest_llmeval.services import _retrying as retrying
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.suites._systems import ModelSpec, ModelSystem
-from pytest_llmeval.targets import HttpSpec, TargetSpec
+from pytest_llmeval.targets import TargetSpec
+from pytest_llmeval.targets._spec import HttpSpec
 
 EARLY = EarlyCalls(target=True, judge=True)
 

@@ -16,7 +16,7 @@ from project import Echo
 from pytest_llmeval import Case, Evaluator, PredictionError
 from pytest_llmeval.core import BudgetError
 from pytest_llmeval.evaluators import CheckKind, CheckReader, Checks, TextEvaluator, Unlocated
-from pytest_llmeval.judges import Budget, CallLimit
+from pytest_llmeval.judges import Budget, JudgeOptions, SuiteJudges
 from pytest_llmeval.run import Answers, Job, LoadedCase, Next
 from pytest_llmeval.run import _links as links
 from pytest_llmeval.run._answering import Opponents, chain
@@ -34,7 +34,7 @@ from pytest_llmeval.run._links import (
     Shared,
     traced,
 )
-from pytest_llmeval.services import ThisThread
+from pytest_llmeval.services import Background, ThisThread
 from pytest_llmeval.suites import ConversationSpec, LoadedSuite, Registry
 from pytest_llmeval.targets import TargetSpec
 
@@ -169,6 +169,10 @@ def test_plain_targets_and_turns_of_conversations_are_asked_for_one_by_one() -> 
     assert ask.jobs == jobs
 
 
+def judges(calls: int) -> SuiteJudges:
+    return SuiteJudges(JudgeOptions(concurrency=calls), Background())
+
+
 @dataclass
 class Store:
     """The working cache of a run whose processes have one thread, and what its budget counts."""
@@ -186,7 +190,7 @@ class Store:
     def working(self) -> Any:
         return self
 
-    heart = spending = coordination = working
+    heart = spending = coordination = store = working
 
     def beat(self) -> None:
         """Keep nothing alive."""
@@ -321,7 +325,7 @@ def test_an_answer_whose_process_died_is_asked_for_by_nobody_before_its_turn() -
 
 def test_a_suite_has_a_limit_of_its_own() -> None:
     async def most_at_once(suite: LoadedSuite) -> int:
-        ask, limited = Following(may_answer=asyncio.Event()), Limited(CallLimit(4), None)
+        ask, limited = Following(may_answer=asyncio.Event()), Limited(judges(4))
         tasks = [asyncio.ensure_future(limited(job_for(each, suite=suite), ask)) for each in CASES]
         for _ in range(20):
             await asyncio.sleep(0)
@@ -363,7 +367,7 @@ class Kept:
 def test_answers_are_written_with_their_latency_and_missing_ones_are_not() -> None:
     kept: Any = Kept()
     ask = Following(lambda case: PredictionError("none") if case.id == "b" else case.answered(case.id))
-    answers = run(Recording(kept, None)(job_for(block=CASES[:2]), ask))
+    answers = run(Recording(kept, judges(1))(job_for(block=CASES[:2]), ask))
     answered = answer_to(job_for(), answers)
     assert answered.origin is not None
     assert answered.origin.figures["latency_s"] == 0
@@ -379,7 +383,7 @@ def talk_job(**more: Any) -> Job:
 def test_the_next_link_is_asked_for_each_reply_of_a_conversation() -> None:
     replies = iter(["hi", "see you"])
     ask = Following(lambda case: case.answered(next(replies)))
-    answers = run(Conversations(None, None, None)(talk_job(), ask))
+    answers = run(Conversations(judges(1), None)(talk_job(), ask))
     assert [len(job.messages or ()) for job in ask.jobs] == [1, 3]
     transcript = predictions(answers)["talk"]
     assert (transcript["answer"], transcript["turns"], transcript["stop"]) == ("see you", 2, "script")
@@ -389,7 +393,7 @@ def test_the_next_link_is_asked_for_each_reply_of_a_conversation() -> None:
 def test_turns_that_a_killed_run_got_are_not_asked_for_again() -> None:
     store: Any = Store()
     kept: Any = Kept()
-    conversations = Conversations(None, store, kept)
+    conversations = Conversations(store, kept)
     replies = iter(["hi"])
 
     def reply(case: Case) -> Case | PredictionError:
@@ -408,7 +412,7 @@ def test_turns_that_a_killed_run_got_are_not_asked_for_again() -> None:
 
 def test_what_is_no_conversation_is_passed_on() -> None:
     ask, job = Following(), job_for()
-    for link in (Conversations(None, None, None), InWorld(), Opponents(Recorded(None))):
+    for link in (Conversations(judges(1), None), InWorld(), Opponents(Recorded(None))):
         assert predictions(run(link(job, ask))) == {"a": "A"}
     assert ask.jobs == [job] * 3
 
@@ -439,7 +443,7 @@ def test_the_target_gets_the_input_or_the_messages_of_its_turn(messages: list[An
         return ("x", threading.current_thread() is threading.main_thread())
 
     job = job_for(target=target, messages=messages)
-    assert predictions(run(AskTarget(CallLimit(1))(job))) == {"a": ["x", False]}
+    assert predictions(run(AskTarget(judges(1))(job))) == {"a": ["x", False]}
     assert inputs == ["a" if messages is None else messages]
 
 
@@ -449,14 +453,14 @@ def test_a_plain_target_runs_in_the_thread_that_the_last_link_has() -> None:
             return work()
 
     job = job_for(target=lambda _: threading.current_thread() is threading.main_thread())
-    assert predictions(run(AskTarget(CallLimit(1), Here())(job))) == {"a": True}
+    assert predictions(run(AskTarget(judges(1), Here())(job))) == {"a": True}
 
 
 def test_a_service_gets_all_inputs_of_a_block_in_one_call() -> None:
     blocks = [Case(name, input=[{"content": name}]) for name in "ab"]
-    assert predictions(run(AskTarget(CallLimit(1))(job_for(target=Echo(), block=blocks)))) == {"a": "1 a", "b": "1 b"}
+    assert predictions(run(AskTarget(judges(1))(job_for(target=Echo(), block=blocks)))) == {"a": "1 a", "b": "1 b"}
     turn = job_for(TALK, Echo(), messages=SCRIPT)
-    assert predictions(run(AskTarget(CallLimit(1))(turn))) == {"talk": "2 bye"}
+    assert predictions(run(AskTarget(judges(1))(turn))) == {"talk": "2 bye"}
 
 
 async def coroutine(value: str) -> str:
@@ -485,7 +489,7 @@ def test_a_link_of_a_plugin_is_entered_around_targets_whose_suite_has_traces(
     registry = Registry()
     registry.extend("traced", counting)
     monkeypatch.setattr(Registry, "installed", lambda: registry)
-    ask = chain([traced], AskTarget(CallLimit(1)))
+    ask = chain([traced], AskTarget(judges(1)))
     run(ask(job_for(target=target)))
     assert entered == []
     spec = TargetSpec(python="bot:answer", traces=True)

@@ -15,7 +15,7 @@ from pytest_llmeval.core import SuiteError
 from pytest_llmeval.judges import CachePlace, JudgeOptions
 from pytest_llmeval.run import CaseRunner, EarlyCalls, Execution, FromFixtures, LoadedCase
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
-from pytest_llmeval.targets import Journal, Recordings
+from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench.plan._making import plan_cases
 
 EARLY = EarlyCalls(target=True, judge=True)
@@ -178,7 +178,7 @@ def test_a_case_that_runs_again_gets_another_answer_of_its_own_and_the_same_of_o
 
 def test_opponents_are_recorded_and_replayed_like_any_answer(world: World) -> None:
     path = world.folder / "predictions.jsonl"
-    recordings = Recordings.open(path, "auto", Journal.of_file(path, world.folder, "run"))
+    recordings = Recordings.of_run(path, "auto", world.folder, "run", merges=False)
     suite = world.suite("small")
     assert planned(world.runner(recordings=recordings), suite) == {"large": (3, 6), "small": (3, 0)}
     run(world.runner(recordings=recordings), suite, "large")

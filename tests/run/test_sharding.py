@@ -14,7 +14,8 @@ from pytest_llmeval.run import Shard
 from pytest_llmeval.run._shards import groups_of
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.suites._systems import System
-from pytest_llmeval.targets import HttpSpec, TargetSpec
+from pytest_llmeval.targets import TargetSpec
+from pytest_llmeval.targets._spec import HttpSpec
 
 SLURM = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_STEP": "2", "SLURM_ARRAY_TASK_COUNT": "5"}
 

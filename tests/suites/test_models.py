@@ -31,12 +31,12 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_placeholders_take_text_of_the_input_and_nothing_in_it_is_a_placeholder(
     text: str, value: object, filled: str
 ) -> None:
-    assert Prompt("p.md", text).filled("user", value).content == filled
+    assert Prompt("p.md", text).filled(value).text == filled
 
 
 def test_an_input_that_lacks_what_a_prompt_names_has_no_prediction() -> None:
     with pytest.raises(PredictionError, match=r"the input has no 'question', which p\.md names"):
-        Prompt("p.md", "{{ input.question }}").filled("user", {"query": "Why?"})
+        Prompt("p.md", "{{ input.question }}").filled({"query": "Why?"})
 
 
 def test_what_looks_like_a_placeholder_and_is_none_is_a_fault_of_the_prompt() -> None:

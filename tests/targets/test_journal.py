@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import MISSING, Case, SuiteError
-from pytest_llmeval.targets import Journal, RecordingMode, Recordings
+from pytest_llmeval.targets import RecordingMode, Recordings
+from pytest_llmeval.targets._recordings import Journal
 
 CASES = [Case(name, name) for name in "abcd"]
 
@@ -20,7 +21,7 @@ def row(case: Case, answer: str) -> dict[str, object]:
 
 def opened(root: Path, run: str, mode: RecordingMode = "auto") -> Recordings:
     path = root / "p.jsonl"
-    return Recordings.open(path, mode, Journal.of_file(path, root, run), merges=True)
+    return Recordings.of_run(path, mode, root, run, merges=True)
 
 
 def answers(root: Path) -> dict[str, str]:
@@ -40,7 +41,7 @@ from pytest_llmeval.targets._recordings import Journal
 from pytest_llmeval.targets._recordings import Recordings
 root = Path({str(root)!r})
 path = root / "p.jsonl"
-made = Recordings.open(path, "auto", Journal.of_file(path, root, "killed"), merges=True)
+made = Recordings.of_run(path, "auto", root, "killed", merges=True)
 for name in {names!r}:
     made.keep(Recordings.row("s", "", Case(name, name).answered("old " + name)))
 os._exit(9)

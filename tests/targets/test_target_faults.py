@@ -8,7 +8,8 @@ import yaml
 from project import load_text
 
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.targets import HttpSpec, TargetSpec
+from pytest_llmeval.targets import TargetSpec
+from pytest_llmeval.targets._spec import HttpSpec
 
 ONE = {"q": {"$input": True}}
 EACH = {"q": {"$each": {"$input": True}}}

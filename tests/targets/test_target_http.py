@@ -9,8 +9,8 @@ import pytest
 from servers import BATCH, PATIENCE, SearchAnswer, always, ask, echo, serving
 
 from pytest_llmeval.services._retrying import LONGEST_DELAY
-from pytest_llmeval.targets import HttpSpec
 from pytest_llmeval.targets._network import HttpTarget
+from pytest_llmeval.targets._spec import HttpSpec
 
 NUMBERED = {"queries": {"$each": {"id": {"$id": True}, "text": {"$input": True}}}}
 

@@ -19,6 +19,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import json_text
 from pytest_llmeval.evaluators._answers import AnswerValue
+from pytest_llmeval.evaluators._rubric import Rubric
 from pytest_llmeval.evaluators._schemas import JsonSchema
 from pytest_llmeval.evaluators.checks._check import (
     CheckError,
@@ -33,7 +34,6 @@ from pytest_llmeval.evaluators.checks._check import (
 from pytest_llmeval.evaluators.checks._contents import CONTENT_KINDS
 from pytest_llmeval.evaluators.checks._media_kinds import MEDIA_KINDS
 from pytest_llmeval.evaluators.checks._texts import TEXT_KINDS, TRACE_KINDS
-from pytest_llmeval.evaluators.judge._rubric import Rubric
 from pytest_llmeval.judges import Mode, ModeFile, Question, Verdict
 
 _MOST_READ = 2_000_000

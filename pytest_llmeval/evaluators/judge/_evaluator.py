@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import structs
 
@@ -22,6 +22,7 @@ from pytest_llmeval.core import (
     ShownPrints,
     Sums,
 )
+from pytest_llmeval.evaluators._rubric import Rubric
 from pytest_llmeval.evaluators.judge._criteria import GRADES, criteria_mode, numbered_steps, steps_question
 from pytest_llmeval.evaluators.judge._human_labels import (
     OTHER_ANSWER,
@@ -41,19 +42,20 @@ from pytest_llmeval.evaluators.judge._judged_case import (
     prompt_texts,
     reason_lines,
 )
-from pytest_llmeval.evaluators.judge._rubric import Rubric
 from pytest_llmeval.evaluators.measures._confusion import rate_counts, share_basis, share_by_rates
 from pytest_llmeval.judges import (
     JudgedEvaluator,
     Mode,
     ModeFile,
-    PromptFile,
     Question,
     ReplyField,
     ReplyForm,
     TypedQuestion,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import PromptFile
 
 ModeName: TypeAlias = Literal[
     "auto",
@@ -158,7 +160,7 @@ class Judge(JudgedEvaluator):
             raise ValueError(f"found {' and '.join(chosen)}, expected one of prompt, criteria and mode")
         if self.prompts and chosen:
             raise ValueError(f"found {chosen[0]} and prompts, expected prompts with mode auto")
-        if fault := PromptFile.types_fault(self.prompts or ()):
+        if fault := TypedQuestion.prompts_fault(self.prompts or ()):
             raise ValueError(f"prompts: {fault}")
         if self.reply is not None and self.prompt is None and self.criteria is None:
             raise ValueError("found reply without prompt or criteria, expected it with one of them")
@@ -281,13 +283,19 @@ class Judge(JudgedEvaluator):
         return field.levels if field is not None and field.integer else (math.inf,)
 
     @cached_property
-    def _prompt(self) -> PromptFile:
+    def _prompt(self) -> "PromptFile":
+        from pytest_llmeval.judges import PromptFile
+
         assert self.prompt is not None
         return PromptFile.read(Path(self.prompt))
 
     @cached_property
-    def _prompts(self) -> Mapping[str, PromptFile]:
-        return {name: PromptFile.read(Path(file)) for name, file in (self.prompts or {}).items()}
+    def _prompts(self) -> "Mapping[str, PromptFile]":
+        if not self.prompts:
+            return {}
+        from pytest_llmeval.judges import PromptFile
+
+        return {name: PromptFile.read(Path(file)) for name, file in self.prompts.items()}
 
     def _mode(self, name: str) -> Mode | None:
         """The mode of a name by which cases are judged; ``None`` where a rule decides."""
@@ -323,7 +331,7 @@ class Judge(JudgedEvaluator):
         except ValueError as error:
             raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or set the mode of the evaluator") from None
         mode = self._mode(name)
-        own = PromptFile.choose(self._prompts, typed)
+        own = self._prompts.get(typed.prompted_type)
         if own is not None and mode is not None:
             mode = own.in_mode(mode)
             texts = prompt_texts(case, own.placeholders, own.name)

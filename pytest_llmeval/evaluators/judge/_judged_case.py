@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -20,9 +20,9 @@ from pytest_llmeval.core import (
     listed,
 )
 from pytest_llmeval.data import DataPath, json_text
-from pytest_llmeval.evaluators._answers import AnswerValue, References
+from pytest_llmeval.evaluators._answers import AnswerText, AnswerValue, References
 from pytest_llmeval.evaluators.measures._confusion import ratio
-from pytest_llmeval.judges import FLAGS, UNNAMED_DEFECTS, Mode, PanelVerdict, Question, Verdict, is_unanswerable
+from pytest_llmeval.judges import DefectDetails, Mode, PanelVerdict, Question, Verdict
 
 _SUBJECTS = ("claim", "goal", "source", "question")
 _ABSENT = {"reference": "no expected answer", **{name: f"no {name}" for name in _SUBJECTS}}
@@ -263,7 +263,7 @@ def _placeholder_value(case: Case, name: str) -> Any:
 GRADES_OF_FIELDS: Final = "grades"
 """The detail of a verdict that has the grades of further fields; they are metrics, and not shown again."""
 
-_KNOWN: Final = frozenset((*FLAGS, UNNAMED_DEFECTS, GRADES_OF_FIELDS))
+_KNOWN: Final = DefectDetails.KEYS | {GRADES_OF_FIELDS}
 
 _YES_NO = (0.0, 1.0)
 _LONGEST_REASONING = 2000
@@ -298,7 +298,7 @@ class JudgedCase:
             return None
         if self.question is None:
             answer = self.texts.by_field["answer"]
-            return Verdict(float(is_unanswerable(answer, original=self.original_rule)))
+            return Verdict(float(AnswerText(answer).is_unanswerable(original=self.original_rule)))
         for verdict in verdicts:
             if isinstance(verdict, JudgeError):
                 raise verdict
@@ -317,11 +317,10 @@ class JudgedCase:
     def details_of(self, verdict: Verdict) -> dict[str, Any]:
         """The details of a verdict that people want to see, without absent ones."""
         others = {name: value for name, value in verdict.details.items() if name not in _KNOWN}
-        flags = [flag for flag in FLAGS if verdict.details.get(flag)]
         details: dict[str, Any] = {
             "mode": self.name,
             "reasoning": excerpt(verdict.reasoning, _LONGEST_REASONING, lines=True),
-            "flags": flags,
+            "flags": DefectDetails(verdict.details).defects,
             **others,
         }
         if self.mode is not None and self.mode.scale != (0.0, 1.0):
@@ -339,35 +338,27 @@ def reason_lines(details: Mapping[str, Any]) -> list[str]:
     return [*reasons, *flags, *others]
 
 
-class Defects(NamedTuple):
-    """The defects of an explanation, as the details of a judge's verdict name them.
-
-    Attributes:
-        details: Flag to whether the explanation has that defect, and the flags that the reply does not name.
-    """
-
-    details: Mapping[str, Any]
-
-    @property
-    def _unnamed(self) -> Sequence[str]:
-        return self.details.get(UNNAMED_DEFECTS, ())  # type: ignore[no-any-return]
+class Defects(DefectDetails):
+    """The counts and metrics of the defects of an explanation."""
 
     @property
     def counts(self) -> dict[str, float]:
         """The counts of evaluator ``judge`` for defects: found ones, and ones that the reply does not name."""
-        unnamed = self._unnamed
-        return {f"defect.{flag}": float(bool(self.details.get(flag))) for flag in FLAGS if flag not in unnamed} | {
+        unnamed = self.unnamed
+        named = {flag: flag in self.defects for flag in self.FLAGS if flag not in unnamed}
+        return {f"defect.{flag}": float(has) for flag, has in named.items()} | {
             f"defect.{flag}.unnamed": 1.0 for flag in unnamed
         }
 
     @property
     def undefined(self) -> dict[str, str]:
         """The reasons, by metric of evaluator ``judge``, for defects that the reply does not name."""
-        return {f"defect[{flag}]": "the judge did not say" for flag in self._unnamed}
+        return {f"defect[{flag}]": "the judge did not say" for flag in self.unnamed}
 
-    @staticmethod
-    def rates(sums: Sums, judged: FloatArray) -> dict[str, FloatArray]:
+    @classmethod
+    def rates(cls, sums: Sums, judged: FloatArray) -> dict[str, FloatArray]:
         """The metrics of evaluator ``judge`` on defects: the share of explanations with each, if replies say so."""
         return {
-            f"defect[{flag}]": ratio(sums[f"defect.{flag}"], judged - sums[f"defect.{flag}.unnamed"]) for flag in FLAGS
+            f"defect[{flag}]": ratio(sums[f"defect.{flag}"], judged - sums[f"defect.{flag}.unnamed"])
+            for flag in cls.FLAGS
         }

@@ -15,6 +15,7 @@ from pytest_llmeval.core import (
     Basis,
     ConfusionMatrix,
     FloatArray,
+    JudgeError,
     LlmevalError,
     Metric,
     Observation,
@@ -26,7 +27,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.evaluators.judge._human_labels import LEAST_LABELS, unseen_errors
 from pytest_llmeval.evaluators.measures._confusion import krippendorff_alpha, ratio, unit_moments, weighted_kappa
-from pytest_llmeval.judges import CascadeVerdict, PanelError, PanelVerdict, Verdict
+from pytest_llmeval.judges import CascadeVerdict, PanelVerdict, Verdict
 
 _ONE_CASE = "needs several cases"
 _FEWEST = 2
@@ -120,9 +121,7 @@ class PanelAgreement(VerdictStatistics):
 
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
         """The counts of one case by the verdicts of the jurors."""
-        votes = [
-            vote for verdict in verdicts if isinstance(verdict, PanelVerdict | PanelError) for vote in verdict.votes
-        ]
+        votes = PanelVerdict.votes_in(verdicts)
         if not votes:
             return self.absent("no question was put to a panel")
         counted = Totals.add_up([Observation(self._counts(vote)) for vote in votes])
@@ -175,7 +174,7 @@ _ROUNDING = 1e-9
 NOT_AUDITED = "not audited"
 
 
-def _by_small(verdict: "Verdict | LlmevalError") -> "Verdict | LlmevalError":
+def _by_small(verdict: Verdict | JudgeError) -> Verdict | JudgeError:
     """The verdict of the small judge in a cascade for the metrics of its errors; any other verdict as it is."""
     return verdict.first if isinstance(verdict, CascadeVerdict) and verdict.first is not None else verdict
 
@@ -262,8 +261,8 @@ class Cascaded(WrappedEvaluator):
     @staticmethod
     def with_audit(
         observation: Observation,
-        verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
-        again: "Callable[[Sequence[Sequence[Verdict | LlmevalError]]], Observation | Exception]",
+        verdicts: "Sequence[Sequence[Verdict | JudgeError]]",
+        again: "Callable[[Sequence[Sequence[Verdict | JudgeError]]], Observation | Exception]",
     ) -> Observation | Exception:
         """The observation of an audited case with what the large judge of a cascade adds to it.
 

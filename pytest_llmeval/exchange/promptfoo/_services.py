@@ -17,7 +17,7 @@ from pytest_llmeval.exchange._templates import (
     names_in,
 )
 from pytest_llmeval.services import Secrets
-from pytest_llmeval.targets import HttpSpec, TargetSpec
+from pytest_llmeval.targets import TargetSpec
 
 SCHEMES: Final = frozenset({"http", "https"})
 
@@ -97,7 +97,7 @@ class ImportedService:
         except TemplateError as error:
             raise LeftOutError(f"what it sends needs {error}, which is never executed; {_INSTEAD}") from None
         settings = {**self.settings, "request": request}
-        fault = next(TargetSpec(http=HttpSpec(**settings)).faults(), None)
+        fault = next(TargetSpec.of_service(settings).faults(), None)
         if fault is not None:
             raise LeftOutError(f"it cannot be a target here: {'.'.join(map(str, fault[0]))}: {fault[1]}")
         texts.add()

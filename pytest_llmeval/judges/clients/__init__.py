@@ -135,6 +135,25 @@ class JudgeConnection:
 
     spec: JudgeSpec
 
+    @staticmethod
+    def client_of(judge: Any) -> AsyncJudge:
+        """The client of a model, or of a user's own judge.
+
+        Args:
+            judge: A spec, or what `as_client` takes.
+
+        Raises:
+            JudgeError: It cannot judge.
+        """
+        return JudgeConnection(judge).open() if isinstance(judge, JudgeSpec) else as_client(judge)
+
+    def open_embeddings(self, patience: Patience) -> AsyncJudge:
+        """The client of an embedding model; its reply is the vectors of the request's messages as JSON."""
+        from pytest_llmeval.judges.clients._embeddings import OpenAIEmbeddings
+        from pytest_llmeval.judges.clients._http import HttpJudge
+
+        return HttpJudge(self.spec, OpenAIEmbeddings(), patience)
+
     @property
     def key_variable(self) -> str | None:
         """The environment variable that must hold the API key.

@@ -7,13 +7,8 @@ from typing import Any
 
 from pytest_llmeval.judges._protocol import JudgeReply, JudgeRequest, Usage
 from pytest_llmeval.judges._spec import JudgeSpec
-from pytest_llmeval.judges.clients._base import AsyncJudge, Patience, count
-from pytest_llmeval.judges.clients._http import HttpJudge, OpenAI
-
-
-def connect_embeddings(spec: JudgeSpec, patience: Patience) -> AsyncJudge:
-    """Return the client of an embedding model; its reply is the vectors of the request's messages as JSON."""
-    return HttpJudge(spec, OpenAIEmbeddings(), patience)
+from pytest_llmeval.judges.clients._base import count
+from pytest_llmeval.judges.clients._http import OpenAI
 
 
 class OpenAIEmbeddings(OpenAI):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -162,6 +162,8 @@ class TypedQuestion:
     """Question type to mode: the first five are LoCoMo's, the others LongMemEval's."""
     ALL_MODES: ClassVar = tuple(sorted({*MODES.values(), ABSTENTION}))
     """The modes that there can be, sorted."""
+    PROMPTED: ClassVar = (*(name for name, mode in MODES.items() if mode != _ADVERSARIAL), ABSTENTION)
+    """Question types that a prompt of one's own can judge; ``abstention`` is for ids that end in ``_abs``."""
 
     type: str | None
     case_id: str = ""
@@ -170,6 +172,21 @@ class TypedQuestion:
     def is_abstention(self) -> bool:
         """Whether it is a question of LongMemEval that cannot be answered."""
         return self.case_id.endswith(_ABSTENTION_IDS)
+
+    @property
+    def prompted_type(self) -> str:
+        """The name among `PROMPTED` of a prompt that can judge it."""
+        return ABSTENTION if self.is_abstention else str(self.type)
+
+    @classmethod
+    def prompts_fault(cls, types: Iterable[str]) -> str | None:
+        """The fault of the question types for which a suite has judge prompts, if any."""
+        for name in types:
+            if name == cls.RULE:
+                return f"found a prompt for {name!r}, which a rule decides, expected prompts for other question types"
+            if name not in cls.PROMPTED:
+                return unknown_name("question type", name, cls.PROMPTED)
+        return None
 
     def mode(self, untyped: str | None = None) -> str:
         """The name of the judge mode.
@@ -189,48 +206,6 @@ class TypedQuestion:
         if self.type not in self.MODES:
             raise ValueError(unknown_name("question type", self.type, self.MODES))
         return self.MODES[self.type]
-
-
-_TYPOGRAPHIC = str.maketrans("\u2019\u02bc\uff07", "'''")
-_FINAL_MARKS = " .!。！．"
-
-
-@cache
-def _unanswerable(original: bool) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
-    """Return the values and phrases by which an answer abstains, and the phrases that only look like them."""
-    from pytest_llmeval.data import Taxonomy
-
-    data = Taxonomy("unanswerable").load()
-    if original:
-        return frozenset(data["values"]), tuple(data["original_phrases"]), ()
-    phrases = [phrase for of_language in data["phrases"].values() for phrase in of_language]
-    return frozenset(data["values"]), tuple(phrases), tuple(data["exceptions"])
-
-
-def is_unanswerable(text: str, *, original: bool = False) -> bool:
-    """Whether an answer declares its question unanswerable.
-
-    That is so if the text, without regard to case, outer white space, the form of apostrophes and final full stops, is
-    empty, is one of ``n/a``, ``na``, ``none``, ``null`` and ``unanswerable``, or contains a phrase such as
-    ``not mentioned``, ``I don't know`` or ``无法回答``, as ``taxonomies/unanswerable.yaml`` lists them. ``unknown`` is
-    such a phrase, but ``the unknown`` is not.
-
-    Args:
-        text: The answer.
-        original: Apply the rule of HiMGA's judge for LoCoMo to the letter: twelve English phrases, anywhere, and the
-            values without a full stop.
-
-    Example:
-        >>> is_unanswerable("It is not mentioned."), is_unanswerable("我不知道。"), is_unanswerable("In Paris.")
-        (True, True, False)
-    """
-    text = text.strip().lower()
-    values, phrases, exceptions = _unanswerable(original)
-    if not original:
-        text = text.translate(_TYPOGRAPHIC).rstrip(_FINAL_MARKS)
-    for exception in exceptions:
-        text = text.replace(exception, " ")
-    return text in values or any(phrase in text for phrase in phrases)
 
 
 _NOTICE: Final = {

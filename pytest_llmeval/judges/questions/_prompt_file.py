@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,6 @@ from pytest_llmeval.core import Fault, SuiteError, unknown_name
 from pytest_llmeval.data import InputFile
 from pytest_llmeval.judges._protocol import Mode
 from pytest_llmeval.judges.questions._forms import ReplyForm
-from pytest_llmeval.judges.questions._modes import ABSTENTION, TypedQuestion
 
 _ANSWERED: Final = ("answer", "contexts", "messages", "prediction", "tool_calls")
 ROOTS: Final = (*_ANSWERED, "expected", "input", "labels", "question", "reference")
@@ -93,21 +91,6 @@ class PromptFile:
             reply_schema=form.schema,
         )
 
-    @classmethod
-    def types_fault(cls, types: Iterable[str]) -> str | None:
-        """The fault of the question types for which a suite has judge prompts, if any."""
-        for name in types:
-            if name == TypedQuestion.RULE:
-                return f"found a prompt for {name!r}, which a rule decides, expected prompts for other question types"
-            if name not in PROMPTED_TYPES:
-                return unknown_name("question type", name, PROMPTED_TYPES)
-        return None
-
-    @classmethod
-    def choose(cls, prompts: "Mapping[str, PromptFile]", question: TypedQuestion) -> "PromptFile | None":
-        """The user's judge prompt for the type of a question, if any."""
-        return prompts.get(ABSTENTION if question.is_abstention else str(question.type))
-
 
 def _placeholder_fault(written: str) -> str | None:
     """The fault of a placeholder in a user's judge prompt, if any."""
@@ -122,10 +105,3 @@ def _placeholder_fault(written: str) -> str | None:
     if steps and root in _WHOLE:
         return f"found {written!r}, expected '{{{{ {root} }}}}', which is a text"
     return None
-
-
-PROMPTED_TYPES: Final = (
-    *(name for name, mode in TypedQuestion.MODES.items() if mode != TypedQuestion.RULE),
-    ABSTENTION,
-)
-"""Question types that a prompt of one's own can judge; ``abstention`` is for ids that end in ``_abs``."""

@@ -3,7 +3,8 @@
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple
 
 from pytest_llmeval.core import JudgeError, quotation
 from pytest_llmeval.data import JsonText, ModelText, UnfinishedThoughtsError
@@ -299,6 +300,32 @@ FLAGS: Final = (
 
 UNNAMED_DEFECTS: Final = "unnamed_defects"
 """The detail of a verdict that lists the defects of which it says nothing."""
+
+
+@dataclass(frozen=True)
+class DefectDetails:
+    """The defects of an explanation, as the details of a verdict have them.
+
+    Attributes:
+        details: Flag to whether the explanation has that defect, and the flags that the reply does not name.
+    """
+
+    FLAGS: ClassVar = FLAGS
+    KEYS: ClassVar = frozenset((*FLAGS, UNNAMED_DEFECTS))
+    """The names of the details."""
+
+    details: Mapping[str, Any]
+
+    @property
+    def defects(self) -> list[str]:
+        """The defects that the explanation has."""
+        return [flag for flag in FLAGS if self.details.get(flag)]
+
+    @property
+    def unnamed(self) -> Sequence[str]:
+        """The defects of which the reply says nothing."""
+        return self.details.get(UNNAMED_DEFECTS, ())  # type: ignore[no-any-return]
+
 
 _HIGHEST_GRADE: Final = 100.0
 _NOISE: Final = 1e-6

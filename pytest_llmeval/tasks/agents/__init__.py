@@ -25,7 +25,7 @@ def register(registry: "Registry") -> None:
     registry.register(f"{__name__}._tools:Tools", name="tools")
     registry.register_source(f"{__name__}._conversation:TauSource", name="tau")
     registry.register_source(f"{__name__}._routing:ToolsSource", name="tools")
-    registry.extend("placed", f"{__name__}._workspace:placed")
+    registry.extend("placed", f"{__name__}._workspace:WorkspaceTarget")
 
 
 _HOMES = {

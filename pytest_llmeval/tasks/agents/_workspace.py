@@ -23,7 +23,7 @@ from pytest_llmeval.core import WINDOWS, Media, MediaError, MediaForm, Predictio
 from pytest_llmeval.data import json_text
 from pytest_llmeval.evaluators import read_transcript
 from pytest_llmeval.services import GitError, Program, Redactor, Stopwatch, run_git
-from pytest_llmeval.targets import BatchTarget, TargetSpec, WorkspaceSpec
+from pytest_llmeval.targets import BatchTarget, TargetSpec
 
 INPUT: Final = "{input}"
 """Stands in the arguments of a command for the input of the case."""
@@ -46,17 +46,6 @@ _DISTINCTIVE: Final = 40
 """Characters of a line from which on it is not written twice by chance."""
 
 
-def placed(spec: TargetSpec, folder: Path) -> BatchTarget:
-    """The target of a suite whose coding agent runs in a workspace.
-
-    Args:
-        spec: Checked; it has a command and a workspace.
-        folder: The suite file's.
-    """
-    workspace = spec.workspace_spec or WorkspaceSpec()
-    return WorkspaceTarget(spec.command or (), workspace, folder, spec.timeout, spec.concurrency)
-
-
 class WorkspaceTarget(BatchTarget):
     """A program that starts anew for each case, in a copy of a folder, with an empty home and a declared environment.
 
@@ -64,29 +53,18 @@ class WorkspaceTarget(BatchTarget):
     and write what the user can. All that it started is killed when it ends, on Linux also what has left its group.
 
     Args:
-        command: The program and its arguments; ``{input}`` is the input, which is on stdin by default.
-        spec: The workspace.
+        spec: Has a workspace, and a command, in which ``{input}`` is the input; by default, that is on stdin.
         folder: Of the suite file, to which paths are relative.
-        timeout: Seconds of a case; ``None`` waits for ever.
-        concurrency: Cases at a time.
         environment: From which variables are passed on.
     """
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        spec: WorkspaceSpec,
-        folder: Path,
-        timeout: float | None = None,
-        concurrency: int | None = None,
-        *,
-        environment: Mapping[str, str] = os.environ,
-    ) -> None:
-        self._command = tuple(command)
-        self._spec = spec
+    def __init__(self, spec: TargetSpec, folder: Path, *, environment: Mapping[str, str] = os.environ) -> None:
+        assert spec.workspace_spec is not None
+        self._command = spec.command or ()
+        self._spec = spec.workspace_spec
         self._folder = folder
-        self._timeout = timeout
-        self.concurrency = 1 if concurrency is None else concurrency
+        self._timeout = spec.timeout
+        self.concurrency = 1 if spec.concurrency is None else spec.concurrency
         self._environment = environment
         self._redactor = Redactor(environment=environment)
 

@@ -29,7 +29,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.evaluators import Defects, EvidenceSource, ratio
-from pytest_llmeval.judges import FLAGS, JudgedEvaluator, Question, Verdict
+from pytest_llmeval.judges import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.tasks.fact_check._evidence import EvidenceForm, EvidenceMatch, EvidenceMatcher, EvidenceMatching
 from pytest_llmeval.tasks.fact_check._scores import (
     EVIDENCE_METRICS,
@@ -343,7 +343,7 @@ class FactCheck(JudgedEvaluator):
 
         def details() -> dict[str, Any]:
             evidence = {} if match is None else evidence_details(match)
-            explanation = explanation_details(judged, FLAGS) if isinstance(judged, Verdict) else {}
+            explanation = explanation_details(judged, Defects.FLAGS) if isinstance(judged, Verdict) else {}
             return answer_details(claim, answer) | evidence | explanation
 
         return tally.observation(LazyDetails(details), "; ".join(answer.faults) or None)

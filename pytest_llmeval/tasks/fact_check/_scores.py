@@ -12,7 +12,6 @@ from pytest_llmeval.cli import CommandResult
 from pytest_llmeval.core import ConfusionMatrix, Fault, FloatArray, LabelKey, Observation, SuiteError, Sums, excerpt
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import Defects, Margins, precision, ratio
-from pytest_llmeval.judges import FLAGS
 from pytest_llmeval.reports import published, read_report
 from pytest_llmeval.tasks.fact_check._evidence import EvidenceMatch, MatchedPair
 from pytest_llmeval.tasks.fact_check._target import Answer, Claim
@@ -176,7 +175,7 @@ class Tally:
 
     def unexplained(self, why: str) -> None:
         """Count an explanation that a judge failed to grade: its defects are unknown as well."""
-        self.errored |= {EXPLANATION: why} | dict.fromkeys(map(defect, FLAGS), f"no {EXPLANATION}")
+        self.errored |= {EXPLANATION: why} | dict.fromkeys(map(defect, Defects.FLAGS), f"no {EXPLANATION}")
 
     def overall(self, weights: Mapping[str, float], *, normalize: bool = True) -> None:
         """Count the weighted mean of the parts, or their weighted sum, if all that have a weight exist."""
@@ -368,7 +367,7 @@ def original_metrics(suite: Mapping[str, Any]) -> dict[str, Any]:
         "verdict_accuracy_by_class": _by_label(values, _ACCURACY),
         "evidence_macro_f1_by_verdict": _by_label(values, "evidence_f1"),
         "explanation_error_types": {
-            flag: sum(result["explanation_errors"].get(flag, False) for result in scored) for flag in FLAGS
+            flag: sum(result["explanation_errors"].get(flag, False) for result in scored) for flag in Defects.FLAGS
         },
         "confusion_matrix": matrix,
     }
@@ -405,7 +404,7 @@ def _result(case: Mapping[str, Any]) -> dict[str, Any]:
     )
     known = {name: details[name] for name in _DETAILS if name in details}
     right = metrics.get(_ACCURACY)
-    errors = {flag: bool(share) for flag in FLAGS if (share := metrics.get(defect(flag))) is not None}
+    errors = {flag: bool(share) for flag in Defects.FLAGS if (share := metrics.get(defect(flag))) is not None}
     return {
         "id": case["id"],
         **known,

@@ -349,7 +349,7 @@ def fact_checker(
         JudgeError: `llm` can be asked in none of these ways.
         ValueError: A model's name has no known provider, or an address goes with something else than a model's name.
     """
-    from pytest_llmeval.judges import JudgeConnection, JudgeSpec, as_client
+    from pytest_llmeval.judges import JudgeConnection, JudgeSpec
 
     if base_url is not None and not isinstance(llm, str):
         raise ValueError(f"found base_url with {type(llm).__name__}, expected it with the name of a model")
@@ -357,7 +357,7 @@ def fact_checker(
     if isinstance(llm, str):
         own = os.environ.get("OPENAI_BASE_URL", "").strip() if llm.startswith("openai:") else ""
         spec = JudgeSpec(llm, base_url=base_url or own or None)
-    client = JudgeConnection(spec).open() if isinstance(spec, JudgeSpec) else as_client(llm)
+    client = JudgeConnection.client_of(spec)
     known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
     search = {"enable_search": True} if enable_search else {}
     name, sent = model or known.name, known.request_parameters() | search | dict(parameters or {})

@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from pytest_llmeval.core import Fault, LlmevalError, Parts, SuiteError, unknown_name
+from pytest_llmeval.evaluators import AnswerText
 from pytest_llmeval.judges import (
     Asking,
     Judgeable,
     JudgePanel,
-    JudgeService,
     ModeFile,
     Panel,
     PromptFile,
     Question,
     TypedQuestion,
     Verdict,
-    is_unanswerable,
 )
 
 if TYPE_CHECKING:
@@ -124,12 +123,8 @@ def _ask(
     llm: Any, tasks: "Iterable[tuple[_AnswerTask, Callable[[Verdict | LlmevalError], None]]]", workers: int
 ) -> None:
     """Ask a judge about memory answers, and pass each verdict to the function next to its task."""
-    panel = JudgePanel.from_python(llm)
-
-    async def ask(service: JudgeService, task: "_AnswerTask", then: Callable[[Verdict | LlmevalError], None]) -> None:
-        then((await service.judge(panel.bind(task.to_question(), ""))).verdict)
-
-    Asking.run_jobs(panel, workers, lambda service: (ask(service, task, then) for task, then in tasks))
+    questions = ((task.to_question, then) for task, then in tasks)
+    Asking.pass_verdicts(questions, JudgePanel.from_python(llm), workers)
 
 
 def batch_judge(
@@ -175,7 +170,7 @@ def batch_judge(
     if max_workers < 1:
         raise ValueError(f"found max_workers {max_workers}, expected at least 1")
     files = dict(prompts or {})
-    if fault := PromptFile.types_fault(files) or (
+    if fault := TypedQuestion.prompts_fault(files) or (
         "found prompts with one mode for all" if files and mode != _AUTO else None
     ):
         raise ValueError(f"prompts: {fault}")
@@ -185,7 +180,7 @@ def batch_judge(
     tasks = [
         replace(
             task,
-            prompt=PromptFile.choose(own, _typed(question)),
+            prompt=own.get(_typed(question).prompted_type),
             original=unanswerable == _ORIGINAL,
         )
         for (question, _), task in zip(answered, _tasks(answered, mode), strict=True)
@@ -395,7 +390,7 @@ class _AnswerTask:
 
     def by_rule(self) -> float | None:
         """Return the score where no judge is needed."""
-        return float(is_unanswerable(self.answer, original=self.original)) if self._is_ruled else None
+        return float(AnswerText(self.answer).is_unanswerable(original=self.original)) if self._is_ruled else None
 
     def to_question(self) -> Question:
         """Return the question to the judge."""

@@ -48,7 +48,6 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import AnswerText, AnswerValue, ChangeablePart, References
-from pytest_llmeval.judges import is_unanswerable
 from pytest_llmeval.run import score
 from pytest_llmeval.services import Secrets
 from pytest_llmeval.suites import Registry, get_evaluator
@@ -505,6 +504,26 @@ _FORGOTTEN: Final = ("That is not mentioned in our conversations.", "我们的�
 def _expected(case: Case) -> Sequence[str]:
     """The reference answers of a memory case; none without a question type of the benchmarks."""
     return References.of_case(case).texts if case.labels.get("question_type") in _TYPES else []
+
+
+def is_unanswerable(text: str, *, original: bool = False) -> bool:
+    """Whether an answer declares its question unanswerable.
+
+    That is so if the text, without regard to case, outer white space, the form of apostrophes and final full stops, is
+    empty, is one of ``n/a``, ``na``, ``none``, ``null`` and ``unanswerable``, or contains a phrase such as
+    ``not mentioned``, ``I don't know`` or ``无法回答``, as ``taxonomies/unanswerable.yaml`` lists them. ``unknown`` is
+    such a phrase, but ``the unknown`` is not.
+
+    Args:
+        text: The answer.
+        original: Apply the rule of HiMGA's judge for LoCoMo to the letter: twelve English phrases, anywhere, and the
+            values without a full stop.
+
+    Example:
+        >>> is_unanswerable("It is not mentioned."), is_unanswerable("我不知道。"), is_unanswerable("In Paris.")
+        (True, True, False)
+    """
+    return AnswerText(text).is_unanswerable(original=original)
 
 
 def _forgotten(case: Case, near: Neighbours) -> Any:

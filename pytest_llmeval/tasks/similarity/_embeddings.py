@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.judges import (
     AsyncJudge,
+    JudgeConnection,
     JudgeReply,
     JudgeRequest,
     JudgeSpec,
@@ -23,7 +24,6 @@ from pytest_llmeval.judges import (
     ReplyObject,
     Usage,
     Verdict,
-    connect_embeddings,
 )
 
 _FIELDS: Final = ("answer", "reference")
@@ -96,7 +96,7 @@ class EmbeddingJudge:
     @classmethod
     def connect(cls, spec: JudgeSpec, patience: Patience) -> "EmbeddingJudge":
         """Return the client of a model of provider ``openai``; nothing is opened before its first call."""
-        return cls(spec, connect_embeddings(spec, patience))
+        return cls(spec, JudgeConnection(spec).open_embeddings(patience))
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
         """Return the cosine of the embeddings of both texts; tokens of a text count where it was first needed.

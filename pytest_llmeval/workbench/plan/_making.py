@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core import MissingExtraError, counted
-from pytest_llmeval.judges import Juror, Usage
+from pytest_llmeval.judges import Usage
 from pytest_llmeval.run import CallCounter, CallTally, CaseRunner, LoadedCase
 from pytest_llmeval.workbench.plan import (
     NOTHING,
@@ -23,7 +23,7 @@ from pytest_llmeval.workbench.plan import (
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines import Keeper
-    from pytest_llmeval.judges import Price, StoredJudgement
+    from pytest_llmeval.judges import JudgeOptions, Price, StoredJudgement
     from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 _ASKED_AGAIN = ("further call", "at most, if replies cannot be read and are asked for once more")
@@ -43,24 +43,25 @@ class Forecast:
     def plan(self) -> RunPlan:
         """Return the plan of everything that was added."""
         suites = [self._planned(key, tally) for key, tally in self.counter.tallies.items()]
-        tallies = [tally for tally in self.counter.tallies.values() if tally.again]
-        if tallies and all(tally.more is not None for tally in tallies):
-            self.counter.notes[_ASKED_AGAIN] = sum(tally.again + tally.later.total() for tally in tallies)
+        needed = [tally.judge for tally in self.counter.tallies.values() if tally.judge.again]
+        if needed and all(calls.more is not None for calls in needed):
+            self.counter.notes[_ASKED_AGAIN] = sum(calls.again + calls.later.total() for calls in needed)
         counts = (f"{counted(count, noun)} {what}" for (noun, what), count in self.counter.notes.items())
-        return RunPlan(suites, list(self._budget(suites)), self.counter.options.concurrency, [*counts, *self._reasons])
+        return RunPlan(suites, list(self._budget(suites)), self._options.concurrency, [*counts, *self._reasons])
 
     def _planned(self, key: "SuiteKey", tally: CallTally) -> PlannedSuite:
-        likely, more, later = Counter(tally.likely), tally.more, Counter(tally.later)
-        for place, questions in tally.unsure.items():
+        calls = tally.judge
+        likely, more, later = Counter(calls.likely), calls.more, Counter(calls.later)
+        for place, questions in calls.unsure.items():
             first = next(iter(questions.values()))
             expected = round(len(questions) * (first.unsure_share(self._past.of_mode(place[1])) or 0))
             likely[place] += expected
             more = _plus(more, len(questions) - expected)
             later[place[:1], place[1:]] += len(questions) - expected
-        judge = replace(NOTHING, stored=tally.stored, more=more)
-        for model, mode in {**tally.modes, **likely}:
-            judge += self._planned_mode(tally, model, mode, tally.modes[model, mode], likely[model, mode])
-        for (model, mode), turns in tally.turns.items():
+        judge = replace(NOTHING, stored=calls.stored, more=more)
+        for model, mode in {**calls.modes, **likely}:
+            judge += self._planned_mode(tally, model, mode, calls.modes[model, mode], likely[model, mode])
+        for (model, mode), turns in calls.turns.items():
             judge += replace(self._planned_mode(tally, model, mode, turns), calls=0)
         if more is None:
             judge = judge.without_bound()
@@ -71,29 +72,35 @@ class Forecast:
         return PlannedSuite(tally.suite.name, key.display_path, key.variant, target, judge)
 
     def _planned_mode(self, tally: CallTally, model: str, mode: str, calls: int, likely: int = 0) -> PlannedCalls:
-        judge = tally.judges[model]
-        samples = self._past.samples(mode, judge.model, self._price(judge))
+        judge = tally.judge.jurors[model]
+        samples = self._past.samples(mode, judge.model, self._price(judge.price))
         if all(sample.tokens is None for sample in samples):
             self._reasons[f"no stored call of mode {mode!r} tells its tokens: tokens, cost and time are unknown"] = None
         if judge.price is None:
             self._reasons[_unknown_price(judge.model)] = None
-        return planned(calls, samples, concurrency=self.counter.options.concurrency, likely=likely)
+        return planned(calls, samples, concurrency=self._options.concurrency, likely=likely)
 
     def _largest(self, tally: CallTally, models: Sequence[str], modes: Sequence[str]) -> CallSample:
         """The largest call of one of some modes to one of some models; ``None`` where unknown."""
-        jurors = [tally.judges[model] for model in models]
-        samples = [self._past.samples(mode, juror.model, self._price(juror)) for mode in modes for juror in jurors]
+        jurors = [tally.judge.jurors[model] for model in models]
+        samples = [
+            self._past.samples(mode, juror.model, self._price(juror.price)) for mode in modes for juror in jurors
+        ]
         calls = [planned(1, sample, concurrency=1) for sample in samples]
         tokens, usd = ([getattr(call, unit).high for call in calls] for unit in ("tokens", "usd"))
         return CallSample(*(max(amounts) if amounts and None not in amounts else None for amounts in (tokens, usd)))
 
-    def _price(self, judge: Juror) -> "Price | None":
-        """Return the price of a judge's calls, live or deferred."""
-        if self.counter.options.mode != "defer":
-            return judge.price
-        if judge.price is not None:
+    def _price(self, live: "Price | None") -> "Price | None":
+        """The price of a judge's calls, live or deferred."""
+        if self._options.mode != "defer":
+            return live
+        if live is not None:
             self._reasons["judges cost the rate of the batch interface: 'batch' of their price"] = None
-        return judge.price and judge.price.of_batches
+        return live and live.of_batches
+
+    @property
+    def _options(self) -> "JudgeOptions":
+        return self.counter.judges.options
 
     @cached_property
     def _past(self) -> "_PastCalls":
@@ -101,7 +108,7 @@ class Forecast:
 
     def _planned_target(self, key: "SuiteKey", tally: CallTally) -> PlannedCalls:
         suite = tally.suite
-        most = [self.counter.options.concurrency]
+        most = [self._options.concurrency]
         if suite.target is not None:
             http = suite.target.http
             most += [limit for limit in (suite.target.concurrency, http and http.concurrency) if limit]
@@ -131,7 +138,11 @@ class Forecast:
 
         What another target takes, only its predictions say, so an unknown amount of it may be added.
         """
-        limits, used, is_open = self.counter.options.budget, sum((suite.judge for suite in suites), NOTHING), False
+        limits, used, is_open = (
+            self._options.budget,
+            sum((suite.judge for suite in suites), NOTHING),
+            False,
+        )
         for planned_suite, tally in zip(suites, self.counter.tallies.values(), strict=True):
             target = planned_suite.target
             if tally.suite.model is None:

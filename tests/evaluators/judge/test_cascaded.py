@@ -9,7 +9,7 @@ import pytest
 
 from pytest_llmeval.core import Case, CaseRecord, EvaluatorError, MetricValue, Observation
 from pytest_llmeval.evaluators import Cascaded, Judge
-from pytest_llmeval.evaluators.judge._rubric import Level, Rubric
+from pytest_llmeval.evaluators._rubric import Level, Rubric
 from pytest_llmeval.evaluators.judge._verdict_metrics import CascadeErrors
 from pytest_llmeval.judges import CascadeVerdict, Verdict
 from pytest_llmeval.numbers import Repeats, Table

@@ -11,9 +11,9 @@ from builders import parse_gate
 from pytest_llmeval import Case, JudgeRequest, Result, Totals, get_evaluator, score
 from pytest_llmeval.core import GateResult, ShownPrints
 from pytest_llmeval.evaluators import Judge
+from pytest_llmeval.evaluators._rubric import Level, Rubric
 from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge._human_labels import OTHER_ANSWER
-from pytest_llmeval.evaluators.judge._rubric import Level, Rubric
 from pytest_llmeval.gates import DropGate, judge_together
 from pytest_llmeval.judges import Verdict
 from pytest_llmeval.numbers import CaseStatistics, RunPairing

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from pytest_llmeval import Case, JudgeRequest, Result, score
 from pytest_llmeval.core import ShownPrints, SuiteError, Sums
 from pytest_llmeval.evaluators import HumanLabel, HumanLabels, Judge
+from pytest_llmeval.evaluators._rubric import Level, Rubric
 from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge._human_labels import OTHER_ANSWER, PeopleScores
-from pytest_llmeval.evaluators.judge._rubric import Level, Rubric
 from pytest_llmeval.judges import Verdict
 from pytest_llmeval.workbench.reviews.draws import inclusion_probabilities, picked
 

@@ -15,9 +15,10 @@ from sklearn import metrics
 
 from pytest_llmeval import Case, EvaluatorError, Observation, score
 from pytest_llmeval.core import JudgeError, Sums, Totals
+from pytest_llmeval.evaluators._rubric import Level, Rubric
 from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement, level_of
-from pytest_llmeval.evaluators.judge._rubric import Level, Rubric
-from pytest_llmeval.judges import FLAGS, Verdict
+from pytest_llmeval.judges import Verdict
+from pytest_llmeval.judges.questions._replies import FLAGS
 from pytest_llmeval.numbers._case_scores import stack
 
 SIX = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

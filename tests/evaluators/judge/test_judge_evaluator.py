@@ -9,8 +9,9 @@ import pytest
 from pytest_llmeval import Case, EvaluatorError, Observation, SuiteError, get_evaluator
 from pytest_llmeval.core import JudgeError, Totals
 from pytest_llmeval.evaluators import Judge
-from pytest_llmeval.evaluators.judge._rubric import Level, Rubric
-from pytest_llmeval.judges import FLAGS, ModeFile, Question, TypedQuestion, Verdict
+from pytest_llmeval.evaluators._rubric import Level, Rubric
+from pytest_llmeval.judges import ModeFile, Question, TypedQuestion, Verdict
+from pytest_llmeval.judges.questions._replies import FLAGS
 from pytest_llmeval.suites import Registry, load_suite
 
 RUBRIC = Rubric("Politeness", (Level(1, "rude"), Level(3, "neutral"), Level(5, "polite")), pass_mark=3)

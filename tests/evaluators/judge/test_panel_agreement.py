@@ -13,7 +13,8 @@ from sklearn import metrics
 
 from pytest_llmeval.core import Case, CaseRecord, EvaluatorError, Observation, Totals
 from pytest_llmeval.evaluators.judge._verdict_metrics import PanelAgreement
-from pytest_llmeval.judges import PanelError, PanelVerdict
+from pytest_llmeval.judges import PanelVerdict
+from pytest_llmeval.judges._reduction import PanelError
 from pytest_llmeval.numbers import summarize
 
 JURORS = ("openai:a", "openai:b", "openai:c")

@@ -13,8 +13,8 @@ from servers import LlmServer, data, reply, status
 from pytest_llmeval import JudgeRequest, Media
 from pytest_llmeval.core import JudgeError, form_of
 from pytest_llmeval.data import json_text
-from pytest_llmeval.judges import JudgeConnection, JudgeSpec, Message, Mode, Question, ShownMedium
-from pytest_llmeval.judges._protocol import sent_tokens, uncounted_media
+from pytest_llmeval.judges import JudgeConnection, JudgeSpec, Message, Mode, Question
+from pytest_llmeval.judges._protocol import ShownMedium, sent_tokens, uncounted_media
 from pytest_llmeval.judges._stored_judgement import components, judgement_key
 from pytest_llmeval.judges.clients import as_client
 from pytest_llmeval.judges.questions._modes import render

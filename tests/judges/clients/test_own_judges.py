@@ -11,7 +11,8 @@ from servers import PATIENCE
 
 from pytest_llmeval import Panel
 from pytest_llmeval.core import BudgetError, JudgeError
-from pytest_llmeval.judges import JudgeReply, JudgeRequest, Usage, as_client
+from pytest_llmeval.judges import JudgeReply, JudgeRequest, Usage
+from pytest_llmeval.judges.clients import as_client
 
 
 class Plain:

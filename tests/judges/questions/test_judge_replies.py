@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.evaluators.judge._rubric import read_rubric
-from pytest_llmeval.judges import FLAGS, JudgeReply, ModeFile, ReplyObject, Verdict
-from pytest_llmeval.judges.questions._replies import read_explanation, read_reply, read_score, read_yes_no
+from pytest_llmeval.evaluators._rubric import read_rubric
+from pytest_llmeval.judges import JudgeReply, ModeFile, ReplyObject, Verdict
+from pytest_llmeval.judges.questions._replies import FLAGS, read_explanation, read_reply, read_score, read_yes_no
 from pytest_llmeval.tasks.grounding._questions import read_checklist
 
 READERS = [read_score, read_yes_no, read_explanation, lambda reply: read_rubric(reply, (1.0, 2.0))]

@@ -10,8 +10,9 @@ import jsonschema  # type: ignore[import-untyped]  # its types are a distributio
 import pytest
 
 from pytest_llmeval.evaluators.judge._evaluator import optional_fields
-from pytest_llmeval.judges import FLAGS, ModeFile, TypedQuestion
+from pytest_llmeval.judges import ModeFile, TypedQuestion
 from pytest_llmeval.judges.questions._modes import MODES, PRESETS
+from pytest_llmeval.judges.questions._replies import FLAGS
 from pytest_llmeval.tasks.memory_qa import QuestionType
 
 DIGESTS = {

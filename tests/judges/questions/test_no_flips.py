@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.evaluators.judge._rubric import read_rubric
-from pytest_llmeval.judges import FLAGS, Verdict
-from pytest_llmeval.judges.questions._replies import read_explanation, read_score, read_yes_no
+from pytest_llmeval.evaluators._rubric import read_rubric
+from pytest_llmeval.judges import Verdict
+from pytest_llmeval.judges.questions._replies import FLAGS, read_explanation, read_score, read_yes_no
 
 READERS: dict[str, Callable[[str], Verdict]] = {
     "yes_no": read_yes_no,

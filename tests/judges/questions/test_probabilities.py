@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import JudgeError
+from pytest_llmeval.evaluators._rubric import Level, rubric_mode
 from pytest_llmeval.evaluators.judge._criteria import GRADES, criteria_mode
 from pytest_llmeval.evaluators.judge._evaluator import levels_fault
-from pytest_llmeval.evaluators.judge._rubric import Level, rubric_mode
 from pytest_llmeval.judges import JudgeReply, JudgeRequest
 from pytest_llmeval.judges._protocol import enveloped
 from pytest_llmeval.judges.questions._replies import TokenChoice, score_probabilities

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import PredictionError
-from pytest_llmeval.targets import TargetSpec, WorkspaceSpec
+from pytest_llmeval.targets import TargetSpec
+from pytest_llmeval.targets._spec import WorkspaceSpec
 from pytest_llmeval.tasks.agents._workspace import WorkspaceTarget, _read_files
 
 HONEST = """
@@ -79,9 +80,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def workspace(command: tuple[str, ...], here: Path, timeout: float = 60, **spec: Any) -> WorkspaceTarget:
+    return WorkspaceTarget(TargetSpec(command=command, workspace=WorkspaceSpec(**spec), timeout=timeout), here)
+
+
 def answer(here: Path, program: str, *arguments: str, timeout: float = 60, **spec: Any) -> Any:
     command = (sys.executable, str(here / program), *arguments)
-    target = WorkspaceTarget(command, WorkspaceSpec(**spec), here, timeout)
+    target = workspace(command, here, timeout, **spec)
     (reply,) = asyncio.run(target.answer(["Summarize"]))
     return reply
 
@@ -157,14 +162,14 @@ def test_workspace_at_a_commit_is_a_clone_whose_commits_stay_in_it(folder: Path)
     hook.write_text("#!/bin/sh\ntouch ran\n", encoding="utf-8")
     hook.chmod(0o755)
     (repository / "evals" / "old.txt").write_text("not committed", encoding="utf-8")
-    target = WorkspaceTarget((sys.executable, "-c", COMMITS), WorkspaceSpec(commit="HEAD~1"), repository / "evals", 60)
+    target = workspace((sys.executable, "-c", COMMITS), repository / "evals", commit="HEAD~1")
     (reply,) = asyncio.run(target.answer([""]))
     assert reply["answer"] == "agent\nfirst"
     assert reply["outcome"]["diff"].endswith("-old\n\\ No newline at end of file\n+new\n\\ No newline at end of file\n")
     assert reply["outcome"]["created"] == []
     branches = subprocess.run([*git, "branch"], cwd=repository, check=True, capture_output=True, text=True).stdout
     assert "mine" not in branches
-    (reply,) = asyncio.run(WorkspaceTarget(("true",), WorkspaceSpec(commit="gone"), repository, 60).answer([""]))
+    (reply,) = asyncio.run(workspace(("true",), repository, commit="gone").answer([""]))
     assert "has no workspace: git rev-parse: fatal: " in str(reply)
     spec = TargetSpec(command=("true",), workspace=WorkspaceSpec(commit="HEAD", folder="fixture"))
     assert [each for each, _ in spec.faults()] == [("workspace", "commit")]
@@ -198,7 +203,7 @@ def test_daemon_that_left_its_group_dies_with_the_program(folder: Path) -> None:
 def test_output_and_time_have_limits(folder: Path) -> None:
     assert "wrote more than 200000 bytes" in str(answer(folder, "cheat.py", "flood", "", max_output=200_000))
     assert "took longer than 0.5 s" in str(answer(folder, "cheat.py", "hang", "", timeout=0.5))
-    assert "cannot be started" in str(asyncio.run(WorkspaceTarget(["/none"], WorkspaceSpec(), folder).answer([""]))[0])
+    assert "cannot be started" in str(asyncio.run(workspace(("/none",), folder).answer([""]))[0])
     assert answer(folder, "cheat.py", "link", "/etc/passwd")["outcome"]["files"] == {}
 
 

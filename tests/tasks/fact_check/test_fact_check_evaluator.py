@@ -6,8 +6,9 @@ import pytest
 
 from pytest_llmeval import Case, ErrorBucket, EvaluatorError, get_evaluator, score, score_stream
 from pytest_llmeval.core import ConfusionMatrix, JudgeError
-from pytest_llmeval.judges import FLAGS, ModeFile, Verdict
+from pytest_llmeval.judges import ModeFile, Verdict
 from pytest_llmeval.judges._panel import NoJudgeError
+from pytest_llmeval.judges.questions._replies import FLAGS
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
 from pytest_llmeval.tasks.fact_check._evaluator import FactCheck

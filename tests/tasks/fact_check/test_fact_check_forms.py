@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pytest_llmeval import Case, score
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import Parts, Reading
-from pytest_llmeval.judges import FLAGS, ModeFile, Verdict
+from pytest_llmeval.judges import ModeFile, Verdict
 from pytest_llmeval.judges._reduction import reduced
-from pytest_llmeval.judges.questions._replies import read_explanation
+from pytest_llmeval.judges.questions._replies import FLAGS, read_explanation
 from pytest_llmeval.tasks.fact_check._evaluator import FactCheck
 from pytest_llmeval.tasks.fact_check._source import FactCheckSource
 

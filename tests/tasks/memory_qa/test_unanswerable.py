@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_llmeval.judges import is_unanswerable
+from pytest_llmeval.qa import is_unanswerable
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\n", "n/a", "N/A", " na ", "None", "NULL", "unanswerable"])

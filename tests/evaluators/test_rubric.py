@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_llmeval.evaluators.judge._rubric import Level, Rubric, rubric_mode
+from pytest_llmeval.evaluators._rubric import Level, Rubric, rubric_mode
 from pytest_llmeval.judges import Mode
 
 LEVELS = (Level(1, "rude"), Level(3, "polite"), Level(2.5, "neutral"))
