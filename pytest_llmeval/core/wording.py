@@ -164,7 +164,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][\w.@\[\]-]{0,60}")
 
 
 def is_visible(character: str) -> bool:
-    """Whether people see a character, or the space that it is.
+    """Whether people see a character; they do see a space.
 
     Control, formatting (bidirectional ones among them), private, unassigned and separating characters are not visible,
     nor are the letters and marks that Unicode lets programs ignore.

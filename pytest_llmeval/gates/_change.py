@@ -257,7 +257,7 @@ class ChangeGate(Gate):
         return False
 
     def could_find(self, evidence: "Evidence", metric: Metric) -> bool:
-        """Whether the drop is allowed, or would be significant if no unit had risen."""
+        """Whether the rule could have found a drop: if it found none, because cases are few, the gate cannot tell."""
         del evidence, metric
         return True
 

@@ -122,7 +122,7 @@ class Coordination(Database):
         self._rows("UPDATE leases SET expires = ? WHERE key = ? AND owner = ?", (self.ticks(), key, owner))
 
     def release(self, key: str, owner: str) -> None:
-        """Give a lease back; that of another owner stays."""
+        """End the right to ask for a verdict or an answer, if it is the owner's: another process may then ask."""
         self._rows("DELETE FROM leases WHERE key = ? AND owner = ?", (key, owner))
 
     def take_slots(self, run: str, owner: str, limit: int, ttl: float, calls: int = 1) -> list[int]:

@@ -395,7 +395,7 @@ class PanelQuestion:
 
     @cached_property
     def key(self) -> str:
-        """The keys of the judgements."""
+        """The keys of the judgements that the panel expects, in one text."""
         return " ".join(question.key for question in self.expected)
 
     @property

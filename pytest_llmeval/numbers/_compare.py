@@ -419,7 +419,7 @@ _SAME = 1e-12
 
 
 class SystemTable(NamedTuple):
-    """The metrics of a suite's systems, each tested against one of them.
+    """The metrics of a suite's systems, with significance tests of each against the reference system.
 
     Attributes:
         reference: The system that the others are compared with.

@@ -341,7 +341,7 @@ class SpentMoney(Struct, frozen=True):
 
     @property
     def total(self) -> float | None:
-        """The sum of what was spent."""
+        """The dollars spent on all of them; ``None`` where some are not known."""
         return _known_sum(structs.astuple(self))
 
 

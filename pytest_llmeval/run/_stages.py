@@ -300,7 +300,7 @@ class Suites(Protocol):
         """The folder to which reports name files relatively: pytest's rootdir."""
 
     def read(self, path: Path) -> LoadedSuite:
-        """The suite of a file.
+        """Load the suite of a file; a session loads each file once.
 
         Raises:
             LlmevalError: The file has faults, or an evaluator cannot be registered.

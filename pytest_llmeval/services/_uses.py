@@ -211,7 +211,7 @@ class UseRecord:
         return isinstance(file, str) and self.name(file) is not None
 
     def name(self, path: Any) -> str | None:
-        """The name of a file of the project in the record of uses; ``None`` for others, and for what is no input."""
+        """The name of a file in the record: its path in the project; ``None`` if outside it, or no input of a run."""
         text = os.fsdecode(path)
         if not text.startswith(os.sep):
             text = os.path.join(os.getcwd(), text)  # noqa: PTH109, PTH118 (many calls, for which paths are slow)

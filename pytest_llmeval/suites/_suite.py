@@ -291,7 +291,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
 
     @cached_property
     def against_approved(self) -> tuple[str, ...]:
-        """The metrics that compare with approved answers: an approval changes what they are measured by."""
+        """The names of the metrics that compare with approved answers; an approval changes what they compare with."""
         labels = [label for label, evaluator in self._comparing.items() if evaluator.APPROVED in evaluator.opponents]
         return tuple(entry.name for label in labels for entry in self.metrics.declared[label])
 
@@ -487,7 +487,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return "; ".join(f"{gate}: {fault}" for gate in gates if (fault := _gate_fault(self, gate)))
 
     def stopping(self, option: str | None) -> "LoadedSuite":
-        """The suite as the command line has it stop: ``decided``, ``never``, or as its file says."""
+        """A copy that stops by ``--llmeval-stop``, ``decided`` or ``never``; without the option, the suite itself."""
         if option is None:
             return self
         return replace(self, stop=(self.stop or StopSettings()) if option == "decided" else None)
