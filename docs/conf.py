@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval import __version__
-from pytest_llmeval.core import without_links
+from pytest_llmeval.suites._schema import without_links
 
 project = "pytest-llmeval"
 author = "The pytest-llmeval authors"

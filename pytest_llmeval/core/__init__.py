@@ -16,8 +16,6 @@ if TYPE_CHECKING:
         MISSING,
         Case,
         CaseLabels,
-        Expected_co,
-        Input_co,
         NoAnswer,
         Parts,
         ShownPrints,
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
         is_finite_number,
         is_json,
         is_typed,
-        normalized,
         parse_digits,
     )
     from pytest_llmeval.core._errors import (
@@ -71,6 +68,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core._rereading import WrittenObject
     from pytest_llmeval.core._results import (
         AnswerShown,
+        CaseChoice,
         CaseOutcome,
         CaseRecord,
         CaseResult,
@@ -82,7 +80,6 @@ if TYPE_CHECKING:
         MetricIndex,
         MetricValue,
         Result,
-        Selection,
         TargetUsage,
     )
     from pytest_llmeval.core._tables import (
@@ -133,7 +130,6 @@ if TYPE_CHECKING:
         suggest,
         unknown_name,
         width_of,
-        without_links,
     )
 
 WINDOWS: Final[bool] = os.name == "nt"
@@ -187,8 +183,6 @@ _HOMES = {
     "_case": (
         "Case",
         "CaseLabels",
-        "Expected_co",
-        "Input_co",
         "MISSING",
         "NoAnswer",
         "Parts",
@@ -208,7 +202,6 @@ _HOMES = {
         "is_finite_number",
         "is_json",
         "is_typed",
-        "normalized",
         "parse_digits",
     ),
     "_errors": (
@@ -254,6 +247,7 @@ _HOMES = {
     "_rereading": ("WrittenObject",),
     "_results": (
         "AnswerShown",
+        "CaseChoice",
         "CaseOutcome",
         "CaseRecord",
         "CaseResult",
@@ -265,7 +259,6 @@ _HOMES = {
         "MetricIndex",
         "MetricValue",
         "Result",
-        "Selection",
         "TargetUsage",
     ),
     "_tables": (
@@ -316,7 +309,6 @@ _HOMES = {
         "suggest",
         "unknown_name",
         "width_of",
-        "without_links",
     ),
 }
 """Module to the names that other packages use of it."""

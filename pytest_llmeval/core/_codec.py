@@ -132,38 +132,28 @@ def is_typed(value: object) -> bool:
     return is_dataclass(kind) or hasattr(kind, "model_dump")
 
 
-def normalized(value: Any, *, nan_is_absent: bool = False) -> Any:
-    """The JSON data that a value of the user's code or data frame is; other values are refused.
+def form_of(value: Any, *, nan_is_absent: bool = False, only_set: bool = False, strict: bool = False) -> Any:
+    """The JSON form of a value of the user's code or data frame, which is what evaluators that ship compare.
 
     Scalars, arrays, series and indices (NumPy, pandas, and what else has ``tolist`` or ``to_list``), tuples and other
     sequences, mappings, enums, dates, times, UUIDs, `Decimal`, and objects of dataclasses and pydantic models
     become plain values, at any depth. Values that pandas marks as absent (``NA``, ``NaT``) become ``None``. JSON data
-    is returned as it is.
-
-    Args:
-        value: Any value.
-        nan_is_absent: Make ``None`` of a NaN, as data frames mean it; by default it is refused.
-
-    Raises:
-        ValueError: It holds something else, such as a set, bytes, a function or infinity; the message names place
-            and type.
-    """
-    return value if is_json(value) else _FormWriter(nan_is_absent, refuses=True).form(value, "")
-
-
-def form_of(value: Any, *, nan_is_absent: bool = False, only_set: bool = False) -> Any:
-    """The JSON form of any value: as `normalized`, with sorted lists for sets, and else `Opaque` texts.
-
-    This one form stands in reports, recordings and cache keys, and is what evaluators that ship compare.
+    is returned as it is. Other values become `Opaque` texts, and sets become sorted lists.
 
     Args:
         value: Any value.
         nan_is_absent: Make ``None`` of a NaN, as data frames mean it.
         only_set: Leave out fields of models that have their defaults.
+        strict: Refuse values that are no JSON data, such as a set, bytes, a function, NaN or infinity.
+
+    Raises:
+        ValueError: A value is refused; the message names place and type.
     """
     try:
-        return value if is_json(value) else _FormWriter(nan_is_absent, False, only_set).form(value, "")
+        return value if is_json(value) else _FormWriter(nan_is_absent, strict, only_set).form(value, "")
     except RecursionError:  # an object that holds itself
+        if strict:
+            raise
         return Opaque(value)
 
 
@@ -301,7 +291,7 @@ _LEAVES: Final = frozenset({str, bool, type(None)})
 
 
 class _FormWriter(msgspec.Struct, frozen=True):
-    """A writer of users' Python values as JSON data, for `normalized` and `form_of`.
+    """A writer of users' Python values as JSON data, for `form_of`.
 
     Attributes:
         nan_is_absent: Whether a NaN becomes ``None``.

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core._case import MISSING, Case, Parts
-from pytest_llmeval.core._codec import normalized
+from pytest_llmeval.core._codec import form_of
 from pytest_llmeval.core._errors import EvaluatorError
 from pytest_llmeval.core._observation import FloatArray, Observation, Sums, mean_of_repeats
 from pytest_llmeval.core.wording import detail_lines, limit
@@ -325,8 +325,8 @@ class Evaluator(ABC):
         Raises:
             ValueError: A value is no JSON data, nor anything that has a form of it.
         """
-        answer = self.reads.answer_in(normalized(prediction))
-        return Case("", normalized(text), normalized(ground_truth), answer)
+        answer = self.reads.answer_in(form_of(prediction, strict=True))
+        return Case("", form_of(text, strict=True), form_of(ground_truth, strict=True), answer)
 
     def scores(self, observation: Observation) -> dict[str, float | None]:
         """The metrics of one observation; ``None`` where undefined."""

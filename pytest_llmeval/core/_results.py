@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, overload
 
 import msgspec
 from msgspec import Struct
@@ -204,6 +204,37 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     def ran(self) -> bool:
         """Whether anything of the case was measured or tried."""
         return bool(self.observations or self.errors)
+
+
+class CaseChoice(Struct, frozen=True):
+    """The decision on a case in a run of affected cases: it runs, or its record is carried over.
+
+    Attributes:
+        selection: For its record.
+        record: Its record, if it is carried over; ``None`` if it runs.
+    """
+
+    selection: Selection
+    record: CaseRecord | None = None
+
+    @classmethod
+    def run(cls, since: str, cause: str) -> Self:
+        """The decision to run a case that cannot be carried over from the approved run of a commit."""
+        return cls(Selection(since, cause=cause))
+
+    @classmethod
+    def carry(cls, since: str, record: CaseRecord, *, replayed: bool, saved_usd: float | None) -> Self:
+        """The decision to carry over the record of the approved run of a commit.
+
+        Args:
+            since: The commit.
+            record: The record.
+            replayed: Whether answer and verdicts would have been replayed.
+            saved_usd: What running the case would have cost.
+        """
+        selection = Selection(since, carried=True, replayed=replayed, saved_usd=saved_usd)
+        why = f"carried from {since}" + (", where it failed" if record.outcome == "failed" else "")
+        return cls(selection, msgspec.structs.replace(record, reason=why, selection=selection))
 
 
 class MetricValue(Struct, frozen=True):

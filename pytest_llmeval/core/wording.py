@@ -320,14 +320,6 @@ def quotation(text: str, limit: int, *, end: bool = False) -> str:
     return printable(repr(part))
 
 
-def without_links(text: str) -> str:
-    """A line of Markdown for a terminal, with its links as plain text."""
-    return _LINK.sub(r"\1", text)
-
-
-_LINK = re.compile(r"(?<!\\)\[((?:[^][\\]|\\.)*+)\]\([^)[]*+\)")
-
-
 def listed(items: Iterable[str], most: int = _MOST, more: str = " (and {} more)", separator: str = ", ") -> str:
     """The first few items of a list for a message, and how many were left out.
 

@@ -18,7 +18,7 @@ from pytest_llmeval.core import (
     Observation,
     Reads,
     Sums,
-    normalized,
+    form_of,
     number,
 )
 from pytest_llmeval.services import UsersLoop
@@ -110,7 +110,7 @@ class FunctionEvaluator(Evaluator):
 
     def _plain(self, value: Any) -> Any:
         try:
-            return normalized(value)
+            return form_of(value, strict=True)
         except (ValueError, RecursionError) as error:
             raise EvaluatorError(f"{self.name}: {error}, {_EXPECTED}") from None
 

@@ -17,7 +17,6 @@ from pytest_llmeval.core import (
     listed,
     suggest,
     unknown_name,
-    without_links,
 )
 from pytest_llmeval.data import DeclaredType, describe
 from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence, WordedChange
@@ -229,7 +228,7 @@ def _key_schema(schema: Mapping[str, Any], key: GateKey) -> dict[str, Any]:
     """The JSON Schema of one key of a gate's mapping form, with its meaning and minimum."""
     published = {name: value for name, value in schema.items() if name not in ("title", "default")}
     least = {} if key.least is None else {"minimum": key.least}
-    return {**published, "description": without_links(key.meaning), **least}
+    return {**published, "description": key.meaning, **least}
 
 
 def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) -> list[GateResult]:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from pytest_llmeval.core import CaseChoice
 from pytest_llmeval.reports import Line
-from pytest_llmeval.run import CaseChoice, RunRecord
+from pytest_llmeval.run import RunRecord
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 

@@ -36,9 +36,10 @@ from pytest_llmeval.suites import (
 )
 
 if TYPE_CHECKING:
+    from pytest_llmeval.core import CaseChoice
     from pytest_llmeval.judges import StoredJudgement
     from pytest_llmeval.plugin._extensions import CaseChooser
-    from pytest_llmeval.run import CaseChoice, Suite
+    from pytest_llmeval.run import Suite
 
 TAG = "a tag of evaluation cases"
 """The description of the mark that is registered for a tag."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._scripts import SuiteResult, run_predicted, score_unjudged
     from pytest_llmeval.run._shards import ResultOptions, Shard, ShardFile
     from pytest_llmeval.run._stages import (
-        CaseChoice,
         ChoiceTerms,
         Collected,
         CollectedSuite,
@@ -51,7 +50,6 @@ _HOMES = {
     "_shards": ("Shard", "ShardFile", "ResultOptions"),
     "_stream": ("score_stream",),
     "_stages": (
-        "CaseChoice",
         "ChoiceTerms",
         "Collected",
         "CollectedSuite",

@@ -36,9 +36,7 @@ from pytest_llmeval.core import (
     MISSING,
     AnyError,
     Case,
-    Expected_co,
     Fault,
-    Input_co,
     LlmevalError,
     SuiteError,
     are_equal,
@@ -70,6 +68,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._scripts import PredictionsFile, ScriptRun, SuiteResult
 
 if TYPE_CHECKING:
+    import typing_extensions
+
+    Input_co = typing_extensions.TypeVar("Input_co", covariant=True, default=Any)
+    Expected_co = typing_extensions.TypeVar("Expected_co", covariant=True, default=Any)
     Input_contra = TypeVar("Input_contra", contravariant=True)
 
     class TargetOfCases(Protocol[Input_contra]):
@@ -86,6 +88,9 @@ if TYPE_CHECKING:
         | NamedObject
     )
     """A target: takes the input, and what it names besides, the case or a world."""
+else:
+    Input_co = TypeVar("Input_co", covariant=True)
+    Expected_co = TypeVar("Expected_co", covariant=True)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Returned = TypeVar("Returned")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
@@ -30,7 +30,6 @@ from pytest_llmeval.core import (
     GateResult,
     LlmevalError,
     Result,
-    Selection,
     SnapshotVerdict,
     counted,
     listed,
@@ -315,37 +314,6 @@ class Suites(Protocol):
 
     def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
         """The settings by evaluator that decide the verdicts of judges on a suite."""
-
-
-class CaseChoice(Struct, frozen=True):
-    """The decision on a case in a run of affected cases: it runs, or its record is carried over.
-
-    Attributes:
-        selection: For its record.
-        record: Its record, if it is carried over; ``None`` if it runs.
-    """
-
-    selection: Selection
-    record: CaseRecord | None = None
-
-    @classmethod
-    def run(cls, since: str, cause: str) -> Self:
-        """The decision to run a case that cannot be carried over from the approved run of a commit."""
-        return cls(Selection(since, cause=cause))
-
-    @classmethod
-    def carry(cls, since: str, record: CaseRecord, *, replayed: bool, saved_usd: float | None) -> Self:
-        """The decision to carry over the record of the approved run of a commit.
-
-        Args:
-            since: The commit.
-            record: The record.
-            replayed: Whether answer and verdicts would have been replayed.
-            saved_usd: What running the case would have cost.
-        """
-        selection = Selection(since, carried=True, replayed=replayed, saved_usd=saved_usd)
-        why = f"carried from {since}" + (", where it failed" if record.outcome == "failed" else "")
-        return cls(selection, structs.replace(record, reason=why, selection=selection))
 
 
 class ChoiceTerms(Struct, frozen=True):

@@ -1,11 +1,11 @@
 """The JSON Schema of suite files."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic import TypeAdapter
 
-from pytest_llmeval.core import without_links
 from pytest_llmeval.gates import RULES
 from pytest_llmeval.judges import CascadeRule, JudgeSpec
 from pytest_llmeval.suites._keys import Key, keys_of, suite_entry
@@ -36,7 +36,7 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     definitions["Check"] = _check(registry, definitions)
     properties = suite["properties"]
     for name, key in keys_of(registry).items():
-        properties[name] = {**_with_forms(properties[name], key, registry, definitions), "description": described(key)}
+        properties[name] = {**_with_forms(properties[name], key, registry, definitions), "description": key.meaning}
     properties["$schema"] = {"type": "string", "description": "Where editors find this schema; for JSON files"}
     own = {"contains": {"required": ["checks"]}}
     branches = [{"required": ["evaluators"]}, {"required": ["checks"]}, {"properties": {"cases": own}}]
@@ -58,7 +58,17 @@ def _in_dialect(part: Any) -> Any:
     keywords = {_OLD_NAMES.get(name, name): _in_dialect(value) for name, value in part.items()}
     if isinstance(reference := keywords.get("$ref"), str):
         keywords["$ref"] = reference.replace("#/$defs/", "#/definitions/")
+    if isinstance(description := keywords.get("description"), str):
+        keywords["description"] = without_links(description)
     return keywords
+
+
+def without_links(text: str) -> str:
+    """A line of Markdown for a terminal, with its links as plain text."""
+    return _LINK.sub(r"\1", text)
+
+
+_LINK = re.compile(r"(?<!\\)\[((?:[^][\\]|\\.)*+)\]\([^)[]*+\)")
 
 
 def described(key: Key) -> str:

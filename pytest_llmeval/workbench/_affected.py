@@ -20,12 +20,11 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.baselines import ScoreFile, Stamp, fingerprint
 from pytest_llmeval.cli import OPTIONS, CommandResult
-from pytest_llmeval.core import CaseRecord, JsonNumber, LlmevalError, counted, decode, encode, listed
+from pytest_llmeval.core import CaseChoice, CaseRecord, JsonNumber, LlmevalError, counted, decode, encode, listed
 from pytest_llmeval.data import OutputFile, repository_top
 from pytest_llmeval.numbers import CaseStatistics, UsageEvaluator
 from pytest_llmeval.reports import ReportFormat
 from pytest_llmeval.run import (
-    CaseChoice,
     ChoiceTerms,
     JudgedSuite,
     Reported,

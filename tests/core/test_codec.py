@@ -19,7 +19,7 @@ from pytest_llmeval.core import (
     TargetUsage,
     decode,
     encode,
-    normalized,
+    form_of,
     parse_digits,
 )
 from pytest_llmeval.core._codec import plain
@@ -124,7 +124,7 @@ class Point:
     x: int
 
 
-def test_normalized_replaces_objects_next_to_plain_values_and_copies_nothing_else() -> None:
-    assert normalized({"plain": [1], "typed": Point(2)}) == {"plain": [1], "typed": {"x": 2}}
+def test_strict_forms_replace_objects_next_to_plain_values_and_copy_nothing_else() -> None:
+    assert form_of({"plain": [1], "typed": Point(2)}, strict=True) == {"plain": [1], "typed": {"x": 2}}
     data = {"plain": [1], "text": "a"}
-    assert normalized(data) is data
+    assert form_of(data, strict=True) is data

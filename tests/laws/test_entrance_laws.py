@@ -18,7 +18,7 @@ from examples import GENERATORS, answered
 from pydantic import create_model
 
 from pytest_llmeval import Case, LlmevalError, PredictionError, get_checks, get_evaluator, score, score_stream
-from pytest_llmeval.core import normalized
+from pytest_llmeval.core import form_of
 from pytest_llmeval.data import rows_of
 from pytest_llmeval.run import json_like
 
@@ -87,7 +87,7 @@ PAIRS: Final = [
 
 @pytest.mark.parametrize(("value", "twin"), PAIRS, ids=lambda value: type(value).__name__)
 def test_a_value_is_its_plain_twin(value: Any, twin: Any) -> None:
-    assert normalized(value) == twin
+    assert form_of(value, strict=True) == twin
     assert repr(json_like({"answer": value})) == repr({"answer": twin})
     assert repr(list(rows_of([{"input": [value]}]))) == repr([{"input": [twin]}])
 

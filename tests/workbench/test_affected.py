@@ -12,7 +12,8 @@ from affected_project import STEPS, answers, approve, chosen, commit, git, make,
 from builders import Answers, key_of
 from ways import ALONE, VARIABLES, WAYS, change_of, files_of
 
-from pytest_llmeval.core import Case, CaseRecord, Observation, Selection
+from pytest_llmeval.core import Case, CaseRecord, Observation
+from pytest_llmeval.core._results import Selection
 from pytest_llmeval.numbers import CaseStatistics
 from pytest_llmeval.run import CollectedSuite
 from pytest_llmeval.suites import LoadedSuite

@@ -9,24 +9,24 @@ from dataclasses import fields as dataclass_fields
 from itertools import islice
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, Final, Generic, TypeAlias, get_origin, get_type_hints, is_typeddict
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar, get_origin, get_type_hints, is_typeddict
 
 from msgspec import Struct
 
 from pytest_llmeval.core import (
     MISSING,
     Case,
-    Expected_co,
     Fault,
-    Input_co,
     LlmevalError,
     MissingExtraError,
     form_of,
     is_typed,
-    normalized,
 )
 from pytest_llmeval.data.formats._base import PARTS, CaseFile, CaseId, ColumnMap, FileSource, RowShare
 from pytest_llmeval.data.formats._rows import DataRow, add_rows, is_blank
+
+Input_co = TypeVar("Input_co", covariant=True)
+Expected_co = TypeVar("Expected_co", covariant=True)
 
 ColumnNames: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 """The columns that feed a part of a case: one, several under their names, or under others."""
@@ -75,7 +75,7 @@ def _plain_rows(rows: Iterable[Any]) -> Iterator[dict[str, Any]]:
             raise LlmevalError(f"row {number}{column}: {plain.message}")
         for name, value in plain.objects.items():
             try:
-                normalized(value, nan_is_absent=True)
+                form_of(value, nan_is_absent=True, strict=True)
             except ValueError as error:
                 raise LlmevalError(f"row {number}, {name}: {error}") from None
         yield dict(plain.data)
@@ -121,7 +121,7 @@ def _object_row(row: Any) -> ObjectRow | BadCell:
         name = str(key)
         if name not in _PART_KEYS and name in PARTS:
             try:
-                form = normalized(value, nan_is_absent=True)
+                form = form_of(value, nan_is_absent=True, strict=True)
             except ValueError as error:
                 return BadCell(name, str(error), cells)
         else:

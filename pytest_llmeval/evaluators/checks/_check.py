@@ -23,8 +23,8 @@ from pytest_llmeval.core import (
     Reads,
     Turn,
     excerpt,
+    form_of,
     grouped,
-    normalized,
 )
 from pytest_llmeval.evaluators._answers import AnswerValue
 from pytest_llmeval.judges import PanelVerdict, Question, Verdict
@@ -274,7 +274,7 @@ class _CaseFunction:
             if inspect.isawaitable(returned):
                 returned = UsersLoop.current().wait_for(returned)
             score = returned if isinstance(returned, Score) else Score(returned)
-            met = normalized(score.value)
+            met = form_of(score.value, strict=True)
             if not isinstance(met, bool):
                 raise EvaluatorError(
                     f"{self.name}: found {returned!r}, expected true or false, or a Score of that; "

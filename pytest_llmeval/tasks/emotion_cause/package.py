@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_llmeval.core import Case, Observation, Totals, normalized
+from pytest_llmeval.core import Case, Observation, Totals, form_of
 from pytest_llmeval.tasks.emotion_cause._evaluator import EmotionCause
 from pytest_llmeval.tasks.emotion_cause._pairs import ID, Subtask, parse_internal, validate_submission, whole_number
 from pytest_llmeval.tasks.emotion_cause._scores import EMOTIONS, PARTS, SCORED, prf, score_names
@@ -38,7 +38,9 @@ def cal_prf(pred_y: Any, true_y: Any, doc_len: Any, average: str = "binary") -> 
     """
     del average
     hits = predicted = right = 0.0
-    for answers, labels, length in zip(*(normalized(argument) for argument in (pred_y, true_y, doc_len)), strict=True):
+    for answers, labels, length in zip(
+        *(form_of(argument, strict=True) for argument in (pred_y, true_y, doc_len)), strict=True
+    ):
         if min(len(answers), len(labels)) < length:
             raise ValueError(f"found rows of {len(answers)} and {len(labels)} labels, expected {length} or more")
         pairs = [(bool(answer), bool(label)) for answer, label in zip(answers[:length], labels[:length], strict=True)]
@@ -96,7 +98,7 @@ def conf_mat(true_pairs: Any, pred_pairs: Any) -> "npt.NDArray[np.int64]":
     Raises:
         PairFault: A pair cannot be read.
     """
-    right, answers = ([_key(row) for row in normalized(rows)] for rows in (true_pairs, pred_pairs))
+    right, answers = ([_key(row) for row in form_of(rows, strict=True)] for rows in (true_pairs, pred_pairs))
     matrix = np.zeros((len(EMOTIONS), len(EMOTIONS)), dtype=np.int64)
     gold, predicted = set(right), set(answers)
     for answer in answers:
@@ -142,7 +144,7 @@ def _key(row: Any) -> tuple[int, ...]:
 
 def _step_scores(pair_id_all: Any, pair_id: Any, pred_y: Any) -> Mapping[str, float]:
     """The scores of MECPE's Step 2, computed by the evaluator from candidate pairs and keep flags."""
-    candidates, keep = normalized(pair_id), normalized(pred_y)
+    candidates, keep = form_of(pair_id, strict=True), form_of(pred_y, strict=True)
     if len(candidates) != len(keep):
         raise ValueError(f"pred_y: found {len(keep)} flags, expected {len(candidates)}, one for each candidate")
     cases = _STEPS.conversations({"candidates": candidates, "keep": keep}, pair_id_all)
@@ -154,8 +156,8 @@ def _step_scores(pair_id_all: Any, pair_id: Any, pred_y: Any) -> Mapping[str, fl
 
 def _official_scores(pred_data: Any, gold_data: Any, subtask: Subtask) -> Mapping[str, float]:
     """The scores of the official SemEval script for a submission, computed by the evaluator."""
-    submission: Sequence[Any] = normalized(pred_data)
-    gold: Sequence[Mapping[str, Any]] = normalized(gold_data)
+    submission: Sequence[Any] = form_of(pred_data, strict=True)
+    gold: Sequence[Mapping[str, Any]] = form_of(gold_data, strict=True)
     # The original scores spans that end before they start.
     if faults := [fault for fault in validate_submission(submission, subtask, gold) if fault.rule != "span order"]:
         raise ValueError("; ".join(map(str, faults)))
