@@ -21,7 +21,6 @@ from selenium import webdriver
 from tabulate import tabulate
 
 from pytest_llmeval.reports import PageRun, RunReport
-from pytest_llmeval.reports._json import completed
 
 STEPS = {
     "filtered": "q=case-99",
@@ -85,7 +84,7 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     data = report(count)
     started = time.perf_counter()
-    page = PageRun("", completed(convert(data, RunReport))).page().html
+    page = PageRun("", convert(data, RunReport).with_derived()).page().html
     rows = [("JSON report", f"{len(json.dumps(data, indent=1)) / 1e6:.2f} MB"), ("page", f"{len(page) / 1e6:.2f} MB")]
     rows.append(("made", f"{time.perf_counter() - started:.2f} s"))
     driver = browser()

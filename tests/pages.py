@@ -19,8 +19,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from servers import PATIENCE
 
 from pytest_llmeval.evaluators import HumanLabel
-from pytest_llmeval.reports import PageRun, RunReport, SuiteReport, read_report
-from pytest_llmeval.reports._json import completed
+from pytest_llmeval.reports import PageRun, RunReport, SuiteReport
 from pytest_llmeval.workbench.reviews._items import Review, review_of
 
 _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--lang=en-US")
@@ -73,7 +72,7 @@ def page_run(label: str, data: Mapping[str, Any], **more: Any) -> PageRun:
         data: The report as JSON data.
         more: Further fields of the run.
     """
-    return PageRun(label, completed(convert(data, RunReport)), **more)
+    return PageRun(label, convert(data, RunReport).with_derived(), **more)
 
 
 def suite_report(data: Mapping[str, Any]) -> SuiteReport:
@@ -202,7 +201,7 @@ def suites_of(folder: Path, *cases: Mapping[str, Any], **more: Any) -> Sequence[
     """Write a report of one suite, and return its results."""
     path = folder / "run.json"
     path.write_text(json.dumps(report(suite(cases, **more))), encoding="utf-8")
-    return read_report(path).suites
+    return RunReport.read(path).suites
 
 
 def review(folder: Path, *cases: Mapping[str, Any], **options: Any) -> Review:

@@ -30,12 +30,12 @@ def add_mlflow(parser: ArgumentParser) -> None:
 
 def _export(options: Namespace) -> CommandResult:
     """Run ``llmeval export mlflow``: log each suite of a report as a run of an MLflow experiment."""
-    from pytest_llmeval.reports import read_report
+    from pytest_llmeval.reports import RunReport
 
     with MissingExtraError.unless_installed("llmeval export mlflow", "mlflow"):
         from mlflow import MlflowClient
     try:
-        report = read_report(options.report)
+        report = RunReport.read(options.report)
     except SuiteError as error:
         raise LlmevalError(str(error)) from None
     page = _page(report)

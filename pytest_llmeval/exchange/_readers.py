@@ -32,7 +32,7 @@ from pytest_llmeval.exchange.results import (
     is_usual_id,
     is_usual_name,
 )
-from pytest_llmeval.reports import read_report
+from pytest_llmeval.reports import RunReport
 from pytest_llmeval.suites import Registry
 
 REPORT: Final = "llmeval"
@@ -681,7 +681,7 @@ def _rows_of_report(path: Path, display_path: str) -> ResultRows:
     Raises:
         SuiteError: It cannot be read, or has no case.
     """
-    report, reader, falling = read_report(path), ResultReader(display_path), set[tuple[str, str]]()
+    report, reader, falling = RunReport.read(path), ResultReader(display_path), set[tuple[str, str]]()
     files = Counter(name for name, _ in {(suite.base_name, suite.path) for suite in report.suites})
     for suite in report.suites:
         name = suite.base_name if files[suite.base_name] == 1 else f"{suite.base_name} ({suite.path})"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         SystemsReport,
     )
     from pytest_llmeval.reports._headline import MergeAnswer
-    from pytest_llmeval.reports._json import published, read_report
+    from pytest_llmeval.reports._json import published
     from pytest_llmeval.reports._markdown import verdict_cells
     from pytest_llmeval.reports._markdown_text import text
     from pytest_llmeval.reports._media_paths import ReportMedia
@@ -48,7 +48,7 @@ _HOMES = {
         "StopReport",
         "SuiteReport",
     ),
-    "_json": ("published", "read_report"),
+    "_json": ("published",),
     "_markdown": ("verdict_cells",),
     "_markdown_text": ("text",),
     "_survival": ("GateNotice", "KindOutcome", "Survival"),

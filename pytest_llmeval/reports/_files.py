@@ -64,12 +64,12 @@ class ReportFormat(Struct, frozen=True):
 ReportFormat.KNOWN |= {
     ".csv": ReportFormat("pytest_llmeval.reports._csv:write_csv", "the scores as CSV", "csv"),
     ".html": ReportFormat("pytest_llmeval.reports.html._page:write_html", "a page", "html"),
-    ".json": ReportFormat("pytest_llmeval.reports._json:write_json", "all data", "json"),
+    ".json": ReportFormat("pytest_llmeval.reports._json:write_data", "all data", "json"),
     ".md": ReportFormat("pytest_llmeval.reports._markdown:write_markdown", "Markdown", "markdown"),
     ".parquet": ReportFormat("pytest_llmeval.reports._parquet:write_parquet", "the scores as Parquet", "csv"),
     ".txt": ReportFormat("pytest_llmeval.reports._terminal:write_plain_text", "plain text"),
     ERROR_ANALYSIS: ReportFormat(
-        "pytest_llmeval.reports._json:write_errors", "an error analysis", "error-analysis", "errors"
+        "pytest_llmeval.reports._errors:write_errors", "an error analysis", "error-analysis", "errors"
     ),
     "ctrf.json": ReportFormat(
         "pytest_llmeval.reports._ctrf:write_ctrf", "the Common Test Report Format", "ctrf", "ctrf(?:[_-]report)?"

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field, structs, to_builtins
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, field, structs, to_builtins
 
 from pytest_llmeval.core import (
     Abstention,
@@ -26,6 +27,7 @@ from pytest_llmeval.core import (
     ChangeVerdict,
     Clusters,
     ErrorBucket,
+    Fault,
     GateResult,
     Metric,
     MetricChange,
@@ -34,12 +36,14 @@ from pytest_llmeval.core import (
     Result,
     SnapshotVerdict,
     Strengths,
+    SuiteError,
     SystemDifference,
     WrittenField,
     as_line,
     counted,
 )
-from pytest_llmeval.numbers import Money, UsageReport
+from pytest_llmeval.data import DeclaredType, Document, InputFile, describe
+from pytest_llmeval.numbers import Money, UsageReport, summarize
 from pytest_llmeval.reports._survival import Survival
 from pytest_llmeval.reports._tables import Cell, FilledTable, Line, Timeline
 
@@ -292,6 +296,11 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def answers(self) -> Sequence[AnswerReport]:
         """The prediction of the case, or each different one."""
         return self.several or ([] if self.prediction is UNSET else [AnswerReport(self.prediction)])
+
+    @property
+    def quotes_texts(self) -> bool:
+        """Whether the report has texts of the case: input, expected value, prediction or judgings."""
+        return not (self.input is None and self.expected is None and self.prediction is UNSET and not self.judgings)
 
     @property
     def is_excused(self) -> bool:
@@ -943,6 +952,77 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         """A metric of the reported suite, its pass rate or a figure of its usage."""
         return self.pass_rate if metric == Metric.PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
 
+    def with_derived(self, *, texts: bool) -> "SuiteReport":
+        """The report of a JSON file with the fields that follow from others.
+
+        Args:
+            texts: Whether the whole report has the texts of any case; then it has those of all failing ones.
+        """
+        label = self.clusters.label if self.clusters else None
+        every = any(case.quotes_texts and case.outcome not in FAILING for case in self.cases)
+        cases = [
+            structs.replace(
+                case,
+                labels={**case.labels, label: case.cluster} if label and case.cluster is not None else case.labels,
+                has_texts=case.quotes_texts or every or (texts and case.outcome in FAILING),
+            )
+            for case in self.cases
+        ]
+        counts = {**counts_of(cases, max(self.counts.get("total", 0), len(cases)), self.stop), **self.counts}
+        rates = structs.replace(self, cases=cases).pass_rates()
+        groups: dict[str, dict[str, GroupReport]] = {}
+        for key, members in self.groups.items():
+            rated = {name: {"pass_rate": group.pass_rate} for name, group in rates.groups[key].items()}
+            groups[key] = {name: structs.replace(member, **rated.get(name, {})) for name, member in members.items()}
+        return structs.replace(
+            self,
+            counts=counts,
+            cases=cases,
+            groups=groups,
+            pass_rate=rates.pass_rate,
+            tables=[table.with_derived() for table in self.tables],
+            buckets=self.error_buckets,
+        )
+
+    def pass_rates(self) -> Result:
+        """Pass rates of the suite and its groups by the formula of a run; JSON reports leave them to readers."""
+        records = [
+            CaseRecord(
+                case.id,
+                case.labels,
+                case.outcome,
+                errors={"": ""} if case.ran else {},  # counts as tried
+                reason=case.reason,
+            )
+            for case in self.cases
+        ]
+        label = self.clusters.label if self.clusters else None
+        faulty = max(0, self.counts.get("total", 0) - len(records))
+        return summarize({}, records, group_by=list(self.groups), cluster_by=label, faulty=faulty)
+
+    def contradictions(self, document: Document, place: tuple[str | int, ...]) -> Iterator[Fault]:
+        """Yield faults of a JSON report that its types allow: ids repeated or unknown, rows of wrong length.
+
+        Args:
+            document: The JSON report.
+            place: Of the suite in it.
+        """
+        ids: set[str] = set()
+        for number, case in enumerate(self.cases):
+            if case.id in ids:
+                yield document.fault((*place, "cases", number, "id"), f"found {case.id!r} twice, expected it once")
+            ids.add(case.id)
+        for number, bucket in enumerate(self.error_buckets):
+            for row, name in enumerate(bucket.cases):
+                if name not in ids:
+                    at = (*place, "error_buckets", number, "cases", row)
+                    yield document.fault(at, f"found {name!r}, expected the id of a case of the suite")
+        for number, table in enumerate(self.tables):
+            for row, cells in enumerate(table.rows):
+                if len(cells) != len(table.headers):
+                    message = f"found {len(cells)} cells, expected {len(table.headers)} as in the headers"
+                    yield document.fault((*place, "tables", number, "rows", row), message)
+
     def as_scored(self) -> "SuiteReport":
         """The report of a suite without limits: its cases are scored, as nothing says that they passed."""
         cases = [structs.replace(case, outcome="scored") if case.outcome == "passed" else case for case in self.cases]
@@ -1292,6 +1372,45 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     media: Mapping[str, str] = field(default_factory=dict)
 
     COMPUTED: ClassVar = {"money": "suites"}
+
+    @classmethod
+    def read(cls, path: Path) -> "RunReport":
+        """Read a JSON report.
+
+        It lacks some things that a run knows: counts of cases (so nothing can be resampled), the confidence of
+        intervals, which metrics the tables of evaluators show, tables with a column per system, and usage as metrics.
+
+        Raises:
+            SuiteError: The file cannot be read, or is no report of a version known here.
+        """
+        from pytest_llmeval.reports._json import checked_type
+
+        if InputFile(path).looks_like_suite():
+            message = "found a suite file, expected a JSON report, which --llmeval-report=report.json writes"
+            raise SuiteError([Fault(str(path), 1, 1, "", message)])
+        document = InputFile(path).read_json()
+        data = document.data
+        if not isinstance(data, Mapping) or "schema_version" not in data:
+            raise SuiteError([document.fault((), f"found {describe(data)}, expected a report of --llmeval-report")])
+        version = data["schema_version"]
+        if version != cls.SCHEMA_VERSION:
+            expected = f"{cls.SCHEMA_VERSION}, the version that this program reads"
+            message = f"found {version!r}, expected {expected}: write it anew with --llmeval-report=report.json"
+            raise SuiteError([document.fault(("schema_version",), message)])
+        try:
+            report = convert(data, cls)
+        except ValidationError as error:
+            _, faults = DeclaredType(checked_type(cls)).check(data, document)
+            raise SuiteError(faults or [document.fault((), str(error))]) from None
+        for place, suite in enumerate(report.suites):
+            for fault in suite.contradictions(document, ("suites", place)):
+                raise SuiteError([fault])
+        return report.with_derived()
+
+    def with_derived(self) -> "RunReport":
+        """The report with the fields that follow from others: counts, pass rates, and which texts it has."""
+        texts = any(case.quotes_texts for suite in self.suites for case in suite.cases)
+        return structs.replace(self, suites=[suite.with_derived(texts=texts) for suite in self.suites])
 
     def verdict_data(self) -> list[dict[str, Any]]:
         """Metrics and verdicts of each suite as JSON data, which commands print for programs."""

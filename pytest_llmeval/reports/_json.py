@@ -1,8 +1,4 @@
-"""The JSON report, which is the form in full precision.
-
-A JSON report lacks some things that a run knows: counts of cases (so nothing can be resampled), the confidence of
-intervals, which metrics the tables of evaluators show, tables with a column per system, and usage as metrics.
-"""
+"""The JSON form of reports: every field in full precision."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,23 +12,10 @@ from types import UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
+from msgspec import NODEFAULT, Meta, Struct, UnsetType, structs
 
-from pytest_llmeval.core import CaseRecord, Fault, Result, SuiteError, WrittenField, printable
-from pytest_llmeval.data import DeclaredType, Document, InputFile, OutputFile, describe
-from pytest_llmeval.numbers import summarize
-from pytest_llmeval.reports._form import (
-    FAILING,
-    BucketReport,
-    CaseReport,
-    GroupReport,
-    RunReport,
-    SuiteReport,
-    counts_of,
-)
-from pytest_llmeval.reports._tables import FilledTable
-
-_TEXTS = ("input", "expected", "prediction", "answers")
+from pytest_llmeval.core import WrittenField, printable
+from pytest_llmeval.data import OutputFile, describe
 
 
 class FormField(NamedTuple):
@@ -212,76 +195,8 @@ def _indented_text(value: Any) -> str:
         return visible_json(_SLOW_ENCODER.encode(value))
 
 
-def to_errors(report: RunReport) -> dict[str, Any]:
-    """The error analysis of a run as JSON data, with nothing that differs between two runs over the same data."""
-    return {"schema_version": RunReport.SCHEMA_VERSION, "suites": [_error_analysis(suite) for suite in report.suites]}
-
-
-def _error_analysis(suite: SuiteReport) -> dict[str, Any]:
-    """The error analysis of a suite as JSON data: its error buckets with their cases, and errored cases."""
-    by_id = {case.id: case for case in suite.cases}
-    errored = [{"id": case.id, "reason": case.reason} for case in suite.cases if case.outcome == "errored"]
-    buckets = [
-        {
-            **published(bucket),
-            "count": len(bucket.cases),
-            "cases": [_error_of_case(by_id[name], bucket) for name in bucket.cases],
-        }
-        for bucket in suite.buckets
-    ]
-    return {"suite": suite.suite, "path": suite.path, "buckets": buckets, "errored": errored}
-
-
-def _error_of_case(case: CaseReport, bucket: BucketReport) -> dict[str, Any]:
-    """A case of an error bucket as JSON data of the error analysis: score, reason, texts and findings."""
-    texts = published(case.withheld or case)
-    return {
-        "id": case.id,
-        "score": case.metrics.get(bucket.metric),
-        "outcome": case.outcome,
-        "reason": case.reason,
-        **{name: texts[name] for name in _TEXTS if name in texts},
-        **({"lines": list(lines)} if (lines := case.lines.get(bucket.evaluator)) else {}),
-        "details": dict(case.details.get(bucket.evaluator, {})),
-    }
-
-
-def write_errors(report: RunReport, path: Path) -> None:
-    """Write the error analysis of a run to a JSON file."""
-    write_data(to_errors(report), path)
-
-
-def read_report(path: Path) -> RunReport:
-    """Read a JSON report.
-
-    Raises:
-        SuiteError: The file cannot be read, or is no report of a version known here.
-    """
-    if InputFile(path).looks_like_suite():
-        message = "found a suite file, expected a JSON report, which --llmeval-report=report.json writes"
-        raise SuiteError([Fault(str(path), 1, 1, "", message)])
-    document = InputFile(path).read_json()
-    data = document.data
-    if not isinstance(data, Mapping) or "schema_version" not in data:
-        raise SuiteError([document.fault((), f"found {describe(data)}, expected a report of --llmeval-report")])
-    version = data["schema_version"]
-    if version != RunReport.SCHEMA_VERSION:
-        expected = f"{RunReport.SCHEMA_VERSION}, the version that this program reads"
-        message = f"found {version!r}, expected {expected}: write it anew with --llmeval-report=report.json"
-        raise SuiteError([document.fault(("schema_version",), message)])
-    try:
-        report = msgspec.convert(data, RunReport)
-    except msgspec.ValidationError as error:
-        _, faults = DeclaredType(_make_checked_type(RunReport)).check(data, document)
-        raise SuiteError(faults or [document.fault((), str(error))]) from None
-    for place, suite in enumerate(report.suites):
-        for fault in _contradictions(suite, document, ("suites", place)):
-            raise SuiteError([fault])
-    return completed(report)
-
-
 @cache
-def _make_checked_type(kind: Any) -> Any:
+def checked_type(kind: Any) -> Any:
     """A type of the report form for pydantic, whose faults state the value and what a JSON report must have."""
     if is_form(kind):
         # Required fields come first, as dataclasses want it.
@@ -292,21 +207,21 @@ def _make_checked_type(kind: Any) -> Any:
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         bounds = [part for part in kind.__metadata__ if isinstance(part, Meta)]
-        return reduce(lambda part, meta: Annotated[part, _json_limits(meta)], bounds, _make_checked_type(parts[0]))
+        return reduce(lambda part, meta: Annotated[part, _json_limits(meta)], bounds, checked_type(parts[0]))
     if origin in (Union, UnionType):
         # Of a number that is neither whole nor a float, the message says that a number is expected.
         kinds = sorted((part for part in parts if part is not UnsetType), key=_is_whole)
-        return reduce(or_, map(_make_checked_type, kinds))
+        return reduce(or_, map(checked_type, kinds))
     if origin in (Mapping, Sequence, tuple):
         shape: Any = {Mapping: dict, Sequence: list, tuple: tuple}[origin]
-        return shape[tuple(_make_checked_type(part) for part in parts)]
+        return shape[tuple(checked_type(part) for part in parts)]
     return kind
 
 
 def _checked_field(form_field: FormField) -> tuple[str, Any, Any]:
     """A field of the report form for `make_dataclass`: JSON key, type for pydantic, and default."""
     default: Any = {} if form_field.default is NODEFAULT else {"default_factory": lambda: form_field.default}
-    return form_field.key, _make_checked_type(form_field.type), field(**default)
+    return form_field.key, checked_type(form_field.type), field(**default)
 
 
 def _is_whole(kind: Any) -> bool:
@@ -321,95 +236,6 @@ def _json_limits(meta: Meta) -> Any:
     return Field(ge=meta.ge, le=meta.le)
 
 
-def _contradictions(suite: SuiteReport, document: Document, place: tuple[str | int, ...]) -> Iterator[Fault]:
-    """Yield faults of a JSON report that its types allow: ids that are repeated or unknown, rows of wrong length."""
-    ids: set[str] = set()
-    for number, case in enumerate(suite.cases):
-        if case.id in ids:
-            yield document.fault((*place, "cases", number, "id"), f"found {case.id!r} twice, expected it once")
-        ids.add(case.id)
-    for number, bucket in enumerate(suite.error_buckets):
-        for row, name in enumerate(bucket.cases):
-            if name not in ids:
-                at = (*place, "error_buckets", number, "cases", row)
-                yield document.fault(at, f"found {name!r}, expected the id of a case of the suite")
-    for number, table in enumerate(suite.tables):
-        for row, cells in enumerate(table.rows):
-            if len(cells) != len(table.headers):
-                message = f"found {len(cells)} cells, expected {len(table.headers)} as in the headers"
-                yield document.fault((*place, "tables", number, "rows", row), message)
-
-
-def completed(report: RunReport) -> RunReport:
-    """Fill in the fields of a report that follow from others: counts, pass rates, and which texts it has."""
-    texts = any(_has_texts(case) for suite in report.suites for case in suite.cases)
-    suites = [_suite(suite, texts=texts) for suite in report.suites]
-    return structs.replace(report, suites=suites)
-
-
-def _has_texts(case: CaseReport) -> bool:
-    """Whether a JSON report has texts of a case: input, expected value, prediction or judgings."""
-    return not (case.input is None and case.expected is None and case.prediction is UNSET and not case.judgings)
-
-
-def _suite(suite: SuiteReport, *, texts: bool) -> SuiteReport:
-    """Fill in the fields of a suite in a JSON report that follow from its other fields.
-
-    Args:
-        suite: As the file has it.
-        texts: Whether the report has the texts of any case; then it has those of all failing ones.
-    """
-    label = suite.clusters.label if suite.clusters else None
-    every = any(_has_texts(case) and case.outcome not in FAILING for case in suite.cases)
-    cases = [
-        structs.replace(
-            case,
-            labels={**case.labels, label: case.cluster} if label and case.cluster is not None else case.labels,
-            has_texts=_has_texts(case) or every or (texts and case.outcome in FAILING),
-        )
-        for case in suite.cases
-    ]
-    counts = {**counts_of(cases, max(suite.counts.get("total", 0), len(cases)), suite.stop), **suite.counts}
-    rates = pass_rates(structs.replace(suite, cases=cases))
-    groups: dict[str, dict[str, GroupReport]] = {}
-    for key, members in suite.groups.items():
-        rated = {name: {"pass_rate": group.pass_rate} for name, group in rates.groups[key].items()}
-        groups[key] = {name: structs.replace(member, **rated.get(name, {})) for name, member in members.items()}
-    return structs.replace(
-        suite,
-        counts=counts,
-        cases=cases,
-        groups=groups,
-        pass_rate=rates.pass_rate,
-        tables=list(map(_table, suite.tables)),
-        buckets=suite.error_buckets,
-    )
-
-
-def pass_rates(suite: SuiteReport) -> Result:
-    """Pass rates of a reported suite and its groups by the formula of a run; JSON reports leave them to readers."""
-    records = [
-        CaseRecord(
-            case.id,
-            case.labels,
-            case.outcome,
-            errors={"": ""} if case.ran else {},  # counts as tried
-            reason=case.reason,
-        )
-        for case in suite.cases
-    ]
-    label = suite.clusters.label if suite.clusters else None
-    faulty = max(0, suite.counts.get("total", 0) - len(records))
-    return summarize({}, records, group_by=list(suite.groups), cluster_by=label, faulty=faulty)
-
-
-def _table(table: FilledTable) -> FilledTable:
-    """Fill in the fields of a table in a JSON report; its first columns of text are the names of its rows."""
-    columns = [all(isinstance(cell, str) for cell in cells) for cells in zip(*table.rows, strict=True)]
-    names = next((place for place, is_text in enumerate(columns) if not is_text), len(columns))
-    return structs.replace(table, names=max(1, names), is_matrix=bool(table.cases))
-
-
 def visible_json(text: str) -> str:
     r"""JSON text with escapes for characters that terminals obey or that people do not see.
 
@@ -422,8 +248,3 @@ def visible_json(text: str) -> str:
         character if character == "\n" or printable(character) == character else json.dumps(character)[1:-1]
         for character in text
     )
-
-
-def write_json(report: RunReport, path: Path) -> None:
-    """Write the JSON report of a run to a file."""
-    write_data(report, path)

@@ -8,7 +8,7 @@ from dataclasses import field as plain_field
 from datetime import datetime
 from typing import Annotated, NamedTuple, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from pytest_llmeval.core import (
     AlignedTable,
@@ -128,6 +128,12 @@ class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
         for first, *others in self.rows:
             yield ["" if first == above else _cell_text(first), *map(_cell_text, others)]
             above = first
+
+    def with_derived(self) -> "FilledTable":
+        """The table of a JSON report with the fields that follow from others: its first columns of text name rows."""
+        columns = [all(isinstance(cell, str) for cell in cells) for cells in zip(*self.rows, strict=True)]
+        names = next((place for place, is_text in enumerate(columns) if not is_text), len(columns))
+        return structs.replace(self, names=max(1, names), is_matrix=bool(self.cases))
 
     def as_text(self) -> TextTable:
         """The report table as text, whose last columns may be dropped, except for the first with numbers."""

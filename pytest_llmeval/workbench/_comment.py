@@ -21,7 +21,6 @@ from pytest_llmeval.reports import (
     MergeAnswer,
     RunReport,
     SuiteReport,
-    read_report,
     text,
     verdict_cells,
 )
@@ -87,7 +86,7 @@ def _comment(options: Namespace) -> CommandResult:
     baseline, absent = None, ""
     refuse_input(options.output, options.report, options.baseline, options.guard)
     try:
-        run = read_report(options.report)
+        run = RunReport.read(options.report)
     except SuiteError as error:
         say(error.faults, error=True)
         return _write(2, failure_text(error.faults), options.output)
@@ -95,7 +94,7 @@ def _comment(options: Namespace) -> CommandResult:
         absent = f"{options.baseline} does not exist"
     elif options.baseline is not None:
         try:
-            baseline = read_report(options.baseline)
+            baseline = RunReport.read(options.baseline)
         except SuiteError as error:
             absent, code = str(error.faults[0]), 2
     if absent:

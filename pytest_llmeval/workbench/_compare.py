@@ -31,7 +31,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.gates import DropGate, GateEvidence, ScoreGate, judge_together
 from pytest_llmeval.numbers import Abstained, Difference, Unmet, summarize
-from pytest_llmeval.reports import CaseReport, SuiteReport, published, read_report
+from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, published
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import open_noted, table_lines
 from pytest_llmeval.workbench._report_pair import PairedScores, ReportPair, paired_scores, report_changes
@@ -420,7 +420,7 @@ def add_decide(parser: ArgumentParser) -> None:
 
 def _decide(options: Namespace) -> CommandResult:
     """Run ``llmeval decide``: apply the gates and thresholds of a suite file to the scores of a report."""
-    recorded = results_of(read_report(options.report).suites, options.suite)
+    recorded = results_of(RunReport.read(options.report).suites, options.suite)
     suite = open_noted(options.suite)
     if not recorded:
         raise LlmevalError(f"{options.report} has no results of {options.suite}")

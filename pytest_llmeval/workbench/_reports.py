@@ -26,7 +26,6 @@ from pytest_llmeval.reports import (
     ReportMedia,
     RunReport,
     SuiteReport,
-    read_report,
 )
 from pytest_llmeval.suites import SuiteKey
 from pytest_llmeval.workbench._report_pair import ReportPair, paired_scores, remeasured, report_changes
@@ -40,7 +39,7 @@ def read_suites(report: str) -> list[SuiteReport]:
         SuiteError: The report cannot be read, or has no such system.
     """
     file, separator, name = report.partition("#") if not Path(report).exists() else (report, "", "")
-    suites = list(read_report(Path(file)).suites)
+    suites = list(RunReport.read(Path(file)).suites)
     chosen = [suite for suite in suites if (suite.variant or suite.suite) == name] if separator else suites
     if not chosen:
         known = [suite.variant or suite.suite for suite in suites]
@@ -73,7 +72,8 @@ def add_approve(parser: ArgumentParser) -> None:
 
 def _approve(options: Namespace) -> CommandResult:
     """Run ``llmeval approve``: note failed cases of a report as known failures of their suite."""
-    suites = [suite for suite in read_report(options.report).suites if options.suite in (None, suite.suite, suite.path)]
+    report = RunReport.read(options.report)
+    suites = [suite for suite in report.suites if options.suite in (None, suite.suite, suite.path)]
     if not suites:
         raise LlmevalError(f"{options.report} has no suite {options.suite!r}")
     failures: dict[SuiteKey, dict[str, Sequence[str]]] = {}
@@ -200,7 +200,7 @@ def _write_page(page: Path, report: Path) -> bool:
     """Write the HTML page of a JSON report unless it is newer; return whether it was written."""
     if page.exists() and page.stat().st_mtime_ns > report.stat().st_mtime_ns:
         return False
-    read = read_report(report)
+    read = RunReport.read(report)
     ReportMedia.of_reports([read]).begin(Path.cwd())
     html = PageRun("", read).page(folder=page.absolute().parent).html
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -215,7 +215,7 @@ def page_runs(reports: Sequence[Path], baseline: Path | None) -> list[PageRun]:
         SuiteError: One cannot be used.
     """
     paths = [*reports, *([] if baseline is None else [baseline])]
-    read = [read_report(path) for path in paths]
+    read = [RunReport.read(path) for path in paths]
     ReportMedia.of_reports(read).begin(Path.cwd())
     labels = _labels(paths) if len(paths) > 1 else [""]
     first = History.extend_report(read[0], Path.cwd())  # reports name suites from the folder that has their history

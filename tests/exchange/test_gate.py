@@ -11,7 +11,7 @@ from project import ROOT
 import pytest_llmeval as ev
 from pytest_llmeval.cli import main
 from pytest_llmeval.exchange._result_formats import FORMATS
-from pytest_llmeval.reports import read_report
+from pytest_llmeval.reports import RunReport
 
 Rows = Iterable[dict[str, Any]]
 
@@ -282,7 +282,7 @@ def test_the_reports_of_runs_are_written(capsys: pytest.CaptureFixture[str]) -> 
     limited = written("limited.jsonl", [*GOOD[:-1], {"case": "c39", "error": "rate limit"}])
     assert gate(limited, "--baseline", files[1], "--report", "r.json", "--comment", "c.md") == 2
     assert "## Evaluation: **Check before you merge**" in Path("c.md").read_text(encoding="utf-8")
-    assert read_report(Path("r.json")).verdict == "undecided"
+    assert RunReport.read(Path("r.json")).verdict == "undecided"
 
 
 def test_a_suite_reads_results(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,8 +12,8 @@ from builders import finished
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import MetricChange, number
-from pytest_llmeval.reports import RunReport, read_report, render
-from pytest_llmeval.reports._json import write_json
+from pytest_llmeval.reports import RunReport, render
+from pytest_llmeval.reports._json import write_data
 from pytest_llmeval.reports.html._data import changes_json
 from pytest_llmeval.run import Checkout, RunRecord, SuitePart
 from pytest_llmeval.run._execute import execute
@@ -126,9 +126,9 @@ def in_table(out: str) -> Verdicts:
 def every_view(
     root: Path, capsys: pytest.CaptureFixture[str], report: RunReport, base: RunReport
 ) -> Iterator[Verdicts]:
-    write_json(report, root / "r.json")
-    write_json(base, root / "b.json")
-    read, before = read_report(root / "r.json"), read_report(root / "b.json")
+    write_data(report, root / "r.json")
+    write_data(base, root / "b.json")
+    read, before = RunReport.read(root / "r.json"), RunReport.read(root / "b.json")
     yield in_terminal(report)
     yield in_comment(comment_text(report))
     yield in_comment(comment_text(read))
@@ -172,8 +172,8 @@ def test_a_mean_over_cases_is_named_apart_from_the_value_over_all(
     base = run_report(tmp_path, {1, 2}, approve=True)
     other = run_report(tmp_path, {3}, approve=True)
     report = run_report(tmp_path, set(range(16)))  # compared with the other run
-    write_json(report, tmp_path / "r.json")
-    write_json(base, tmp_path / "b.json")
+    write_data(report, tmp_path / "r.json")
+    write_data(base, tmp_path / "b.json")
     changes = report.suites[0].changes
     assert changes is not None
     assert (changes.is_against(base.suites[0]), changes.is_against(other.suites[0])) == (False, True)
@@ -186,6 +186,6 @@ def test_a_mean_over_cases_is_named_apart_from_the_value_over_all(
 def test_failure_modes_that_are_back_since_the_approval_need_no_baseline(tmp_path: Path) -> None:
     run_report(tmp_path, {0}, approve=True, limit=True)
     report = run_report(tmp_path, {0, 1, 3}, limit=True)
-    write_json(report, tmp_path / "run.json")
-    for each in (report, read_report(tmp_path / "run.json")):
+    write_data(report, tmp_path / "run.json")
+    for each in (report, RunReport.read(tmp_path / "run.json")):
         assert "### Failure modes that are back\n\n- half 1: back in 2 of 20\n\n" in comment_text(each)

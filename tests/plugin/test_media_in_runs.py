@@ -15,7 +15,7 @@ from pytest_llmeval import Media
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import _media
 from pytest_llmeval.exchange import _mlflow
-from pytest_llmeval.reports import read_report
+from pytest_llmeval.reports import RunReport
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -174,7 +174,7 @@ def test_pages_of_a_report_have_the_pictures_of_the_run(
         page = (project.path / f"{number}.html").read_text(encoding="utf-8")
         assert [b64encode(content).decode() in page for content in (png(), DRAWN)] == [True, True]
     monkeypatch.setattr(_media, "_SHELF", _media._Shelf())
-    exported = _mlflow._page(read_report(project.path / "report.json"))
+    exported = _mlflow._page(RunReport.read(project.path / "report.json"))
     assert [b64encode(content).decode() in exported for content in (png(), DRAWN)] == [True, True]
     capsys.readouterr()
 

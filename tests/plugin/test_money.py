@@ -9,7 +9,7 @@ from scripted_judges import Judged, case, shown_to
 from servers import Call, Sent, reply
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports import read_report
+from pytest_llmeval.reports import RunReport
 
 PRICE = {"input": 100, "output": 1000}
 CALL = 0.006
@@ -149,7 +149,7 @@ def test_history_shows_what_runs_cost_and_reports_read_back_say_the_same(
     suite(judged, snapshot=True)
     for mode in ("--snapshot-update", "--llmeval-judge=refresh"):
         judged.project.run(mode, *ANSWERS)
-    report = read_report(judged.project.path / "report.json")
+    report = RunReport.read(judged.project.path / "report.json")
     written = json.loads((judged.project.path / "report.json").read_text("utf-8"))
     (read,) = report.suites
     assert read.money is not None
@@ -171,7 +171,7 @@ def test_the_page_of_a_report_without_money_can_still_be_read(tmp_path: Path, ju
     for each in old["suites"]:
         each.pop("money", None)
     path.write_text(json.dumps(old), encoding="utf-8")
-    assert [each.money for each in read_report(path).suites] == [None]
+    assert [each.money for each in RunReport.read(path).suites] == [None]
 
 
 def test_what_a_stop_saved_is_the_number_of_its_report(judged: Judged) -> None:

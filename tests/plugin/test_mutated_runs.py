@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from running import run_python
 
-from pytest_llmeval.reports import read_report
+from pytest_llmeval.reports import RunReport
 from pytest_llmeval.reports._markdown import to_markdown
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def test_verdicts_and_files_of_a_run_stay_as_they_are(shop: "Project") -> None:
 
 def test_a_report_with_mutants_is_read_as_it_was_written(shop: "Project") -> None:
     ran = shop.run("--llmeval-mutate")
-    read = read_report(shop.path / "report.json")
+    read = RunReport.read(shop.path / "report.json")
     from pytest_llmeval.reports import published
 
     assert published(read)["mutation"] == ran.report["mutation"]

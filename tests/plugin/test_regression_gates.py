@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pages import head_of
 
-from pytest_llmeval.reports import read_report
+from pytest_llmeval.reports import RunReport
 from pytest_llmeval.workbench._comment import comment_text
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def test_the_comment_folds_neither_failed_rows_nor_the_cases_that_fell(project: 
     assert project.run("--snapshot-update", without=WITH_SYRUPY).code == 0
     write(9)
     project.run("--llmeval-report=r.json", "--llmeval-report=r.md", without=WITH_SYRUPY)
-    shown, _, folded = comment_text(read_report(project.path / "r.json")).partition("<details>")
+    shown, _, folded = comment_text(RunReport.read(project.path / "r.json")).partition("<details>")
     rows = re.findall(r"^\| \*\*FAILED\*\* \| s \| (.+?) \| (.+) \|$", shown, re.MULTILINE)
     worst = "worst cases: c00 0.0000, c01 0.0000, c02 0.0000"
     fell = "fell from 1.0000 to 0.7750, worse by 0.2250; tolerance 0"
@@ -275,7 +275,7 @@ def test_a_fall_past_its_limit_has_one_sentence_in_terminal_comment_and_page(
     (sentence,) = (line for line in ran.text.splitlines() if line.startswith("s: past its limit, not significant: f1"))
     assert " 0.8500 -> 0.7667 (5 cases worse, 0 better), a drop of 0.05 is not ruled out" in sentence
     assert re.search(r": 60 cases find a drop of [\d.]+ in 80 of 100 runs, \d+ more would rule it out", sentence)
-    comment = comment_text(read_report(project.path / "report.json"))
+    comment = comment_text(RunReport.read(project.path / "report.json"))
     assert f"- {sentence}\n" in comment.replace("\\", "")
     entry, _ = head_of((project.path / "r.html").read_text(encoding="utf-8"))["entries"]  # of this run, and approved
     (beginning,) = (

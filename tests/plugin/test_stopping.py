@@ -13,7 +13,7 @@ from running import WITHOUT_UNUSED, run_python
 from scripted_judges import shown_to
 from servers import Call, Sent, reply
 
-from pytest_llmeval.reports import published, read_report
+from pytest_llmeval.reports import RunReport, published
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
@@ -329,6 +329,6 @@ def test_sources_and_python_say_which_cases_always_run(project: "Project") -> No
 def test_a_report_that_is_read_back_is_the_report(project: "Project") -> None:
     project.suite("s.eval.yaml", answered(), stop="when_decided", sample={"cases": 100}, gates=["exact_match >= 0.5"])
     ran = project.run()
-    (again,) = published(read_report(project.path / "report.json"))["suites"]
+    (again,) = published(RunReport.read(project.path / "report.json"))["suites"]
     for name in ("stop", "sample", "counts", "gates", "metrics"):
         assert again[name] == ran.suites["s"][name], name

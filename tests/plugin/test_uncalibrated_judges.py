@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports import read_report
+from pytest_llmeval.reports import RunReport
 from pytest_llmeval.reports._markdown import to_markdown
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_a_judge_is_uncalibrated_until_labels_of_the_run_or_an_approved_suite_co
     line = f"uncalibrated: no human labels confirm the judge of judge_score of qa; judge_score of strict: {COMMAND}"
     assert alone.text.count(line) == 1
     assert "gate FAILED  calibrated judges" in alone.text
-    report = read_report(project.path / "report.json")
+    report = RunReport.read(project.path / "report.json")
     assert [list(each.uncalibrated) for each in report.suites] == [[], ["judge_score"], ["judge_score"]]
     assert to_markdown(report).count("; judge") == 1
     capsys.readouterr()

@@ -7,11 +7,10 @@ from pages import case, report, suite
 
 from pytest_llmeval.plugin._annotations import annotation_lines
 from pytest_llmeval.reports import RunReport
-from pytest_llmeval.reports._json import completed
 
 
 def annotations(*suites: dict[str, Any], folder: str = "", **more: Any) -> list[str]:
-    return list(annotation_lines(completed(convert(report(*suites, **more), RunReport)), folder))
+    return list(annotation_lines(convert(report(*suites, **more), RunReport).with_derived(), folder))
 
 
 def test_faults_gates_and_cases_are_annotated_at_their_lines_ten_at_most() -> None:

@@ -11,9 +11,9 @@ from pytest_llmeval.core import GateResult, MetricIndex
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
 from pytest_llmeval.reports import ReportFormat, RunReport, RunStart, SuiteReport, published, render
+from pytest_llmeval.reports._errors import to_errors, write_errors
 from pytest_llmeval.reports._files import ERROR_ANALYSIS
 from pytest_llmeval.reports._form import BucketReport
-from pytest_llmeval.reports._json import to_errors, write_errors
 from pytest_llmeval.reports._markdown import to_markdown
 from pytest_llmeval.suites import Registry
 

@@ -9,7 +9,6 @@ from pages import case, report, suite, suite_report
 from pytest_llmeval.core import SnapshotVerdict
 from pytest_llmeval.reports import RunReport
 from pytest_llmeval.reports._headline import Headline, MergeAnswer
-from pytest_llmeval.reports._json import completed
 from pytest_llmeval.reports._overview import fall_lines, fallen_cases
 
 CASES = [
@@ -35,7 +34,7 @@ ERRORED = [case("a", "errored", None, reason="TimeoutError: 30 s"), case("b")]
 
 
 def headline(*suites: dict[str, Any], **more: Any) -> str:
-    run = completed(convert(report(*suites, **more), RunReport))
+    run = convert(report(*suites, **more), RunReport).with_derived()
     before = {each.id: each for each in suite_report(suite([case("a"), case("b")])).cases}
     return str(Headline.of_run(run, [before for _ in suites]))
 
@@ -85,12 +84,12 @@ def test_a_headline_names_the_system_the_error_or_the_faulty_file() -> None:
     ],
 )
 def test_every_verdict_says_whether_to_merge(more: dict[str, Any], said: str) -> None:
-    run = completed(convert(report(suite([case("a"), case("b"), case("c")], **more)), RunReport))
+    run = convert(report(suite([case("a"), case("b"), case("c")], **more)), RunReport).with_derived()
     assert str(MergeAnswer.of_run(run)) == said
 
 
 def test_a_run_without_suites_has_no_answer_and_doubts_follow_a_merge() -> None:
-    assert str(MergeAnswer.of_run(completed(convert(report(), RunReport)))) == "No answer: no suite ran"
+    assert str(MergeAnswer.of_run(convert(report(), RunReport).with_derived())) == "No answer: no suite ran"
     known = "f1 0.9 -> 0.8, a drop of 0.1 is not ruled out"
     past = {
         **FALL,
@@ -100,7 +99,7 @@ def test_a_run_without_suites_has_no_answer_and_doubts_follow_a_merge() -> None:
         "value": 0.1,
         "limit": 0.02,
     }
-    run = completed(convert(report(suite([case("a")], gates=[{**past, "known": known}])), RunReport))
+    run = convert(report(suite([case("a")], gates=[{**past, "known": known}])), RunReport).with_derived()
     assert str(MergeAnswer.of_run(run, declined=2)).endswith(
         "passed, but 1 gate past its limit, not significant, 2 metrics declined"
     )

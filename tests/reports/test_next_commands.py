@@ -7,7 +7,6 @@ from msgspec import convert
 from pages import case, report, suite
 
 from pytest_llmeval.reports import RunReport
-from pytest_llmeval.reports._json import completed
 from pytest_llmeval.reports._terminal import next_command, render
 
 ABSENT = {"gate": "drop(f1) <= 0.02", "outcome": "failed"}
@@ -36,14 +35,14 @@ def test_the_next_command_follows_from_the_cause_and_what_was_shown(
     failing: int, gate: dict[str, Any], verbosity: int, has_page: bool, command: str
 ) -> None:
     cases = [case(f"c{number}", "failed", 0.0) for number in range(failing)]
-    run = completed(convert(report(suite([*cases, case("a")], gates=[gate])), RunReport))
+    run = convert(report(suite([*cases, case("a")], gates=[gate])), RunReport).with_derived()
     assert next_command(run, ["s.eval.yaml"], verbosity=verbosity, has_page=has_page) == command
     assert next_command(run, [], verbosity=verbosity, has_page=has_page) == ""
 
 
 def test_faults_come_before_failing_cases() -> None:
     faulty = {"s t.eval.yaml": ["s t.eval.yaml:7:36  cases[2].predicton: unknown key predicton"]}
-    run = completed(convert(report(suite([case("a", "failed", 0.0)]), faults=faulty), RunReport))
+    run = convert(report(suite([case("a", "failed", 0.0)]), faults=faulty), RunReport).with_derived()
     assert next_command(run, ["s.eval.yaml"], verbosity=0, has_page=False) == "llmeval validate 's t.eval.yaml'"
 
 
@@ -51,7 +50,7 @@ def test_findings_of_failing_cases_are_printed_once() -> None:
     found = {name: {"lines": {"text": [f"wrong {name}"]}} for name in "ab"}
     cases = [case("a", "failed", 0.0, **found["a"]), case("b", "passed", 0.0, **found["b"])]
     worst = {"metric": "f1", "cases": [{"id": "a", "score": 0.0}, {"id": "b", "score": 0.0}]}
-    run = completed(convert(report(suite(cases, worst=worst)), RunReport))
+    run = convert(report(suite(cases, worst=worst)), RunReport).with_derived()
 
     def printed(*rerun: str) -> list[str]:
         lines = [line.text.strip() for line in render(run, verbosity=2, width=80, rerun=rerun)]

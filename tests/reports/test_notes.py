@@ -9,8 +9,8 @@ from pytest_llmeval import Case, get_evaluator
 from pytest_llmeval.core import AnswerShown, CaseRecord, MetricIndex
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports import CaseReport, ReportedTexts, RunReport, RunStart, SuiteReport, published, render
+from pytest_llmeval.reports._errors import to_errors
 from pytest_llmeval.reports._form import BucketReport, WorstCases
-from pytest_llmeval.reports._json import to_errors
 from pytest_llmeval.reports._markdown import to_markdown
 
 ANSWERS = {"right": "Paris", "wrong": "Lyon", "near": "in Paris"}

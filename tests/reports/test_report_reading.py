@@ -37,10 +37,9 @@ from pytest_llmeval.reports import (
     SuiteReport,
     SystemsReport,
     published,
-    read_report,
 )
 from pytest_llmeval.reports._form import BucketReport, WorstCases
-from pytest_llmeval.reports._json import form_fields, write_json
+from pytest_llmeval.reports._json import form_fields, write_data
 from pytest_llmeval.reports._markdown import to_markdown
 from pytest_llmeval.reports.html._data import entry_of
 
@@ -133,12 +132,12 @@ def run_of(*suites: SuiteReport, **more: Any) -> RunReport:
 
 
 def read_back(report: RunReport, folder: Path) -> RunReport:
-    write_json(report, folder / "run.json")
-    return read_report(folder / "run.json")
+    write_data(report, folder / "run.json")
+    return RunReport.read(folder / "run.json")
 
 
 def test_a_report_is_written_again_as_it_was(tmp_path: Path) -> None:
-    write_json(read_report(SAMPLE), tmp_path / "again.json")
+    write_data(RunReport.read(SAMPLE), tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == SAMPLE.read_bytes()
 
 
@@ -148,7 +147,7 @@ def test_what_is_read_is_what_was_written(outcomes: list[CaseOutcome], texts: Re
     report = run_of(suite_of("s", outcomes, texts), faults={"b.eval.yaml": ["found x, expected y"]})
     with TemporaryDirectory() as folder:
         again = read_back(report, Path(folder))
-        write_json(again, Path(folder) / "again.json")
+        write_data(again, Path(folder) / "again.json")
         assert (Path(folder) / "again.json").read_bytes() == (Path(folder) / "run.json").read_bytes()
     assert again.suites[0].pass_rate == report.suites[0].pass_rate
     assert PageRun("", again).page() == PageRun("", report).page()
@@ -219,7 +218,7 @@ def test_a_malformed_report_is_refused_with_place_and_expectation(tmp_path: Path
     parent[path[-1]] = value
     (tmp_path / "r.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
     with pytest.raises(SuiteError) as refused:
-        read_report(tmp_path / "r.json")
+        RunReport.read(tmp_path / "r.json")
     fault = refused.value.faults[0]
     assert (fault.file, fault.path) == (str(tmp_path / "r.json"), where)
     assert fault.line > 1
@@ -240,7 +239,7 @@ def test_whatever_a_report_holds_it_is_read_or_refused(data: st.DataObject) -> N
     with TemporaryDirectory() as folder:
         (Path(folder) / "r.json").write_text(json.dumps(changed), encoding="utf-8")
         try:
-            report = read_report(Path(folder) / "r.json")
+            report = RunReport.read(Path(folder) / "r.json")
         except SuiteError:
             return
         assert to_markdown(read_back(report, Path(folder))) == to_markdown(report)

@@ -25,7 +25,7 @@ from pytest_llmeval.reports import (
     render,
     text,
 )
-from pytest_llmeval.reports._json import write_data, write_json
+from pytest_llmeval.reports._json import write_data
 from pytest_llmeval.reports._markdown import append_markdown, to_markdown, write_markdown
 
 EVALUATORS = {"text": get_evaluator("text", metrics=["exact_match", "f1"])}
@@ -121,7 +121,7 @@ def test_the_json_report_gives_null_for_what_does_not_exist() -> None:
 
 def test_the_json_file_is_strict_json_in_full_precision(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
-    write_json(report([record("a", 1 / 3), record("東京", 0.1)]), path)
+    write_data(report([record("a", 1 / 3), record("東京", 0.1)]), path)
     written = path.read_bytes()
     assert b"\r" not in written
     assert "東京".encode() in written
@@ -149,7 +149,7 @@ def test_json_reports_are_indented_as_by_the_standard_library(tmp_path: Path, le
 
 def test_lone_surrogates_survive_as_json_escapes(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
-    write_json(report([record("a", 0.5, outcome="failed", reason="half \ud83d of a pair")]), path)
+    write_data(report([record("a", 0.5, outcome="failed", reason="half \ud83d of a pair")]), path)
     assert b"half \\ud83d of a pair" in path.read_bytes()
     assert json.loads(path.read_text(encoding="utf-8"))["suites"][0]["cases"][0]["reason"] == "half \ud83d of a pair"
 

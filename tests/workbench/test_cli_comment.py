@@ -17,7 +17,7 @@ from msgspec import structs
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import MetricChange
-from pytest_llmeval.reports import CaseReport, RunReport, read_report
+from pytest_llmeval.reports import CaseReport, RunReport
 from pytest_llmeval.workbench import _comment as comment_module
 from pytest_llmeval.workbench._case_changes import CaseLine, Change, ReportComparison
 from pytest_llmeval.workbench._comment import MARKER, comment_text
@@ -316,7 +316,7 @@ def hostile_run(root: Path, texts: list[str], size: int) -> tuple[RunReport, str
         usage={"verdicts": 1},
     )
     run = {"started_at": texts[0], "commit": texts[0]}
-    return read_report(write_run(root / "r.json", suite, faults={texts[0]: texts}, run=run)), texts[-1]
+    return RunReport.read(write_run(root / "r.json", suite, faults={texts[0]: texts}, run=run)), texts[-1]
 
 
 class Shown(HTMLParser):
@@ -419,7 +419,7 @@ def test_what_stands_before_the_fold_fits_a_screen(tmp_path: Path, size: int) ->
     gates = [gate("failed", f"f1 >= {n}") for n in range(size)]
     write_run(tmp_path / "b.json", recorded_suite(then))
     write_run(tmp_path / "r.json", recorded_suite(now, gates=gates), faults={"b.eval.yaml": [words] * size})
-    run, baseline = read_report(tmp_path / "r.json"), read_report(tmp_path / "b.json")
+    run, baseline = RunReport.read(tmp_path / "r.json"), RunReport.read(tmp_path / "b.json")
     for written in (comment_text(run, baseline), comment_text(run)):
         assert lines_before_the_fold(written) <= SCREEN
         assert written.count("**c") >= 1  # a case is among them, however much else there is

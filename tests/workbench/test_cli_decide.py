@@ -8,7 +8,7 @@ import pytest
 from pytest_llmeval.cli import main
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports import RunReport, RunStart, SuiteReport
-from pytest_llmeval.reports._json import write_json
+from pytest_llmeval.reports._json import write_data
 from pytest_llmeval.run._execute import execute_repeats
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.suites import Registry, load_suite
@@ -33,7 +33,7 @@ def record(folder: Path, text: str) -> str:
     report = SuiteReport.of_result(
         "s", "s.eval.yaml", result, [gate.judge(result) for gate in suite.gates], suite.total
     )
-    write_json(RunReport(run=RunStart("now", 0.1, "0"), suites=[report]), folder / "report.json")
+    write_data(RunReport(run=RunStart("now", 0.1, "0"), suites=[report]), folder / "report.json")
     return str(folder / "report.json")
 
 

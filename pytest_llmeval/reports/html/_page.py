@@ -17,7 +17,7 @@ from pytest_llmeval.core import counted, excerpt
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, SuiteReport, counts_of
 from pytest_llmeval.reports._headline import MergeAnswer
-from pytest_llmeval.reports._json import completed, is_form, published
+from pytest_llmeval.reports._json import is_form, published
 from pytest_llmeval.reports._media_paths import values_of
 from pytest_llmeval.reports.html._data import (
     ViewTexts,
@@ -317,7 +317,7 @@ def _with_approved(report: RunReport) -> list[PageRun]:
                 )
             )
     run = PageRun("", report, pairs=pairs)
-    return [run, PageRun(_APPROVED, completed(RunReport(suites=approved)), is_baseline=True)] if approved else [run]
+    return [run, PageRun(_APPROVED, RunReport(suites=approved).with_derived(), is_baseline=True)] if approved else [run]
 
 
 def _approved_cases(suite: SuiteReport) -> Iterator[CaseReport]:

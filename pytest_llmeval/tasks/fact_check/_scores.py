@@ -12,7 +12,7 @@ from pytest_llmeval.cli import CommandResult
 from pytest_llmeval.core import ConfusionMatrix, Fault, FloatArray, LabelKey, Observation, SuiteError, Sums, excerpt
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import Defects, Margins, precision, ratio
-from pytest_llmeval.reports import published, read_report
+from pytest_llmeval.reports import RunReport, published
 from pytest_llmeval.tasks.fact_check._evidence import EvidenceMatch, MatchedPair
 from pytest_llmeval.tasks.fact_check._target import Answer, Claim
 
@@ -299,7 +299,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _export(options: Namespace) -> CommandResult:
     """Run ``llmeval fact-check export``: write a suite's results and error analysis as JSON files."""
-    data = published(read_report(options.report))
+    data = published(RunReport.read(options.report))
     suite = _chosen(data["suites"], options.suite, str(options.report))
     options.output.mkdir(parents=True, exist_ok=True)
     results, analysis = results_of(suite), analysis_of(suite)

@@ -17,7 +17,7 @@ from pytest_llmeval.cli import CommandResult, say
 from pytest_llmeval.core import Case, CaseLabels, LlmevalError, counted, interval, number
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import JudgeAgreement
-from pytest_llmeval.reports import SuiteReport, read_report
+from pytest_llmeval.reports import RunReport, SuiteReport
 from pytest_llmeval.run import get_checks, score
 from pytest_llmeval.workbench._console import refuse_input
 from pytest_llmeval.workbench.reviews._items import ReviewItem, review_items
@@ -114,7 +114,7 @@ def _evaluator(options: Namespace) -> CommandResult:
     name = book.name_of(options.mode)
     suites = [
         report
-        for report in read_report(options.report).suites
+        for report in RunReport.read(options.report).suites
         if options.suite in (None, report.base_name, report.path)
     ]
     if len({report.path for report in suites}) != 1:

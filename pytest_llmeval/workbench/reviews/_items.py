@@ -25,7 +25,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import CaseFile, InputFile, display_path, json_text
 from pytest_llmeval.evaluators import HumanLabel, HumanLabels, LabelScale
 from pytest_llmeval.gates import LimitGate
-from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, read_report
+from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport
 from pytest_llmeval.suites import Registry
 from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench._console import open_noted
@@ -423,7 +423,7 @@ def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
     if predictions is not None:
         raise LlmevalError(f"--predictions: found answers in {path} already, expected a suite file")
     if path.suffix != ".json" or not path.is_file() or not _has_spans(path):
-        return read_report(path) if path.suffix == ".json" else _traced(path)
+        return RunReport.read(path) if path.suffix == ".json" else _traced(path)
     return _traced(path)
 
 
