@@ -37,7 +37,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import OutputFolder, OwnFiles, display_path
 from pytest_llmeval.judges import JudgeMode
 from pytest_llmeval.numbers import UsageReport, summarize
-from pytest_llmeval.reports import ReportedTexts, RunReport, WrittenReports
+from pytest_llmeval.reports import ReportedTexts, RunReport, StopReport, WrittenReports
 from pytest_llmeval.run._execute import as_approved, is_skipped
 from pytest_llmeval.run._run_record import RunRecord
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
@@ -45,7 +45,6 @@ from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 if TYPE_CHECKING:
     from pytest_llmeval.gates import ChangeGate
     from pytest_llmeval.numbers import RunPairing
-    from pytest_llmeval.reports import StopReport
     from pytest_llmeval.targets import Recordings
 
 _LISTED_CASES = 3
@@ -66,7 +65,7 @@ class EarlyStop(Struct, frozen=True):
         ran_ahead: Records of cases that were not needed and had run by then; they count nowhere, but cost.
     """
 
-    report: "StopReport"
+    report: StopReport
     gates: Sequence[GateResult] = ()
     ran_ahead: Sequence[CaseRecord] = ()
 
@@ -108,15 +107,27 @@ class CollectedSuite(Struct, frozen=True):
         return cls(key, suite, _rows_of(suite, records, ""), suite.total, judges)
 
     def ended_early(
-        self, report: "StopReport", counting: Sequence[CaseRecord], ran_ahead: Sequence[CaseRecord]
+        self,
+        counting: Sequence[CaseRecord],
+        ran_ahead: Sequence[CaseRecord],
+        *,
+        confidence: float,
+        judge_calls: int,
+        answers: int,
+        cost_usd: float | None,
     ) -> "CollectedSuite":
         """The suite as it stopped before its end; the verdicts on its gates are yet to come.
 
         Args:
-            report: Counts and savings.
             counting: The records of the cases that decided the gates.
-            ran_ahead: Records of cases that were not needed.
+            ran_ahead: Records of cases that were not needed and had run by then.
+            confidence: With which the verdicts are those of a complete run.
+            judge_calls: Calls of judges that the other cases would have taken.
+            answers: Likewise, answers of the target.
+            cost_usd: Likewise, what all of this would have cost; ``None`` where the cost of a call is not known.
         """
+        others = len(self.records) - len(counting)
+        report = StopReport(len(counting), others, len(ran_ahead), confidence, judge_calls, answers, cost_usd)
         return structs.replace(self, records=counting, stop=EarlyStop(report, ran_ahead=ran_ahead))
 
     def with_stop_verdicts(self, gates: Sequence[GateResult]) -> "CollectedSuite":

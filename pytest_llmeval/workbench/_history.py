@@ -24,7 +24,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.data import InputFile, OutputFile, OwnFiles
-from pytest_llmeval.reports import Point, Timeline
+from pytest_llmeval.reports import Timeline
 from pytest_llmeval.workbench._console import suite_files, table_lines
 
 _WIDTH = 80
@@ -127,12 +127,11 @@ def _lines(timeline: Timeline, names: Sequence[str] | None, last: int) -> Iterat
     noted, approved = sum(point.noted for point in timeline.points), sum(point.approved for point in timeline.points)
     cut = f"; the last {last}" if len(points) < len(timeline.points) else ""
     yield from _wrapped(f"{timeline.title}: {counted(noted, 'run')}, {counted(approved, 'approval')}{cut}")
-    changes = timeline.changes()[-last:]
     metrics = _chosen(timeline, names, _TABLES)
     for name in metrics:
         yield ""
         yield from _wrapped(name)
-        yield from _table(points, changes, name)
+        yield from _table(timeline, name, last)
     failed = [f"{point.when}  {gate}" for point in points for gate in point.failed_gates]
     if failed:
         yield ""
@@ -145,23 +144,23 @@ def _lines(timeline: Timeline, names: Sequence[str] | None, last: int) -> Iterat
         yield from _wrapped(f"{counted(len(others), 'more metric')} (--metric NAME): {', '.join(others)}")
 
 
-def _table(points: Sequence[Point], changes: Iterable[Sequence[str]], metric: str) -> Iterator[str]:
-    """Yield the table of one metric over the runs of a suite, with changes of basis between the rows."""
+def _table(timeline: Timeline, metric: str, last: int) -> Iterator[str]:
+    """Yield the table of one metric over the last runs of a suite, with changes of basis between the rows."""
     rows = [
         (
             point.when,
             printable(point.commit).encode("ascii", "backslashreplace").decode()[:_COMMIT],
             _short(point.values.get(metric)),
             interval(*point.intervals[metric]) if metric in point.intervals else "",
-            _gates(point),
+            _gates(point.gates),
             "approved" if point.approved else "",
         )
-        for point in points
+        for point in timeline.points[-last:]
     ]
     headers = ("when", "commit", "value", "interval", "gates", "")
     header, *lines = table_lines([headers, *rows], "llrrll")
     yield header.rstrip()
-    for line, changed in zip(lines, changes, strict=True):
+    for line, changed in zip(lines, timeline.changes()[-last:], strict=True):
         if changed:
             yield f"-- changed: {', '.join(changed)} --"
         yield line.rstrip()
@@ -172,13 +171,12 @@ def _short(value: float | None) -> str:
     return number(value) if value is None or abs(value) < 1e5 else f"{value:.3g}"  # noqa: PLR2004 (wider than a column)
 
 
-def _gates(point: Point) -> str:
-    """The cell of a history table that sums up the gates of a run."""
-    if not point.gates:
+def _gates(outcomes: Mapping[str, str] | None) -> str:
+    """The cell of a history table that sums up the outcomes of a run's gates."""
+    if not outcomes:
         return ""
-    judged = sum(outcome != "not_judged" for outcome in point.gates.values())
-    failed = len(point.failed_gates)
-    if failed:
+    judged = sum(outcome != "not_judged" for outcome in outcomes.values())
+    if failed := sum(outcome == "failed" for outcome in outcomes.values()):
         return f"FAILED {failed}/{judged}"
     return f"passed {judged}" if judged else "not evaluated"
 
@@ -233,7 +231,7 @@ def history_svg(timelines: Sequence[Timeline], metrics: Mapping[str, Sequence[st
         for name in metrics[timeline.title]:
             parts += _chart(timeline, name, top)
             top += _ROW
-        parts += _days(timeline.points, top - 4)
+        parts += _days(timeline, top - 4)
         top += _DAYS
     parts += _legend(top + 14)
     label = ", ".join(_text(timeline.title, _TITLE_LONGEST) for timeline in timelines)
@@ -253,7 +251,7 @@ def _text(text: str, longest: int | None = None) -> str:
 def _chart(timeline: Timeline, metric: str, top: int) -> Iterator[str]:
     """Yield the SVG elements of the chart of one metric in a suite's history."""
     points = timeline.points
-    scale = _Scale(points, metric, top)
+    scale = _Scale(timeline, metric, top)
     last = next((point for point in reversed(points) if point.values.get(metric) is not None), None)
     yield f'<text x="8" y="{top + 24}">{_text(metric, _LONGEST)}</text>'
     for y, value in ((top + 6, scale.high), (top + _PLOT, scale.low)):
@@ -279,13 +277,14 @@ def _chart(timeline: Timeline, metric: str, top: int) -> Iterator[str]:
         line = " ".join(f"{scale.x(place):.1f},{scale.y(scale.values[place]):.1f}" for place in run)
         yield f'<polyline class="line" points="{line}"/>'
     for place, value in scale.values.items():
-        yield _mark(points[place], metric, scale.x(place), scale.y(value))
+        yield _mark(timeline, place, metric, scale.x(place), scale.y(value))
 
 
 class _Scale:
     """The coordinates of the points of a metric in a history chart."""
 
-    def __init__(self, points: Sequence[Point], metric: str, top: int) -> None:
+    def __init__(self, timeline: Timeline, metric: str, top: int) -> None:
+        points = timeline.points
         self.count, self.top = len(points), top
         self.values = {n: value for n, point in enumerate(points) if (value := point.values.get(metric)) is not None}
         bounds = [bound for n in self.values for bound in points[n].intervals.get(metric, ())]
@@ -313,14 +312,16 @@ def _unbroken(places: Iterable[int]) -> Iterator[list[int]]:
         yield run
 
 
-def _days(points: Sequence[Point], y: int) -> Iterator[str]:
+def _days(timeline: Timeline, y: int) -> Iterator[str]:
     """Yield the SVG elements for the days of the first and the last point of a history chart."""
+    points = timeline.points
     for point, x, anchor in ((points[0], _LEFT, "start"), (points[-1], _RIGHT, "end")) if points else ():
         yield f'<text class="muted" x="{x}" y="{y}" text-anchor="{anchor}">{point.time:%Y-%m-%d}</text>'
 
 
-def _mark(point: Point, metric: str, x: float, y: float) -> str:
+def _mark(timeline: Timeline, place: int, metric: str, x: float, y: float) -> str:
     """The SVG mark of one run in a history chart, with a tooltip."""
+    point = timeline.points[place]
     parts = [f"{point.when} {point.commit[:7]}".rstrip(), f"{metric} {number(point.values[metric])}"]
     parts += [interval(*point.intervals[metric])] if metric in point.intervals else []
     parts += ["approved"] if point.approved else []

@@ -11,7 +11,6 @@ from pytest_llmeval.baselines import ApprovedCases, Keeper
 from pytest_llmeval.core import CaseLabels, CaseRecord, GateResult, LlmevalError, Metric, SuiteError
 from pytest_llmeval.gates import ChangeGate, Gate
 from pytest_llmeval.numbers import Table, UsageReport
-from pytest_llmeval.reports import StopReport
 from pytest_llmeval.run import (
     Collected,
     CollectedSuite,
@@ -122,10 +121,9 @@ def _counting(collected: CollectedSuite, cases: int) -> CollectedSuite:
         for usage in record.target_usage
         if usage.origin == "run" and not usage.says_nothing
     ]
-    report = StopReport(
-        cases=len(deciding),
-        not_needed=len(others),
-        ran_ahead=len(ran_ahead),
+    return collected.ended_early(
+        deciding,
+        ran_ahead,
         confidence=order.confidence,
         judge_calls=_extrapolated(len(calls), len(deciding), waiting),
         answers=_extrapolated(sum(len(record.target_seconds) for record in deciding), len(deciding), waiting),
@@ -133,7 +131,6 @@ def _counting(collected: CollectedSuite, cases: int) -> CollectedSuite:
             [*(call.cost_usd for call in calls), *(answer.cost_usd for answer in answers)], len(deciding), waiting
         ),
     )
-    return collected.ended_early(report, deciding, ran_ahead)
 
 
 def _extrapolated(count: int, cases: int, others: int) -> int:
