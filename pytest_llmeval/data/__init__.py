@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.data.files._places import (
         FaultLog,
         FilePattern,
-        FilePlace,
         OwnFiles,
         display_path,
         render_path,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.data.files._writing import (
         OutputFile,
         OutputFolder,
-        WritingProcess,
         csv_lines,
     )
     from pytest_llmeval.data.files._yaml import plain_value
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
         kind,
     )
     from pytest_llmeval.data.formats._frames import CaseData, rows_of
-    from pytest_llmeval.data.formats._rows import DataRow
     from pytest_llmeval.data.labels import Taxonomy
 
 _HOMES = {
@@ -70,7 +67,6 @@ _HOMES = {
     "files._places": (
         "FaultLog",
         "FilePattern",
-        "FilePlace",
         "OwnFiles",
         "display_path",
         "render_path",
@@ -83,7 +79,6 @@ _HOMES = {
     "files._writing": (
         "OutputFile",
         "OutputFolder",
-        "WritingProcess",
         "csv_lines",
     ),
     "files._yaml": ("plain_value",),
@@ -104,7 +99,6 @@ _HOMES = {
         "CaseData",
         "rows_of",
     ),
-    "formats._rows": ("DataRow",),
     "labels": ("Taxonomy",),
 }
 """Module to the names that other packages use of it."""

@@ -47,7 +47,6 @@ from pytest_llmeval.data import (
     CaseData,
     DeclaredType,
     Document,
-    FilePlace,
     OwnFiles,
     RowShare,
     display_path,
@@ -417,10 +416,9 @@ class Suite(Generic[Input_co, Expected_co]):
 
     def _document(self, root: Path) -> tuple[Document, list[Fault]]:
         """The keys as data, with names in place of what JSON cannot express, and a fault for each such key."""
-        place = FilePlace(self._line, 1)
         source = self._cases.file_entry
         data = dict(self._data if source is None else {**self._data, "source": source})
-        document = Document(display_path(self._file, root), data, lambda _: place, objects=self._by_name.objects)
+        document = Document.of_line(display_path(self._file, root), self._line, data, self._by_name.objects)
         faults = []
         for key, value in list(data.items()):
             try:

@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
     WrittenObject,
     input_digest,
 )
-from pytest_llmeval.data import InputFile, JsonText, OutputFile, OutputFolder, WritingProcess, display_path
+from pytest_llmeval.data import InputFile, JsonText, OutputFile, OutputFolder, display_path
 from pytest_llmeval.services import Secrets
 
 RecordingMode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
@@ -410,14 +410,14 @@ class Journal:
         Raises:
             OSError: It cannot be written.
         """
-        path = self.folder / f"{self.run}.{WritingProcess.current().name}.jsonl"
+        file = OutputFolder(self.folder).own_file(self.run, "jsonl")
         text = f"{json.dumps(row, sort_keys=True)}\n"
         try:
-            OutputFile(path).append_text(text)
+            file.append_text(text)
         except FileNotFoundError:
             OutputFolder(self.folder.parent.parent).make()
             self.folder.mkdir(parents=True, exist_ok=True)
-            OutputFile(path).append_text(text)
+            file.append_text(text)
 
     def read(self, *, others: bool = False) -> list[dict[str, Any]]:
         """The recorded lines, oldest file first, without a line that a kill cut off.
@@ -442,8 +442,8 @@ class Journal:
         rows = []
         for path, status in self._files(others=False):
             seen = self._seen.get(path, 0)
-            process = WritingProcess(path.name.split(".")[1])
-            if status.st_size > seen and process != WritingProcess.current() and process.has_ended():
+            process = OutputFile(path).writer
+            if status.st_size > seen and not process.is_current and process.has_ended():
                 with suppress(FileNotFoundError), path.open("rb") as file:  # another process may have merged it
                     file.seek(seen)
                     lines = file.read(status.st_size - seen)
@@ -459,8 +459,8 @@ class Journal:
     def remove(self) -> None:
         """Remove the files that were read and whose process has ended; merge their content first."""
         for path, status in self._files(others=True):
-            process = WritingProcess(path.name.split(".")[1])
-            ended = process == WritingProcess.current() or process.has_abandoned(status)
+            process = OutputFile(path).writer
+            ended = process.is_current or process.has_abandoned(status)
             if ended and self._read.get(path) == status.st_size:
                 path.unlink(missing_ok=True)
         with suppress(OSError):  # not empty, or not there

@@ -14,7 +14,7 @@ from builders import Length, finished, length_suite, parse_gate, recorded
 from pytest_llmeval import Case, Observation, Sums
 from pytest_llmeval.baselines import History, SuiteIdentity
 from pytest_llmeval.core import CaseRecord, Fault, FloatArray, GateResult, JudgeCall
-from pytest_llmeval.data import WritingProcess
+from pytest_llmeval.data.files._writing import WritingProcess
 from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.reports import SuiteReport, published
 from pytest_llmeval.reports._overview import cluster_lines

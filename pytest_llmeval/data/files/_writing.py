@@ -34,6 +34,11 @@ class WritingProcess(NamedTuple):
         """This process."""
         return cls(f"{_machine()}-{os.getpid()}")
 
+    @property
+    def is_current(self) -> bool:
+        """Whether it is this process."""
+        return self == WritingProcess.current()
+
     def has_ended(self) -> bool:
         """Whether it is a process of this machine that has ended; in doubt, it has not."""
         machine, _, number = self.name.partition("-")
@@ -111,6 +116,10 @@ class OutputFolder:
         with suppress(FileExistsError), (self.path / ".gitignore").open("x", encoding="utf-8") as stream:
             stream.write("*\n")
 
+    def own_file(self, beginning: str, ending: str) -> "OutputFile":
+        """The file of this process among those that several write side by side: ``BEGINNING.PROCESS.ENDING``."""
+        return OutputFile(self.path / f"{beginning}.{WritingProcess.current().name}.{ending}")
+
     def scratch_path(self) -> Path:
         """The path of a new scratch file, whose name says which process writes it."""
         return self.path / f".llmeval-{WritingProcess.current().name}-{os.urandom(4).hex()}.tmp"
@@ -147,6 +156,11 @@ class OutputFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.folder = OutputFolder(path.parent)
+
+    @property
+    def writer(self) -> WritingProcess:
+        """The process that writes the file, if it is an `OutputFolder.own_file`."""
+        return WritingProcess(self.path.name.split(".")[1])
 
     def refuse_links(self) -> None:
         """Refuse a path through a folder of ours, or one inside it, that is a link in the repository to elsewhere.

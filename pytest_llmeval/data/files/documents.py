@@ -223,6 +223,18 @@ class Document:
         data, place = load_yaml(text, faults)
         return cls(faults.file, data, lambda _: place, text)
 
+    @classmethod
+    def of_line(cls, file: str, line: int, data: Any, objects: Mapping[str, Any]) -> "Document":
+        """The document of data that all is at one line of a file, such as a call in Python."""
+        place = FilePlace(line, 1)
+        return cls(file, data, lambda _: place, objects=objects)
+
+    @classmethod
+    def of_lines(cls, file: str, entries: Mapping[int, Any]) -> "Document":
+        """The document of a list of entries, given by the line at which each begins."""
+        place = FilePlace(1, 1, [FilePlace(line, 1) for line in entries])
+        return cls(file, list(entries.values()), lambda _: place)
+
     @cached_property
     def _places_by_depth(self) -> dict[int, FilePlace | None]:
         """What was located so far, by the number of levels that have places."""

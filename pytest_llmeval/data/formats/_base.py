@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
     suggest,
 )
 from pytest_llmeval.data.files._places import FaultLog
-from pytest_llmeval.data.files.documents import InputFile
+from pytest_llmeval.data.files.documents import Document, InputFile
 
 _LONGEST_SHOWN = 40
 _WHOLE = re.compile(r"[+-]?[0-9]+\.0")
@@ -298,6 +298,38 @@ class RowShare:
         return SharedRows(self.count, self._unread, f"{self._sum % 2**256:064x}", unanswered)
 
 
+class DataRow(Struct, frozen=True):
+    """One row of a data file.
+
+    Attributes:
+        data: The row; an object if it is a good one.
+        line: Its line.
+        column: Its column.
+        path: Its path in the file, such as ``[3]``.
+        objects: Column to the object of the user's whose JSON form is in `data`.
+        number: By which its case is called without an id; 0 where rows are counted as they come.
+        document: The document in whose list it is, if it is in one.
+        index: Its index in that list.
+    """
+
+    data: Any
+    line: int
+    column: int = 1
+    path: str = ""
+    objects: Mapping[str, Any] = {}
+    number: int = 0
+    document: Document | None = None
+    index: int = 0
+
+    def locate(self, keys: Sequence[str]) -> tuple[int, int]:
+        """Line and column of a value in the row, or of the row if that is all that is known."""
+        return (self.line, self.column) if self.document is None else self.document.locate([self.index, *keys])
+
+    def path_to(self, *keys: str) -> str:
+        """The path in the file to a value of the row."""
+        return ".".join(filter(None, (self.path, *keys)))
+
+
 class CaseFile(InputFile):
     """The data file of a source, with the cases and faults found in it so far.
 
@@ -314,6 +346,24 @@ class CaseFile(InputFile):
         self.share = share
         self.cases: dict[str, Case] = {}
         self.faults = FaultLog(display_path)
+
+    def rows(self, document: Document | None, expected: str) -> Iterator[DataRow]:
+        """Yield the rows of the file; a file without a list of rows has a fault.
+
+        Args:
+            document: The file as JSON or YAML; ``None``: each line is a row in JSON.
+            expected: What the list is, for that fault, such as ``a list of claims``.
+        """
+        if document is None:
+            faults: list[Fault] = []
+            yield from (DataRow(data, line) for line, data in self.read_jsonl(faults))
+            self.faults.extend(faults)
+        elif isinstance(document.data, list):
+            for index, data in enumerate(document.data):
+                line, column = document.locate([index])
+                yield DataRow(data, line, column, f"[{index}]", document=document, index=index)
+        else:
+            self.faults.add(1, 1, "", f"found {kind(document.data)}, expected {expected}")
 
     def add(self, case: Case, path: str = "", column: int = 1) -> None:
         """Add a case, or a fault if its id cannot be used or is taken.

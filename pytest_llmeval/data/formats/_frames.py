@@ -22,8 +22,8 @@ from pytest_llmeval.core import (
     form_of,
     is_typed,
 )
-from pytest_llmeval.data.formats._base import PARTS, CaseFile, CaseId, ColumnMap, FileSource, RowShare
-from pytest_llmeval.data.formats._rows import DataRow, add_rows, is_blank
+from pytest_llmeval.data.formats._base import PARTS, CaseFile, CaseId, ColumnMap, DataRow, FileSource, RowShare
+from pytest_llmeval.data.formats._rows import add_rows, is_blank
 
 Input_co = TypeVar("Input_co", covariant=True)
 Expected_co = TypeVar("Expected_co", covariant=True)

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from msgspec import Struct
-
 from pytest_llmeval.core import MISSING, Case, suggest
 from pytest_llmeval.data.files._places import FaultLog, render_path
 from pytest_llmeval.data.formats._base import (
@@ -16,31 +14,12 @@ from pytest_llmeval.data.formats._base import (
     CaseFile,
     CaseId,
     ColumnMap,
+    DataRow,
     FileSource,
     json_text,
     kind,
     pick,
 )
-
-
-class DataRow(Struct, frozen=True):
-    """One row of a data file.
-
-    Attributes:
-        data: The row; an object if it is a good one.
-        line: Its line.
-        column: Its column.
-        path: Its path in the file, such as ``[3]``.
-        objects: Column to the object of the user's whose JSON form is in `data`.
-        number: By which its case is called without an id; 0 where rows are counted as they come.
-    """
-
-    data: Any
-    line: int
-    column: int = 1
-    path: str = ""
-    objects: Mapping[str, Any] = {}
-    number: int = 0
 
 
 class _RowReader:

@@ -14,7 +14,6 @@ from pytest_llmeval.core import (
     ConfusionMatrix,
     Evaluator,
     EvaluatorError,
-    Fault,
     FloatArray,
     LabelKey,
     LabelTable,
@@ -25,7 +24,7 @@ from pytest_llmeval.core import (
     listed,
     unknown_name,
 )
-from pytest_llmeval.data import CaseFile, CaseId, DataRow, FileSource, kind
+from pytest_llmeval.data import CaseFile, CaseId, FileSource, kind
 from pytest_llmeval.evaluators import AnswerText, AnswerValue, MissingTraceError, ToolCall, ratio
 from pytest_llmeval.tasks.agents._arguments import ArgumentRules, pair_calls
 from pytest_llmeval.tasks.agents._catalogue import ListedTool, ToolSchemas, read_catalogue
@@ -63,15 +62,15 @@ class ToolsSource(FileSource):
             file.faults.add(0, 0, "", f"tools: {error}")
             return
         definitions = [tool.definition for tool in catalogue.values()]
-        for number, row in enumerate(_rows(file), 1):
+        document = None if file.path.suffix.lower() == ".jsonl" else file.read_document()
+        for number, row in enumerate(file.rows(document, "a list of rows"), 1):
             faults = list(_faults(row.data, catalogue))
             for key, message in faults:
-                file.faults.add(row.line, row.column, ".".join(filter(None, (row.path, key))), message)
+                file.faults.add(row.line, row.column, row.path_to(key), message)
             if not faults:
-                file.add(self._case(number, row, definitions), row.path, row.column)
+                file.add(self._case(number, row.data, row.line, definitions), row.path, row.column)
 
-    def _case(self, number: int, row: DataRow, definitions: list[dict[str, Any]]) -> Case:
-        data = row.data
+    def _case(self, number: int, data: Mapping[str, Any], line: int, definitions: list[dict[str, Any]]) -> Case:
         name = data.get("id")
         expect = None if data["expect"] in (None, NONE) else data["expect"]
         expected = {"expect": expect, "not": _listed(data.get("not"))}
@@ -81,23 +80,8 @@ class ToolsSource(FileSource):
             expected=expected | ({} if data.get("args") is None else {"args": data["args"]}),
             prediction=data.get("prediction", MISSING),
             labels={**{key: str(value) for key, value in (data.get("labels") or {}).items()}, "tool": expect or NONE},
-            line=row.line,
+            line=line,
         )
-
-
-def _rows(file: CaseFile) -> Iterator[DataRow]:
-    """Yield the routing rows (a request and its expected tool) of a JSON Lines, JSON or YAML file."""
-    if file.path.suffix.lower() == ".jsonl":
-        faults: list[Fault] = []
-        yield from (DataRow(data, line) for line, data in file.read_jsonl(faults))
-        file.faults.extend(faults)
-        return
-    document = file.read_document()
-    if not isinstance(document.data, list):
-        file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of rows")
-        return
-    for index, data in enumerate(document.data):
-        yield DataRow(data, *document.locate([index]), f"[{index}]")
 
 
 def _listed(value: Any) -> list[Any]:

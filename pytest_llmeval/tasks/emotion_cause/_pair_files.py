@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from pytest_llmeval.cli import CommandResult, say
 from pytest_llmeval.core import Fault, SuiteError, counted, parse_digits
-from pytest_llmeval.data import Document, FaultLog, FilePlace, InputFile, OutputFile, render_path
+from pytest_llmeval.data import Document, FaultLog, InputFile, OutputFile, render_path
 from pytest_llmeval.tasks.emotion_cause._conversation import gold_pair, has_absent_words, utterance_texts
 from pytest_llmeval.tasks.emotion_cause._pairs import (
     CANDIDATES,
@@ -188,15 +188,14 @@ class _StepReader:
 
     def document(self) -> Document:
         """Return the conversations, with internal pairs."""
-        entries, places = [], []
+        entries = {}
         while self._at < len(self._lines):
             start = self._at + 1
             entry = self._conversation() if self._lines[self._at].strip() else None
             if entry is not None:
-                entries.append(entry)
-                places.append(FilePlace(start, 1))
+                entries[start] = entry
             self._at += 1
-        return Document(self._faults.file, entries, lambda _: FilePlace(1, 1, places))
+        return Document.of_lines(self._faults.file, entries)
 
     def _conversation(self) -> dict[str, Any] | None:
         line, header = self._lines[self._at], _HEADER.fullmatch(self._lines[self._at])

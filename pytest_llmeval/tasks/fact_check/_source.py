@@ -7,11 +7,10 @@ from typing import Any, ClassVar, Final
 
 from msgspec import structs
 
-from pytest_llmeval.core import Case, Fault, grouped, unknown_name
+from pytest_llmeval.core import Case, grouped, unknown_name
 from pytest_llmeval.data import (
     CaseFile,
     CaseId,
-    DataRow,
     FaultLog,
     FileSource,
     RecordedAnswers,
@@ -78,7 +77,8 @@ class FactCheckSource(FileSource):
                 file.faults.add(0, 0, "fields", unknown_name("part", name, parts))
         unread = UnreadKeys((*_ID_KEYS, "claim", *_EXPECTED_KEYS), (*self.labels, *self.ignore))
         met: set[str] = set()
-        for number, raw in enumerate(_rows(file), 1):
+        document = file.read_json(depth=1) if file.path.suffix.lower() == ".json" else None
+        for number, raw in enumerate(file.rows(document, "a list of claims"), 1):
             row = raw
             if isinstance(raw.data, dict):
                 met.update(raw.data)
@@ -88,9 +88,9 @@ class FactCheckSource(FileSource):
                     unread.add(raw.data, raw.line, raw.column, raw.path)
             faults = list(_faults(row.data))
             for key, message in faults:
-                file.faults.add(row.line, row.column, _joined(row.path, key), message)
+                file.faults.add(row.line, row.column, row.path_to(key), message)
             if not faults:
-                file.add(self._case(number, row), _joined(row.path, "id"), row.column)
+                file.add(self._case(number, row.data, row.line), row.path_to("id"), row.column)
         unread.report(file.faults, _MEANT)
         for name, key in self.fields.items():
             if met and key not in met:
@@ -100,8 +100,7 @@ class FactCheckSource(FileSource):
         named = {name: data[key] for name, key in self.fields.items() if key in data}
         return {**{key: value for key, value in data.items() if key not in self.fields}, **named}
 
-    def _case(self, number: int, row: DataRow) -> Case:
-        item = row.data
+    def _case(self, number: int, item: Mapping[str, Any], line: int) -> Case:
         key = next((key for key in _ID_KEYS if item.get(key) is not None), None)
         verdict = {"verdict": item["verdict"]} if isinstance(item.get("verdict"), str) else {}
         others = {key: json_text(item[key]) for key in self.labels if item.get(key) is not None}
@@ -110,7 +109,7 @@ class FactCheckSource(FileSource):
             input=item["claim"],
             expected={key: item[key] for key in _EXPECTED_KEYS if key in item} or None,
             labels=others | verdict,
-            line=row.line,
+            line=line,
         )
 
     def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> RecordedAnswers:
@@ -144,21 +143,6 @@ class FactCheckSource(FileSource):
         return RecordedAnswers.read(path, faults, with_id, rows_key="results", answer_keys=_READ_KEYS, keeps_null=False)
 
 
-def _rows(file: CaseFile) -> Iterator[DataRow]:
-    """Yield the claims of a JSON or JSON Lines data set with their lines."""
-    if file.path.suffix.lower() != ".json":
-        faults: list[Fault] = []
-        yield from (DataRow(data, line) for line, data in file.read_jsonl(faults))
-        file.faults.extend(faults)
-        return
-    document = file.read_json(depth=1)
-    if not isinstance(document.data, list):
-        file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of claims")
-        return
-    for index, data in enumerate(document.data):
-        yield DataRow(data, *document.locate([index]), f"[{index}]")
-
-
 def _faults(item: Any) -> Iterator[tuple[str, str]]:
     """Yield key and message of each fault that keeps a data set's claim from becoming a case."""
     if not isinstance(item, dict):
@@ -173,11 +157,6 @@ def _faults(item: Any) -> Iterator[tuple[str, str]]:
     ]
     for (key,), message in wrong_values(item, checks):
         yield key, message
-
-
-def _joined(path: str, key: str) -> str:
-    """The dotted path of a key inside a claim's data, for fault messages."""
-    return f"{path}.{key}" if path and key else path or key
 
 
 def _key(claim: str) -> str:

@@ -8,15 +8,13 @@ import sys
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal
 
 from pytest_llmeval.core import Case, Fault, PredictionError, SuiteError, grouped, unknown_name
 from pytest_llmeval.data import (
     CaseFile,
     CaseId,
-    DataRow,
     Document,
     FaultLog,
     FileSource,
@@ -239,16 +237,6 @@ _ABSTENTION = "_abs"
 _EVIDENCE_MARK = "has_answer"
 
 
-Locate: TypeAlias = Callable[[Sequence[str]], tuple[int, int]]
-"""Returns line and column of a value in a row, given by its keys."""
-
-
-def _locate_in(document: Document, index: int, steps: Sequence[str]) -> tuple[int, int]:
-    """The line and column of a question in an official memory file, for faults."""
-    line, column = document.locate([index, *steps])
-    return line, column
-
-
 @dataclass(frozen=True)
 class LongMemEvalSource(FileSource):
     """``{question_id, question_type, question, answer, question_date, haystack_sessions, ...}``: a list, or JSONL.
@@ -277,38 +265,21 @@ class LongMemEvalSource(FileSource):
     def read(self, file: CaseFile) -> None:
         """Add the questions."""
         unread = UnreadKeys(_LONGMEMEVAL_KEYS, self.ignore)
-        for row, locate in self._rows(file):
+        document = file.read_json(depth=2) if file.path.suffix.lower() == ".json" else None
+        for row in file.rows(document, "a list of questions"):
             if isinstance(row.data, dict):
                 unread.add(row.data, row.line, row.column, row.path)
-            self._read_question(file, row, locate)
+            faults = list(self._faults(row.data))
+            for steps, message in faults:
+                file.faults.add(*row.locate(steps), row.path_to(*steps), message)
+            if not faults:
+                file.add(self._case(row.data, row.line), row.path_to("question_id"), row.column)
         unread.report(file.faults)
         known = {case.labels["question_type"] for case in file.cases.values()}
         known.update(Taxonomy("question_types").load()["longmemeval"]["question_types"])
         _check_names(file, "question_types", self.question_types, known)
 
-    def _rows(self, file: CaseFile) -> Iterator[tuple[DataRow, Locate]]:
-        """Yield the rows of a list or of lines, each with what locates a value in it."""
-        if file.path.suffix.lower() != ".json":
-            faults: list[Fault] = []
-            for line, data in file.read_jsonl(faults):
-                yield DataRow(data, line), lambda _, line=line: (line, 1)  # type: ignore[misc]  # binds the line
-            file.faults.extend(faults)
-            return
-        document = file.read_json(depth=2)
-        if not isinstance(document.data, list):
-            file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of questions")
-            return
-        for index, data in enumerate(document.data):
-            row = DataRow(data, *document.locate([index]), f"[{index}]")
-            yield row, partial(_locate_in, document, index)
-
-    def _read_question(self, file: CaseFile, row: DataRow, locate: Locate) -> None:
-        item = row.data
-        faults = list(self._faults(item))
-        for steps, message in faults:
-            file.faults.add(*locate(steps), ".".join(filter(None, [row.path, *steps])), message)
-        if faults:
-            return
+    def _case(self, item: Mapping[str, Any], line: int) -> Case:
         name = str(CaseId.read(item["question_id"]))
         question_type = item["question_type"].replace("-", "_")
         labels = {"question_type": question_type}
@@ -319,8 +290,7 @@ class LongMemEvalSource(FileSource):
             question |= {key: _without_marks(item[key]) for key in _HISTORY if key in item}
         answer = item.get("answer")
         expected = "" if answer is None else json_text(answer)
-        case = Case(name, question, expected, labels=labels, line=row.line)
-        file.add(case, f"{row.path}.question_id" if row.path else "question_id", row.column)
+        return Case(name, question, expected, labels=labels, line=line)
 
     def _faults(self, item: Any) -> Sequence[tuple[Sequence[str], str]]:
         """Return path and message of each fault of a question."""

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.data import FaultLog, FilePlace, InputFile
+from pytest_llmeval.data import FaultLog, InputFile
 from pytest_llmeval.data.files._json import JsonParser, RejectedError, scan_json
+from pytest_llmeval.data.files._places import FilePlace
 
 
 def faults_of(text: str) -> list[str]:

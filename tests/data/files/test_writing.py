@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.data import OutputFile, OutputFolder, WritingProcess
+from pytest_llmeval.data import OutputFile, OutputFolder
 from pytest_llmeval.data.files import _writing as writing
+from pytest_llmeval.data.files._writing import WritingProcess
 
 
 def dead_process() -> str:
