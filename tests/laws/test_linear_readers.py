@@ -245,7 +245,6 @@ REACHED: Mapping[str, str] = {
     "gates._limit._unknown": "gate_form_fault",
     "judges.clients._base.Dialect.refuses_form": "those of its classes",
     "judges.questions._replies._check_prose": "Mode.read_text",
-    "judges._panel.PanelQuestion._read_stored": "Mode.read_text",
     "judges._protocol._read_expected": "Mode.read_text",
     "plugin._progress.Progress._write": "a line of the package's own",
     "services._processes.Program.exchange": "sends a line, and reads one within limits",
