@@ -57,9 +57,9 @@ def _export(options: Namespace) -> CommandResult:
 
 def _page(report: "RunReport") -> str:
     """The HTML page of a report, for the artifacts of MLflow."""
-    from pytest_llmeval.reports import PageRun, ReportMedia
+    from pytest_llmeval.reports import PageRun
 
-    ReportMedia.of_reports([report]).begin(Path.cwd())
+    report.begin_media(Path.cwd())
     return PageRun("", report).page().html
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports._json import published
     from pytest_llmeval.reports._markdown import verdict_cells
     from pytest_llmeval.reports._markdown_text import text
-    from pytest_llmeval.reports._media_paths import ReportMedia
     from pytest_llmeval.reports._survival import GateNotice, KindOutcome, Survival
     from pytest_llmeval.reports._tables import Line, Point, TextTable, Timeline
     from pytest_llmeval.reports._terminal import render
@@ -56,7 +55,6 @@ _HOMES = {
     "_terminal": ("render",),
     "html._media": ("PageMedia",),
     "html._page": ("PageRun", "rendered_page"),
-    "_media_paths": ("ReportMedia",),
 }
 """Module to the names that other packages use of it."""
 

@@ -29,6 +29,7 @@ from pytest_llmeval.core import (
     ErrorBucket,
     Fault,
     GateResult,
+    MediaRun,
     Metric,
     MetricChange,
     MetricIndex,
@@ -42,7 +43,7 @@ from pytest_llmeval.core import (
     as_line,
     counted,
 )
-from pytest_llmeval.data import DeclaredType, Document, InputFile, describe
+from pytest_llmeval.data import DeclaredType, Document, InputFile, OutputFolder, describe
 from pytest_llmeval.numbers import Money, UsageReport, summarize
 from pytest_llmeval.reports._survival import Survival
 from pytest_llmeval.reports._tables import Cell, FilledTable, Line, Timeline
@@ -296,6 +297,11 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def answers(self) -> Sequence[AnswerReport]:
         """The prediction of the case, or each different one."""
         return self.several or ([] if self.prediction is UNSET else [AnswerReport(self.prediction)])
+
+    @property
+    def media_values(self) -> Sequence[Any]:
+        """The values that may hold media: input, expected value and predictions."""
+        return [self.input, self.expected, self.prediction, *(answer.value for answer in self.several)]
 
     @property
     def quotes_texts(self) -> bool:
@@ -1411,6 +1417,30 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         """The report with the fields that follow from others: counts, pass rates, and which texts it has."""
         texts = any(case.quotes_texts for suite in self.suites for case in suite.cases)
         return structs.replace(self, suites=[suite.with_derived(texts=texts) for suite in self.suites])
+
+    def with_media(self, root: Path) -> "RunReport":
+        """The report of a run that has just ended, with the files of the media in its cases.
+
+        Args:
+            root: pytest's rootdir; files outside of it have no path.
+        """
+        if not (MediaRun.has_media() or (root / OutputFolder.MEDIA).is_dir()):
+            return self
+        from pytest_llmeval.reports._media_paths import media_paths
+
+        values = (value for suite in self.suites for case in suite.cases for value in case.media_values)
+        return structs.replace(self, media=media_paths(values, root))
+
+    def begin_media(self, root: Path, *others: "RunReport") -> None:
+        """Look up the contents of the media that reports name, from now on.
+
+        Args:
+            root: The folder to which their paths are relative.
+            others: Further reports.
+        """
+        from pytest_llmeval.reports._media_paths import begin_media
+
+        begin_media({digest: path for report in (self, *others) for digest, path in report.media.items()}, root)
 
     def verdict_data(self) -> list[dict[str, Any]]:
         """Metrics and verdicts of each suite as JSON data, which commands print for programs."""

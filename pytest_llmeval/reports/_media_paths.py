@@ -1,64 +1,44 @@
 """The media of reported cases, and their files."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
 from pytest_llmeval.core import Media, MediaError, MediaForm, MediaRun
 from pytest_llmeval.data import MediaFolder
-from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport
 
 
-def values_of(case: CaseReport) -> Sequence[Any]:
-    """The values of a reported case that may hold media: input, expected value and predictions."""
-    return [case.input, case.expected, case.prediction, *(answer.value for answer in case.several)]
+def media_paths(values: Iterable[Any], root: Path) -> dict[str, str]:
+    """The files of the media in values of reported cases, by digest; what lies outside the root has none.
 
-
-class ReportMedia(NamedTuple):
-    """The files of the media in reported cases.
-
-    Attributes:
-        paths: Digest to path, relative to the root of the run.
+    Args:
+        values: They have the forms of media.
+        root: Paths are relative to it.
     """
+    paths: dict[str, str] = {}
+    for form in (form for value in values for form in MediaForm.find_all(value)):
+        if "sha256" not in form.data or form.data["sha256"] in paths:
+            continue
+        try:
+            path = Media.of_form(form).path
+        except MediaError:
+            continue  # the report has its type, size and digest
+        if path is not None and path.is_relative_to(root):
+            paths[form.data["sha256"]] = path.relative_to(root).as_posix()
+    return paths
 
-    paths: dict[str, str]
 
-    @classmethod
-    def of_suites(cls, suites: Iterable[SuiteReport], root: Path) -> "ReportMedia":
-        """The media in the cases of suites, in files below the root; what lies outside has no path.
+def begin_media(paths: Mapping[str, str], root: Path) -> None:
+    """Look up the contents of media at the paths that reports name, from now on.
 
-        Args:
-            suites: Their cases have the forms of media.
-            root: Paths are relative to it.
-        """
-        paths: dict[str, str] = {}
-        values = (value for suite in suites for case in suite.cases for value in values_of(case))
-        for form in (form for value in values for form in MediaForm.find_all(value)):
-            if "sha256" not in form.data or form.data["sha256"] in paths:
-                continue
-            try:
-                path = Media.of_form(form).path
-            except MediaError:
-                continue  # the report has its type, size and digest
-            if path is not None and path.is_relative_to(root):
-                paths[form.data["sha256"]] = path.relative_to(root).as_posix()
-        return cls(paths)
-
-    @classmethod
-    def of_reports(cls, reports: Iterable[RunReport]) -> "ReportMedia":
-        """The media of reports as they were read."""
-        return cls({digest: path for report in reports for digest, path in report.media.items()})
-
-    def begin(self, root: Path) -> None:
-        """Look up the contents of media at the paths, from now on.
-
-        Args:
-            root: The folder to which the paths are relative.
-        """
-        MediaRun(partial(_MediaFiles, MediaFolder(root.resolve()), self.paths)).begin()
+    Args:
+        paths: Digest to path.
+        root: The folder to which the paths are relative.
+    """
+    MediaRun(partial(_MediaFiles, MediaFolder(root.resolve()), paths)).begin()
 
 
 class _MediaFiles(Struct, frozen=True):

@@ -25,7 +25,6 @@ from pytest_llmeval.core import (
     ChangeVerdict,
     ComparingEvaluator,
     GateResult,
-    MediaRun,
     Metric,
     Result,
     Strengths,
@@ -33,7 +32,6 @@ from pytest_llmeval.core import (
     counted,
     number,
 )
-from pytest_llmeval.data import OutputFolder
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.numbers import Money, Table, UsageReport
 from pytest_llmeval.reports import (
@@ -104,19 +102,12 @@ def report(judged: Judged, scope: RunScope) -> Reported:
             compared += [systems] if systems is not None else []
     commit = scope.stamp.commit
     origin = origin_of(scope.suites.root, os.environ) if commit else ()
-    root = scope.suites.root
-    media: dict[str, str] = {}
-    if MediaRun.has_media() or (root / OutputFolder.MEDIA).is_dir():
-        from pytest_llmeval.reports import ReportMedia
-
-        media = ReportMedia.of_suites((suite for _, suite in reported), root).paths
     run = RunReport(
         run=RunStart(iso_time(scope.run), round(scope.run.duration, 3), __version__, commit, *origin),
         suites=[suite for _, suite in reported],
         faults=dict(sorted(scope.run.faults.items())),
         systems=compared,
-        media=media,
-    )
+    ).with_media(scope.suites.root)
     if failures:
         judged = structs.replace(judged, suites=[suite for suite, _ in reported])
     return Reported(judged, run, [*judged.verdicts, *failures], notes)

@@ -23,7 +23,6 @@ from pytest_llmeval.reports import (
     CaseReport,
     Changes,
     PageRun,
-    ReportMedia,
     RunReport,
     SuiteReport,
 )
@@ -201,7 +200,7 @@ def _write_page(page: Path, report: Path) -> bool:
     if page.exists() and page.stat().st_mtime_ns > report.stat().st_mtime_ns:
         return False
     read = RunReport.read(report)
-    ReportMedia.of_reports([read]).begin(Path.cwd())
+    read.begin_media(Path.cwd())
     html = PageRun("", read).page(folder=page.absolute().parent).html
     page.parent.mkdir(parents=True, exist_ok=True)
     OutputFile(page).save_text([html])
@@ -216,7 +215,7 @@ def page_runs(reports: Sequence[Path], baseline: Path | None) -> list[PageRun]:
     """
     paths = [*reports, *([] if baseline is None else [baseline])]
     read = [RunReport.read(path) for path in paths]
-    ReportMedia.of_reports(read).begin(Path.cwd())
+    read[0].begin_media(Path.cwd(), *read[1:])
     labels = _labels(paths) if len(paths) > 1 else [""]
     first = History.extend_report(read[0], Path.cwd())  # reports name suites from the folder that has their history
     pairs: Sequence[int | None] = ()

@@ -18,7 +18,6 @@ from pytest_llmeval.data import OutputFile
 from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, SuiteReport, counts_of
 from pytest_llmeval.reports._headline import MergeAnswer
 from pytest_llmeval.reports._json import is_form, published
-from pytest_llmeval.reports._media_paths import values_of
 from pytest_llmeval.reports.html._data import (
     ViewTexts,
     case_texts,
@@ -107,7 +106,7 @@ class PageRun(Struct, frozen=True):
         size = _size(pieces)
         note = lacking or (f"this page has {size / _MEGABYTE:.0f} MB" if size >= warn_from else "")
         head["note"] = note
-        values = (values for run in runs for suite in run.report.suites for values in map(values_of, suite.cases))
+        values = (case.media_values for run in runs for suite in run.report.suites for case in suite.cases)
         media = PageMedia(values, folder)
         head |= {"media": media.places} if media.places else {}
         pieces += [_Piece(*embedded) for embedded in media.embedded]

@@ -25,7 +25,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import HumanLabel, HumanLabels, agreement_alpha
-from pytest_llmeval.reports import PageMedia, ReportMedia, RunReport, SuiteReport, rendered_page
+from pytest_llmeval.reports import PageMedia, RunReport, SuiteReport, rendered_page
 from pytest_llmeval.services import Secrets
 from pytest_llmeval.workbench._console import refuse_input
 from pytest_llmeval.workbench.reviews._items import FAILED, Review, ReviewItem, read_answers, review_items, review_of
@@ -330,7 +330,7 @@ def _review(options: Namespace) -> int | CommandResult:
     if options.modes is not None and options.scale == "1-5":
         raise LlmevalError("--scale: found '1-5' with --modes, expected 'yesno': digits are the keys of modes")
     report = read_answers(options.report, options.predictions)
-    ReportMedia.of_reports([report]).begin(Path.cwd())
+    report.begin_media(Path.cwd())
     try:
         suites = _suites(report, options.suite)
         if options.labels:
