@@ -15,7 +15,7 @@ from pytest_llmeval import Case, Evaluator, Metric, Observation
 from pytest_llmeval.core import CaseRecord
 from pytest_llmeval.evaluators import Judge
 from pytest_llmeval.evaluators.judge._human_labels import excess_counts
-from pytest_llmeval.gates import ChangeGate, DropGate, judge_together
+from pytest_llmeval.gates import ChangeGate, DropGate, GateEvidence
 from pytest_llmeval.gates._drop import GainGate, SafeGate
 from pytest_llmeval.numbers import CaseStatistics, RunPairing, Table
 from pytest_llmeval.numbers._estimation import estimate
@@ -75,7 +75,7 @@ def paired(now: Array, before: Array, clusters: int = 0) -> RunPairing:
 
 
 def outcome(gate: ChangeGate, now: Array, before: Array, clusters: int = 0) -> str:
-    return judge_together([gate.examine(paired(now, before, clusters))])[0].outcome
+    return GateEvidence.judge_together([gate.examine(paired(now, before, clusters))])[0].outcome
 
 
 def collapse(size: int, share: float, jitter: float) -> Callable[[np.random.Generator], Scores]:
@@ -319,7 +319,7 @@ def systems(simulations: int, seed: int) -> Iterator[Row]:
         chance = 0.2 + 0.7 * rng.beta(4, 2, SYSTEM_CASES)
         runs = [rng.beta(5 * chance, 5 * (1 - chance)) for _ in range(SYSTEMS)]
         findings = [gate.examine(paired(each, runs[0])) for each in runs[1:]]
-        together.append(any(each.outcome == "passed" for each in judge_together(findings)))
-        alone.append(any(judge_together([each])[0].outcome == "passed" for each in findings))
+        together.append(any(each.outcome == "passed" for each in GateEvidence.judge_together(findings)))
+        alone.append(any(GateEvidence.judge_together([each])[0].outcome == "passed" for each in findings))
     yield ("judged together", share(together))
     yield ("each judged alone", share(alone))

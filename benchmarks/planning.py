@@ -9,7 +9,7 @@ from tables import Row, mean, rows, share, table
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
 from pytest_llmeval.core import CaseRecord
 from pytest_llmeval.evaluators.judge._human_labels import corrected_mean, excess_counts
-from pytest_llmeval.gates import DropGate, judge_together
+from pytest_llmeval.gates import DropGate, GateEvidence
 from pytest_llmeval.gates._drop import SafeGate
 from pytest_llmeval.numbers import CaseStatistics, Difference, RunPairing, Shift, WatchedRun
 from pytest_llmeval.numbers._anytime import Watch
@@ -244,7 +244,7 @@ def _changed_judge(rng: np.random.Generator, size: int, drop: float) -> tuple[bo
     assert moved.high is not None
     shift = {"score": measured_on(Shift(moved.difference, moved.low, moved.high), old, judged)}
     pairs = (_pairing(current, old), _pairing(current, old, shift), _pairing(current, judged))
-    mixed, across, alone = (judge_together([_GATE.examine(each)])[0].outcome == "failed" for each in pairs)
+    mixed, across, alone = (GateEvidence.judge_together([_GATE.examine(each)])[0].outcome == "failed" for each in pairs)
     return mixed, across, alone
 
 
@@ -292,7 +292,7 @@ def bridged_outcomes(rng: np.random.Generator, compared: int, before: float, now
     shift = measured_on(Shift(value, low, high), old[:compared], judged[:compared])
     pairing = _pairing(current, old, {"score": shift})
     safe, drop = (
-        judge_together([gate.examine(pairing)])[0].outcome
+        GateEvidence.judge_together([gate.examine(pairing)])[0].outcome
         for gate in (SafeGate("score", 0.15), DropGate("score", 0.05))
     )
     return safe, drop

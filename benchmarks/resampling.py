@@ -13,7 +13,7 @@ import numpy as np
 
 from pytest_llmeval import Case, compare, get_evaluator, score
 from pytest_llmeval.core import GateResult, Result
-from pytest_llmeval.gates import ChangeGate, DropGate, judge_together
+from pytest_llmeval.gates import ChangeGate, DropGate, GateEvidence
 from pytest_llmeval.numbers import CaseStatistics, RunPairing
 from pytest_llmeval.numbers._intervals import Resampled, resampled_interval
 from pytest_llmeval.numbers._resample import resample_count, resampled_totals
@@ -45,7 +45,7 @@ def judge(here: Result, there: Result, gates: list[ChangeGate]) -> list[GateResu
     pairing = RunPairing(
         CaseStatistics.from_records(here.records), CaseStatistics.from_records(there.records), here.evaluators
     )
-    return judge_together([gate.examine(pairing) for gate in gates])
+    return GateEvidence.judge_together([gate.examine(pairing) for gate in gates])
 
 
 def seconds(work: Callable[[], object]) -> str:

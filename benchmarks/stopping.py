@@ -23,7 +23,6 @@ from scipy.stats import ttest_1samp
 from pytest_llmeval.core import FloatArray, Metric
 from pytest_llmeval.gates import DropGate, Gate, LimitGate
 from pytest_llmeval.gates._limit import ScoreLimit
-from pytest_llmeval.numbers import IntArray
 from pytest_llmeval.suites._settings import StopSettings
 from pytest_llmeval.workbench.early._evidence import PartScores, decide_gate
 
@@ -34,7 +33,7 @@ METRIC = Metric("score", averaged=True)
 LEVEL = 1 - StopSettings().confidence
 
 
-def early(gate: Gate, scores: FloatArray, units: IntArray) -> tuple[str, int]:
+def early(gate: Gate, scores: FloatArray, units: "np.typing.NDArray[np.intp]") -> tuple[str, int]:
     """Return the verdict before the last block and after how many cases it was given, or nothing and all cases."""
     cases, block = len(scores), StopSettings().block_of(len(scores))
     last = max(0, -(-cases // block) - 1) * block

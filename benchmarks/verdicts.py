@@ -17,7 +17,7 @@ from pytest_llmeval.core import CaseRecord
 from pytest_llmeval.data import Document
 from pytest_llmeval.exchange.gating import GateOptions, judge_results
 from pytest_llmeval.exchange.results import ResultRow
-from pytest_llmeval.gates import DropGate, judge_together
+from pytest_llmeval.gates import DropGate, GateEvidence
 from pytest_llmeval.numbers import CaseStatistics, RunPairing
 
 Array = np.ndarray
@@ -45,7 +45,7 @@ def pairing(now: Array, before: Array, clusters: Array | None = None, evaluator:
 
 
 def is_red(gate: DropGate, runs: RunPairing) -> bool:
-    return judge_together([gate.examine(runs)])[0].outcome == "failed"
+    return GateEvidence.judge_together([gate.examine(runs)])[0].outcome == "failed"
 
 
 def without_ends(size: int, noise: Callable[[np.random.Generator, int], Array], rng: np.random.Generator) -> bool:
@@ -72,7 +72,7 @@ def many_suites(rng: np.random.Generator) -> bool:
         now, before = answers(rng, 60)
         findings.append(DROP.examine(pairing(now, before)))
     files = [f"{n}.eval.yaml" for n in range(len(findings))]
-    return any(each.outcome == "failed" for each in judge_together(findings, files))
+    return any(each.outcome == "failed" for each in GateEvidence.judge_together(findings, files))
 
 
 def answers(rng: np.random.Generator, size: int) -> Scores:

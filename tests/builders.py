@@ -33,7 +33,7 @@ from pytest_llmeval.baselines import History, ScoreFile, SnapshotMode
 from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines._scores import Approval, ApprovedScore, Cases, SuiteScores
 from pytest_llmeval.core import CaseRecord, FloatArray, GateResult, LlmevalError, Sums
-from pytest_llmeval.gates import ChangeGate, Gate, LimitGate, judge_together
+from pytest_llmeval.gates import ChangeGate, Gate, GateEvidence, LimitGate
 from pytest_llmeval.gates._gate import PERCENTILES, VALUE
 from pytest_llmeval.gates._rules import RULES, gate_of_mapping
 from pytest_llmeval.judges import JudgeRequest, Message, Mode, Question, StoredJudgement, Usage, Verdict
@@ -127,7 +127,7 @@ def pairing(here: Result, there: Result) -> RunPairing:
 
 
 def judge(gate: ChangeGate, here: Result, there: Result, **said: str) -> GateResult:
-    return judge_together([gate.examine(pairing(here, there), **said)])[0]
+    return GateEvidence.judge_together([gate.examine(pairing(here, there), **said)])[0]
 
 
 def gate(max_drop: float = 0.0, *, rule: str = "significant_drop", **others: Any) -> ChangeGate:

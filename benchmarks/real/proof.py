@@ -28,7 +28,7 @@ from real.pictures import PICTURES, svg  # noqa: E402
 from stopping import early  # noqa: E402
 from tables import DOCS, Row, mean, published_tables, rows, share, table, write_or_check  # noqa: E402
 
-from pytest_llmeval.gates import DropGate, LiftGate, judge_together  # noqa: E402
+from pytest_llmeval.gates import DropGate, GateEvidence, LiftGate  # noqa: E402
 from pytest_llmeval.gates._drop import AnytimeGate, SafeGate  # noqa: E402
 from pytest_llmeval.numbers import RunPairing  # noqa: E402
 
@@ -155,7 +155,7 @@ WORDS = {"failed": "red", "passed": "green", "undecided": "cannot tell"}
 @lru_cache(8)
 def judged(gate: DropGate | SafeGate, runs: Runs) -> tuple[str, float]:
     """Return the verdict of a gate of the package."""
-    return WORDS[judge_together([gate.examine(runs.pairing)])[0].outcome], runs.now.shape[1]
+    return WORDS[GateEvidence.judge_together([gate.examine(runs.pairing)])[0].outcome], runs.now.shape[1]
 
 
 def ours(gate: DropGate | SafeGate) -> Callable[[Runs], tuple[str, float]]:
@@ -410,7 +410,9 @@ def skills(simulations: int, seed: int) -> Iterator[Row]:
         gain = np.repeat([1.0, 0.0, -1.0], counts)
         tested = stats.binomtest(wins, wins + losses).pvalue <= LEVEL
         sign = "cannot tell" if not tested else "pass" if wins > losses else "fail"
-        verdict = judge_together([LiftGate("score", 0.0).examine(paired((1 + gain) / 2, (1 - gain) / 2))])[0].outcome
+        verdict = GateEvidence.judge_together([LiftGate("score", 0.0).examine(paired((1 + gain) / 2, (1 - gain) / 2))])[
+            0
+        ].outcome
         gates = [each[name] or "n/a" for name in ("gate_old", "gate_new")]
         yield (each["skill"], f"{wins} / {ties} / {losses}", *gates, sign, {**WORDS, "passed": "pass"}[verdict])
 

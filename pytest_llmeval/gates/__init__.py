@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates._gate import Gate, GateKey, GateScore, ScoreGate, ScoreSide, TextForm, gate_rule, owned
     from pytest_llmeval.gates._limit import LimitGate
     from pytest_llmeval.gates._reading import GateReader
-    from pytest_llmeval.gates._rules import RULES, judge_together
+    from pytest_llmeval.gates._rules import RULES
 
 _HOMES = {
     "_change": (
@@ -34,10 +34,7 @@ _HOMES = {
     ),
     "_limit": ("LimitGate",),
     "_reading": ("GateReader",),
-    "_rules": (
-        "RULES",
-        "judge_together",
-    ),
+    "_rules": ("RULES",),
 }
 """Module to the names that other packages use of it."""
 

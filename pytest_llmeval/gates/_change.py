@@ -1,11 +1,11 @@
 """Gates on a change, against a baseline or another system."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, get_args
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pytest_llmeval.core import (
     ChangeWord,
@@ -19,12 +19,14 @@ from pytest_llmeval.core import (
     counted,
     interval,
     limit,
+    listed,
     number,
 )
 from pytest_llmeval.gates._gate import (
     FIGURES,
     MAX_ERRORS,
     MIN_SCORED,
+    MOST_GROUPS,
     Adjustment,
     Alternative,
     EarlyWords,
@@ -173,6 +175,11 @@ class ChangeGate(Gate):
     def interval_confidence(self) -> float:
         """The confidence of the interval whose bound says the same as the test."""
         return 1 - 2 * (1 - self.confidence) / self.sides
+
+    @property
+    def counts_collapses(self) -> bool:
+        """True if a collapse of half of the cases fails the gate without proof."""
+        return False
 
     @property
     def explains_falls(self) -> bool:
@@ -610,11 +617,132 @@ class GateEvidence(Struct, frozen=True):
     value: float | None = None
     forgone: bool = False
 
+    @staticmethod
+    def judge_together(findings: "Sequence[GateEvidence]", files: Sequence[str] = ()) -> list[GateResult]:
+        """Judge change gates together: those of a suite, or those of all suites of a run.
+
+        The p-values of claims are adjusted, so that the chance that a run without any drop beyond what is allowed
+        fails, through whichever gate, stays at what the confidence says: by Hochberg's method over the groups of a
+        gate, which have no case in common, and by Holm's over gates. Primary gates have that level for themselves. So
+        are those of gains over another system, each of which is a claim of its own. Those of drops that are to be ruled
+        out are not adjusted: such a run passes only if all of them hold, which is no more likely than that one does.
+
+        Args:
+            findings: Of gates that are a family.
+            files: The suite file of each, if they are of several. Claims that are not evaluated then count as tests
+                without any evidence: a suite that did not run makes no verdict on another one bolder.
+
+        Returns:
+            One verdict per finding.
+        """
+        from pytest_llmeval.numbers import Evidence, adjust_families
+
+        adjusted: dict[int, Adjusted] = {}
+        for primary in (True, False):
+            places = [
+                n for n, finding in enumerate(findings) if finding.gate.claims and finding.gate.primary is primary
+            ]
+            tests = [[change for change in findings[place].examined if not change.fault] for place in places]
+            tests = [group for group in tests if group]
+            among = {files[place] for place in places if files}
+            unjudged = sum(findings[place].is_unjudged_claim for place in places) if len(among) > 1 else 0
+            families = [(group[0].gate.adjust, [change.p_value for change in group]) for group in tests]
+            families += [("familywise", [1.0])] * (unjudged + sum(findings[place].forgone for place in places))
+            adjusted |= {
+                id(change): Adjusted(p_value, len(group), len(families), len(among), unjudged)
+                for group, p_values in zip(tests, adjust_families(families), strict=False)
+                for change, p_value in zip(group, p_values, strict=True)
+            }
+        tested = {
+            id(change): (change.evidence, change.metric, 1 - finding.gate.confidence)
+            for finding in findings
+            if finding.gate.counts_collapses
+            for change in finding.examined
+            if change.evidence is not None and not change.fault
+        }
+        for key, collapsed in zip(tested, Evidence.find_collapses([*tested.values()]), strict=True):
+            if collapsed:
+                adjusted[key] = structs.replace(adjusted[key], collapsed=True)
+        return [finding.judge(adjusted) for finding in findings]
+
+    @property
+    def is_unjudged_claim(self) -> bool:
+        """Whether a claim that is adjusted for others has no test, since a part of its suite did not run."""
+        return self.gate.claims and not self.examined and self.outcome == "not_judged"
+
+    def judge(self, adjusted: Mapping[int, Adjusted]) -> GateResult:
+        """The verdict on the gate, with any doubt about comparability in the reason.
+
+        Args:
+            adjusted: Of each test, by the id of its object; others are judged alone.
+        """
+        verdict = self._verdict(adjusted)
+        return replace(verdict, reason=f"{verdict.reason}; {self.doubt}") if self.doubt else verdict
+
+    def _verdict(self, adjusted: Mapping[int, Adjusted]) -> GateResult:
+        """The verdict by adjusted p-values; of several groups, one that fails or is undecided decides."""
+        gate = self.gate
+        if not self.examined:
+            return gate.result(self.outcome, self.value, self.reason)
+        among = [adjusted.get(id(change), Adjusted(change.p_value)) for change in self.examined]
+        verdicts = [(change.group, *change.verdict(own)) for change, own in zip(self.examined, among, strict=True)]
+        undecided = any(change.undecided for change in self.examined)
+        if gate.by is None:
+            _, outcome, drop, reason = verdicts[0]
+            evidence = self.examined[0].evidence
+            low, high = (evidence is not None and gate.change_bounds(evidence.interval)) or (None, None)
+            verdict = replace(gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided)
+            verdict = replace(verdict, **self.examined[0].known(among[0])._asdict())
+            return _with_cause(verdict, zip(self.examined, among, strict=True))
+        small = f"; not evaluated, under {counted(gate.min_cases, 'case')}: {listed(self.small, MOST_GROUPS)}"
+        note = small if self.small else ""
+        failed = [judgement for judgement in verdicts if judgement[1] == "failed"]
+        worst_first = sorted(
+            failed or verdicts, key=lambda judgement: math.inf if judgement[2] is None else -judgement[2]
+        )
+        group, outcome, drop, reason = worst_first[0]
+        if failed:
+            ordered = worst_first if len(failed) > MOST_GROUPS else failed
+            failures = listed((f"{judgement[0]}: {judgement[3]}" for judgement in ordered), MOST_GROUPS, separator="; ")
+            text = f"{len(failed)} of {len(verdicts)} groups fail: {failures}{note}"
+        else:
+            open_ = [judgement for judgement in verdicts if judgement[1] == "undecided"]
+            outcome = "undecided" if open_ else outcome
+            groups = counted(len(verdicts), "group")
+            of_all = f"{len(open_)} of {groups} undecided" if open_ else f"all {groups} pass"
+            text = f"{of_all}, {gate.worst} {group}: {reason}{note}"
+        falls = [
+            pair
+            for pair, judgement in zip(zip(self.examined, among, strict=True), verdicts, strict=True)
+            if judgement in failed
+        ]
+        known = _known_of_groups([change.known(own) for change, own in zip(self.examined, among, strict=True)])
+        verdict = replace(gate.result(outcome, drop, text), undecided=undecided, **known._asdict())
+        return _with_cause(verdict, falls)
+
 
 def _check_test(test: SignificanceTest) -> None:
     """Reject a change gate with ``cluster_by`` whose test knows only pairs of single cases, such as McNemar's."""
     if test in _PAIRED_ONLY:
         raise ValueError(f"found cluster_by with test {test}, expected one of bootstrap, bca, permutation")
+
+
+def _known_of_groups(changes: Sequence[WordedChange]) -> WordedChange:
+    """The known change of a gate on groups: that of the first group with the most important word."""
+    ranks: Sequence[ChangeWord] = ("worse", "cannot tell", "better", "no drop", "")
+    return min(changes, key=lambda change: ranks.index(change.word))
+
+
+def _with_cause(verdict: GateResult, falls: Iterable[tuple[ExaminedChange, Adjusted]]) -> GateResult:
+    """The verdict on a gate with the cause of the falls that failed it, of each group if it has any."""
+    if verdict.outcome != "failed":
+        return verdict
+    causes, fallen = list[str](), list[str]()
+    for change, adjusted in falls:
+        if cause := change.cause(adjusted.p_value):
+            causes.append(f"{change.group}: {cause}" if change.group else cause)
+            fallen += change.fallen
+    return replace(verdict, cause=listed(causes, MOST_GROUPS, separator=" "), fallen=tuple(fallen))
 
 
 def _describe_move(evidence: "Evidence") -> str:

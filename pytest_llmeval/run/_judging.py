@@ -114,14 +114,16 @@ def _judge_claims(claims: Sequence[_Claims], family: Family | None) -> dict[Suit
     """The verdicts on gates that are judged as one family, by suite."""
     if not claims:
         return {}
-    from pytest_llmeval.gates import judge_together
+    from pytest_llmeval.gates import GateEvidence
 
     gates: dict[SuiteKey, list[GateResult]] = {}
     families = [claims] if family == "project" else [[claim] for claim in claims]
     for together in families:
         files = [claim.key.display_path for claim in together for _ in claim.evidence]
         try:
-            verdicts = iter(judge_together([evidence for own in together for evidence in own.evidence], files))
+            verdicts = iter(
+                GateEvidence.judge_together([evidence for own in together for evidence in own.evidence], files)
+            )
             settled = [
                 pair for claim in together for pair in claim.settled(list(islice(verdicts, len(claim.evidence))))
             ]

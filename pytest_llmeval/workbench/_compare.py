@@ -29,7 +29,7 @@ from pytest_llmeval.core import (
     printable,
     unknown_name,
 )
-from pytest_llmeval.gates import DropGate, GateEvidence, ScoreGate, judge_together
+from pytest_llmeval.gates import DropGate, GateEvidence, ScoreGate
 from pytest_llmeval.numbers import Abstained, Difference, Unmet, summarize
 from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, published
 from pytest_llmeval.suites import LoadedSuite
@@ -97,7 +97,7 @@ def _compare(options: Namespace) -> CommandResult:
     for here, there in pair.both:
         compared = _suite(here, there, reports, options)
         lines += compared.lines
-        verdicts += judge_together(compared.tests)
+        verdicts += GateEvidence.judge_together(compared.tests)
         every.append(compared)
     failed = [verdict for verdict in verdicts if verdict.outcome == "failed"] if options.max_drop is not None else []
     lines += [f"FAILED  {result.gate}  ({result.reason})" for result in failed]

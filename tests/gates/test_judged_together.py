@@ -9,7 +9,7 @@ from scipy import stats
 
 from pytest_llmeval import Metric
 from pytest_llmeval.core import GateResult
-from pytest_llmeval.gates import ChangeGate, DropGate, Gate, judge_together
+from pytest_llmeval.gates import ChangeGate, DropGate, Gate, GateEvidence
 from pytest_llmeval.numbers._significance import mcnemar_tails
 
 
@@ -32,7 +32,7 @@ def test_however_many_groups_there_are_a_fall_of_all_cases_fails() -> None:
 def test_however_many_gates_there_are_a_plain_fall_fails(test: str) -> None:
     worse, same = pairing(*binary(worse=60, better=5, same=135)), pairing(*binary(worse=5, better=5, same=190))
     clean = gate(confidence=0.999).examine(same)
-    verdicts = judge_together([gate(confidence=0.999, test=test).examine(worse), *[clean] * 400])
+    verdicts = GateEvidence.judge_together([gate(confidence=0.999, test=test).examine(worse), *[clean] * 400])
     assert [each.outcome for each in verdicts] == ["failed", *["passed"] * 400]
 
 
@@ -45,7 +45,7 @@ def test_a_drop_that_no_gate_can_find_is_not_promised() -> None:
     few = judge(gate(0.3), *binary(worse=3, better=3, same=6))
     assert promised(few) == "even the largest drop possible is found in fewer than 80 of 100 runs"
     many = [gate().examine(pairing(*binary(worse=1, better=1, same=8))) for _ in range(40)]
-    assert promised(judge_together(many)[0]) == "no drop is detectable with 10 cases"
+    assert promised(GateEvidence.judge_together(many)[0]) == "no drop is detectable with 10 cases"
     apart = judge(gate(), run([1, 0]), run([1, 0], start=5))
     assert promised(apart) == "no drop is detectable with 2 cases"
 
@@ -115,7 +115,7 @@ def test_a_primary_gate_is_judged_at_the_full_level_beside_many_others() -> None
     weak, none = pairing(*binary(worse=9, better=1, same=90)), pairing(*binary(worse=5, better=5, same=90))
     others = [gate(test="mcnemar").examine(none) for _ in range(19)]
     for primary, outcome in ((True, "failed"), (False, "passed")):
-        found = judge_together([gate(test="mcnemar", primary=primary).examine(weak), *others])
+        found = GateEvidence.judge_together([gate(test="mcnemar", primary=primary).examine(weak), *others])
         assert found[0].outcome == outcome
 
 

@@ -9,7 +9,7 @@ from builders import binary, gate, gate_of, judge, noisy, pairing, run
 from scipy import stats
 
 from pytest_llmeval import Case, Result, get_evaluator, score
-from pytest_llmeval.gates import ChangeGate, DropGate, judge_together
+from pytest_llmeval.gates import ChangeGate, DropGate, GateEvidence
 from pytest_llmeval.gates._drop import SafeGate
 
 
@@ -261,10 +261,10 @@ def test_errored_cases_can_be_tolerated_and_are_left_out_of_the_pairs() -> None:
 
 
 def test_without_baseline_metric_or_label_a_gate_fails() -> None:
-    assert judge_together([gate().examine(None, absent="no baseline: approve one")])[0].reason == (
+    assert GateEvidence.judge_together([gate().examine(None, absent="no baseline: approve one")])[0].reason == (
         "no baseline: approve one"
     )
-    assert judge_together([gate().examine(None)])[0].outcome == "failed"
+    assert GateEvidence.judge_together([gate().examine(None)])[0].outcome == "failed"
     both = run([1, 1]), run([1, 1])
     assert judge(gate(metric="f2"), *both).reason == "f2 does not occur in the results"
     assert judge(gate(cluster_by="talk"), *both).reason == "no case has the label 'talk' to cluster by"
@@ -292,10 +292,10 @@ def test_groups_are_judged_one_by_one() -> None:
 
 def test_many_gates_need_stronger_evidence_than_one() -> None:
     weak, none = pairing(*binary(worse=9, better=1, same=90)), pairing(*binary(worse=5, better=5, same=90))
-    alone = judge_together([gate(test="mcnemar").examine(weak)])
+    alone = GateEvidence.judge_together([gate(test="mcnemar").examine(weak)])
     assert alone[0].outcome == "failed"
     assert f"p {22 / 1024:.4f};" in alone[0].reason
-    together = judge_together([gate(test="mcnemar").examine(each) for each in (none, weak, none)])
+    together = GateEvidence.judge_together([gate(test="mcnemar").examine(each) for each in (none, weak, none)])
     assert [each.outcome for each in together] == ["passed"] * 3
     assert f"p {3 * 22 / 1024:.4f} by Holm over 3 gates" in together[1].reason
 
@@ -303,8 +303,8 @@ def test_many_gates_need_stronger_evidence_than_one() -> None:
 def test_proofs_of_safety_are_not_adjusted_since_all_must_hold() -> None:
     safe = pairing(*binary(worse=10, better=10, same=480))
     findings = [gate(0.05, rule="non_inferiority", test="mcnemar").examine(safe) for _ in range(3)]
-    assert len({each.reason for each in judge_together(findings)}) == 1
-    assert judge_together(findings[:1])[0] == judge_together(findings)[0]
+    assert len({each.reason for each in GateEvidence.judge_together(findings)}) == 1
+    assert GateEvidence.judge_together(findings[:1])[0] == GateEvidence.judge_together(findings)[0]
 
 
 def test_clusters_weaken_what_dependent_cases_seem_to_prove() -> None:

@@ -8,7 +8,7 @@ import pytest
 from builders import binary, gate, judge, noisy, pairing, run
 from project import ROOT
 
-from pytest_llmeval.gates import judge_together
+from pytest_llmeval.gates import GateEvidence
 from pytest_llmeval.numbers._inference import FarChanges
 from pytest_llmeval.numbers._significance import net_fall_tail, sign_tail
 
@@ -24,7 +24,7 @@ def fallen(cases: int, worse: int, better: int = 0) -> tuple[list[int], list[int
 def test_a_collapse_of_half_of_the_cases_fails_whatever_stands_next_to_it(cases: int, quiet: int) -> None:
     here, there = fallen(cases, (cases + 1) // 2)
     same = gate(0.02).examine(pairing(run([1] * cases), run([1] * cases)))
-    verdict = judge_together([gate(0.02).examine(pairing(run(here), run(there))), *[same] * quiet])[0]
+    verdict = GateEvidence.judge_together([gate(0.02).examine(pairing(run(here), run(there))), *[same] * quiet])[0]
     assert verdict.outcome == "failed"
 
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import GateResult
-from pytest_llmeval.gates import ChangeGate, GateEvidence, judge_together
+from pytest_llmeval.gates import ChangeGate, GateEvidence
 from pytest_llmeval.gates._change import ExaminedChange
 
 cases = st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0]))
@@ -47,7 +47,7 @@ def examined(suite: LoadedSuite) -> list[GateEvidence]:
 def verdicts(*several: list[GateEvidence]) -> list[GateResult]:
     """Judge the gates of several suite files as one family."""
     files = [f"{number}.eval.yaml" for number, findings in enumerate(several) for _ in findings]
-    return judge_together([each for findings in several for each in findings], files)
+    return GateEvidence.judge_together([each for findings in several for each in findings], files)
 
 
 def same_rule(finding: GateEvidence, old: GateResult, new: GateResult) -> bool:
@@ -111,7 +111,7 @@ def far_changes(change: ExaminedChange) -> Any:
 def test_no_sentence_is_contradicted_by_the_observation(own: list[Any], max_drop: float, rule: str, test: str) -> None:
     assume(len(own) > 1)
     both = pairing(run([a for a, _ in own]), run([b for _, b in own]))
-    (found,) = judge_together([gate(max_drop, rule=rule, test=test).examine(both)])
+    (found,) = GateEvidence.judge_together([gate(max_drop, rule=rule, test=test).examine(both)])
     observed = found.value
     assume(observed is not None)
     assert observed is not None

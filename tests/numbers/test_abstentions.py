@@ -26,7 +26,7 @@ from pytest_llmeval import (
     score,
 )
 from pytest_llmeval.core import FloatArray, GateResult
-from pytest_llmeval.gates import judge_together
+from pytest_llmeval.gates import GateEvidence
 from pytest_llmeval.numbers import CaseStatistics, Difference, Repeats, RunPairing, SystemTable, summarize
 from pytest_llmeval.numbers._repeats import Reduced
 from pytest_llmeval.reports import CaseReport, SuiteReport
@@ -77,7 +77,7 @@ def test_half_of_the_answers_that_abstain_are_a_drop(rule: str, metric: str, sta
 def test_a_suite_may_allow_abstentions() -> None:
     here, there = (CaseStatistics.exact(each.records) for each in (rag(HALF_SILENT), rag(BEFORE)))
     pairs = RunPairing(here, there, rag(BEFORE).evaluators, abstained="allowed")
-    (found,) = judge_together([gate(0.05, metric="faithfulness").examine(pairs)])
+    (found,) = GateEvidence.judge_together([gate(0.05, metric="faithfulness").examine(pairs)])
     assert found.outcome == "passed"
     assert "100 cases abstain that had a score, which the suite allows" in found.reason
     assert compare(rag(HALF_SILENT), rag(BEFORE), abstained="allowed").metrics["faithfulness"].value == 1

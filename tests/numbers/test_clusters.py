@@ -5,7 +5,7 @@ import pytest
 from builders import parse_gate
 
 from pytest_llmeval import Case, Result, compare, get_evaluator, score
-from pytest_llmeval.gates import DropGate, judge_together
+from pytest_llmeval.gates import DropGate, GateEvidence
 from pytest_llmeval.numbers import CaseStatistics, RunPairing
 from pytest_llmeval.numbers._resample import design_effect
 
@@ -80,6 +80,6 @@ def test_with_their_clusters_equally_good_runs_of_copied_cases_seldom_alarm() ->
         pairs = RunPairing(*kept, here.evaluators)
         for cluster_by in alarms:
             tested = DropGate("exact_match", 0.0, cluster_by=cluster_by)
-            alarms[cluster_by] += judge_together([tested.examine(pairs)])[0].outcome == "failed"
+            alarms[cluster_by] += GateEvidence.judge_together([tested.examine(pairs)])[0].outcome == "failed"
     assert alarms[None] >= 2
     assert alarms["talk"] <= 1

@@ -5,7 +5,7 @@ import pytest
 from builders import binary, gate, judge, noisy, pairing, run
 
 from pytest_llmeval import Metric
-from pytest_llmeval.gates import ChangeGate, judge_together
+from pytest_llmeval.gates import ChangeGate, GateEvidence
 from pytest_llmeval.gates._drop import GainGate
 from pytest_llmeval.numbers import Evidence, compare
 from pytest_llmeval.numbers._drop_tests import DropQuestion
@@ -135,9 +135,9 @@ def gain(**others: object) -> ChangeGate:
 
 def test_gains_over_another_system_are_adjusted_for_being_several() -> None:
     better, same = pairing(*binary(worse=5, better=18, same=77)), pairing(*binary(worse=5, better=5, same=90))
-    (alone,) = judge_together([gain().examine(better)])
+    (alone,) = GateEvidence.judge_together([gain().examine(better)])
     assert alone.outcome == "passed"
-    beside = judge_together([gain().examine(each) for each in (better, *[same] * 8)])
+    beside = GateEvidence.judge_together([gain().examine(each) for each in (better, *[same] * 8)])
     assert beside[0].outcome == "failed"
     assert "Holm over 9 gates" in beside[0].reason
     assert "even the largest gain possible is found in fewer" in beside[0].reason
@@ -150,6 +150,6 @@ def test_of_ten_equal_systems_none_is_better_in_most_histories(thorough: bool) -
     for _ in range(histories):
         chance = 0.3 + 0.5 * rng.random(100)
         answers = [run([float(each) for each in rng.random(100) < chance]) for _ in range(10)]
-        verdicts = judge_together([gain().examine(pairing(each, answers[0])) for each in answers[1:]])
+        verdicts = GateEvidence.judge_together([gain().examine(pairing(each, answers[0])) for each in answers[1:]])
         established += any(each.outcome == "passed" for each in verdicts)
     assert established / histories <= 0.1

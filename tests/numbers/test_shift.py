@@ -5,7 +5,7 @@ import pytest
 from builders import gate, noisy, pairing, run
 
 from pytest_llmeval.core import GateResult, Result
-from pytest_llmeval.gates import ChangeGate, judge_together
+from pytest_llmeval.gates import ChangeGate, GateEvidence
 from pytest_llmeval.numbers import Difference, RunPairing, Shift
 
 MILDER = Shift(0.2, 0.18, 0.22)
@@ -18,7 +18,7 @@ def across(here: Result, there: Result, **shifts: Shift) -> RunPairing:
 
 
 def judged(regression: ChangeGate, pairs: RunPairing) -> GateResult:
-    return judge_together([regression.examine(pairs)])[0]
+    return GateEvidence.judge_together([regression.examine(pairs)])[0]
 
 
 def difference(pairs: RunPairing) -> Difference:

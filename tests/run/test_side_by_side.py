@@ -8,7 +8,7 @@ from builders import gate_of
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core import GateResult, MetricIndex
-from pytest_llmeval.gates import ChangeGate, judge_together
+from pytest_llmeval.gates import ChangeGate, GateEvidence
 from pytest_llmeval.numbers import CaseStatistics, RunPairing
 from pytest_llmeval.run import CollectedSuite, JudgedSuite
 from pytest_llmeval.run._finishing import compare_variants
@@ -87,7 +87,7 @@ def test_a_drop_between_systems_is_that_of_a_baseline() -> None:
     limit = gate(system="small", against="large", max_drop=0.1)
     variants = judged(limit)
     run, baseline = (CaseStatistics.exact(variants[name].records) for name in ("small", "large"))
-    (expected,) = judge_together(
+    (expected,) = GateEvidence.judge_together(
         [limit.examine(RunPairing(run, baseline, MetricIndex.from_evaluators({"text": TEXT})))]
     )
     assert judge_between(variants) == {"small": [expected]}

@@ -11,7 +11,7 @@ from builders import gate_of
 
 from pytest_llmeval.core import CaseRecord, MetricValue, Observation, SuiteError
 from pytest_llmeval.evaluators._text import TextEvaluator
-from pytest_llmeval.gates import judge_together
+from pytest_llmeval.gates import GateEvidence
 from pytest_llmeval.numbers import CaseStatistics, RunPairing, summarize
 from pytest_llmeval.suites import LoadedSuite, Registry, load_suite
 from pytest_llmeval.suites._settings import SampleSettings
@@ -178,7 +178,7 @@ def test_a_drop_is_that_of_the_weighted_value(tmp_path: Path) -> None:
     evaluators = {"text": TextEvaluator(metrics=("f1",))}
     pairing = RunPairing(CaseStatistics.from_records(here), CaseStatistics.from_records(there), evaluators)
     gate = gate_of({"metric": "f1", "max_drop": 0.01})
-    (verdict,) = judge_together([gate.examine(pairing)])
+    (verdict,) = GateEvidence.judge_together([gate.examine(pairing)])
     values = [metric(records).value for records in (there, here)]
     assert verdict.value == pytest.approx(values[0] - values[1])  # type: ignore[operator]
 
@@ -195,7 +195,7 @@ def test_the_weights_of_a_run_are_those_of_both(tmp_path: Path) -> None:
         {"text": TextEvaluator(metrics=("f1",))},
     )
     gate = gate_of({"metric": "f1", "max_drop": 0.01})
-    (verdict,) = judge_together([gate.examine(pairing)])
+    (verdict,) = GateEvidence.judge_together([gate.examine(pairing)])
     assert verdict.value == pytest.approx(0.0)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.core import CaseRecord, FloatArray, GateResult, Metric, Observation, counted
 from pytest_llmeval.evaluators import RecordedScores
-from pytest_llmeval.gates import ChangeGate, DropGate, Gate, judge_together
+from pytest_llmeval.gates import ChangeGate, DropGate, Gate, GateEvidence
 from pytest_llmeval.numbers import TOLERANCE, CaseStatistics, RunPairing
 from pytest_llmeval.workbench.plan._spread import Planned, Sources
 
@@ -110,7 +110,7 @@ class RepeatedScores:
     ) -> tuple[bool, GateResult]:
         drop = float((before - now).mean()) * (1 if self.evaluator.describe()[0].higher_is_better else -1)
         pairing = self._pairing(now, before, cases, clusters)
-        return drop > TOLERANCE, judge_together([self.gate.examine(pairing)])[0]
+        return drop > TOLERANCE, GateEvidence.judge_together([self.gate.examine(pairing)])[0]
 
     def _pairing(
         self, now: FloatArray, before: FloatArray, cases: Sequence[int], clusters: Sequence[int]

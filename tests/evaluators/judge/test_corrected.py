@@ -14,7 +14,7 @@ from pytest_llmeval.evaluators import Judge
 from pytest_llmeval.evaluators._rubric import Level, Rubric
 from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge._human_labels import OTHER_ANSWER
-from pytest_llmeval.gates import DropGate, judge_together
+from pytest_llmeval.gates import DropGate, GateEvidence
 from pytest_llmeval.judges import Verdict
 from pytest_llmeval.numbers import CaseStatistics, RunPairing
 
@@ -231,7 +231,7 @@ def test_labels_of_other_answers_are_no_longer_labels() -> None:
 def drop(before: list[Case], after: list[Case]) -> GateResult:
     here, there = (CaseStatistics.exact(scored(*each).records) for each in (after, before))
     gate = DropGate(NAME, 0.02)
-    return judge_together([gate.examine(RunPairing(here, there, {"judge": JUDGE}))])[0]
+    return GateEvidence.judge_together([gate.examine(RunPairing(here, there, {"judge": JUDGE}))])[0]
 
 
 def test_a_drop_needs_labels_of_both_runs() -> None:
