@@ -23,13 +23,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators.judge._verdict_metrics import Cascaded, VerdictStatistics
     from pytest_llmeval.evaluators.measures._confusion import Margins, agreement_alpha, precision, ratio
     from pytest_llmeval.evaluators.measures._overlap import harmonic_mean
-    from pytest_llmeval.evaluators.measures._tokens import (
-        Tokenizer,
-        cited_by,
-        is_east_asian,
-        separate_east_asian,
-        split_sentences,
-    )
+    from pytest_llmeval.evaluators.measures._tokens import Tokenizer, is_east_asian, separate_east_asian
 
 _HOMES = {
     "_answers": (
@@ -88,10 +82,8 @@ _HOMES = {
     "measures._overlap": ("harmonic_mean",),
     "measures._tokens": (
         "Tokenizer",
-        "cited_by",
         "is_east_asian",
         "separate_east_asian",
-        "split_sentences",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -113,6 +113,20 @@ class AnswerText(Struct, frozen=True):
         """Whether it has Chinese characters, which no spaces separate."""
         return _CJK.search(self.text) is not None
 
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences as people read them; what has neither letter nor digit is none."""
+        from pytest_llmeval.evaluators.measures._sentences import split_sentences
+
+        return split_sentences(self.text)
+
+    @property
+    def cited(self) -> list[int]:
+        """The numbers of the passages that it cites, each once, in order."""
+        from pytest_llmeval.evaluators.measures._sentences import cited_by
+
+        return cited_by(self.text)
+
     def is_unanswerable(self, *, original: bool = False) -> bool:
         """Whether it declares its question unanswerable; the rule is that of `pytest_llmeval.qa.is_unanswerable`.
 

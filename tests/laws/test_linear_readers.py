@@ -233,7 +233,7 @@ REACHED: Mapping[str, str] = {
     "tasks._replies._values": "closing_object",
     "evaluators._text._Family.best": "TextEvaluator.measure",
     "evaluators.checks._kinds._verdict_text": "text of a verdict that has been read",
-    "evaluators.measures._tokens._is_end": "sentence_spans",
+    "evaluators.measures._sentences._is_end": "split_sentences",
     "evaluators.measures._tokens._replace_suffix": "treebank_tokens",
     "exchange._patterns._Translation._peek": "python_pattern",
     "exchange._patterns._Translation._take": "python_pattern",

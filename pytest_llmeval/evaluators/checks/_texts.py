@@ -21,7 +21,7 @@ from pytest_llmeval.evaluators.checks._check import (
     composed,
     quoted,
 )
-from pytest_llmeval.evaluators.measures._tokens import split_sentences
+from pytest_llmeval.evaluators.measures._sentences import split_sentences
 
 if TYPE_CHECKING:
     pass

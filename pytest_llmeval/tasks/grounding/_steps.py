@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import MISSING, Case, JudgeError, PredictionError, excerpt, quotation
 from pytest_llmeval.data import json_text
-from pytest_llmeval.evaluators import AnswerValue, References, cited_by, split_sentences
+from pytest_llmeval.evaluators import AnswerText, AnswerValue, References
 from pytest_llmeval.judges import Question, Verdict
 from pytest_llmeval.tasks.grounding._questions import (
     ask_for_citations,
@@ -75,14 +75,14 @@ class ClaimTexts:
 @lru_cache(maxsize=128)
 def _sentences(text: str) -> Sequence[str]:
     """Split an answer into sentences; all judge questions on a case, and its counts, need the same ones."""
-    return tuple(split_sentences(text))
+    return tuple(AnswerText(text).sentences)
 
 
 @lru_cache(maxsize=128)
 def _citations(answer: str) -> Sequence[tuple[int, int]]:
     """The pairs of sentence and passage number for each citation in an answer."""
-    cited = enumerate(map(cited_by, _sentences(answer)), 1)
-    return tuple((sentence, passage) for sentence, passages in cited for passage in passages)
+    sentences = enumerate(map(AnswerText, _sentences(answer)), 1)
+    return tuple((number, passage) for number, sentence in sentences for passage in sentence.cited)
 
 
 def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:

@@ -37,7 +37,7 @@ def end_mark_spans(text: str) -> list[tuple[int, int]]:
 
     A sentence ends after a run of ``。 ！ ？ . ! ?``, and the next one begins right there, with the white space
     between them. What follows the last run, even white space alone, is one more sentence. Abbreviations and
-    decimals do split; for sentences as people read them, see `split_sentences` of `evaluators/measures/_tokens.py`.
+    decimals do split; for sentences as people read them, see `evaluators/measures/_sentences.py`.
     Linear in the length of the text.
 
     Args:

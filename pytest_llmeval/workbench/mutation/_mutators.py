@@ -17,7 +17,6 @@ from pytest_llmeval.evaluators import (
     MissingTraceError,
     References,
     ToolCall,
-    split_sentences,
 )
 
 _OPENING_FENCE: Final = re.compile(r"```\w*+[ \t]*+(?=\n)")
@@ -481,7 +480,7 @@ def _words(text: str) -> set[str]:
 
 def _sentence_dropped(text: str, case: Case, _near: Neighbours) -> str | None:
     """Remove the sentence of an answer without which most words of the expected answer are missing."""
-    sentences = split_sentences(text)
+    sentences = AnswerText(text).sentences
     if len(sentences) < 2:  # noqa: PLR2004 (one of several)
         return None
     expected_words = _words(" ".join(References.of_case(case).texts[:1]))
@@ -499,7 +498,7 @@ def _sentence_dropped(text: str, case: Case, _near: Neighbours) -> str | None:
 def _unsupported(text: str, case: Case, near: Neighbours) -> str | None:
     """Add a sentence to an answer that neither the expected answer nor the passages support."""
     known = normal(f"{text} {_ground(case) or ''}")
-    firsts = (first[0] for other in _other_answers(text, near) if (first := split_sentences(other)))
+    firsts = (first[0] for other in _other_answers(text, near) if (first := AnswerText(other).sentences))
     sentence = next((first for first in firsts if normal(first) not in known), None)
     return None if sentence is None else f"{text}{'' if AnswerText(text).has_cjk else ' '}{sentence}"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.evaluators import cited_by, split_sentences
+from pytest_llmeval.evaluators import AnswerText
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,12 @@ from pytest_llmeval.evaluators import cited_by, split_sentences
     ],
 )
 def test_a_text_is_split_into_sentences(text: str, sentences: list[str]) -> None:
-    assert split_sentences(text) == sentences
+    assert AnswerText(text).sentences == sentences
 
 
 @given(st.text("aB1 .!?。！？[]\n”", max_size=60))
 def test_no_letter_or_digit_of_a_text_is_lost_or_doubled(text: str) -> None:
-    kept = re.sub(r"[^\w]", "", "".join(split_sentences(text)))
+    kept = re.sub(r"[^\w]", "", "".join(AnswerText(text).sentences))
     assert kept == re.sub(r"[^\w]", "", text)
 
 
@@ -55,4 +55,4 @@ def test_no_letter_or_digit_of_a_text_is_lost_or_doubled(text: str) -> None:
     ],
 )
 def test_the_passages_that_a_sentence_cites_are_found(sentence: str, numbers: list[int]) -> None:
-    assert cited_by(sentence) == numbers
+    assert AnswerText(sentence).cited == numbers
