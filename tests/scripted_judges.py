@@ -27,8 +27,6 @@ from pytest_llmeval.judges import (
     JudgePanel,
     JudgeReply,
     JudgeRequest,
-    Juror,
-    JurorVerdict,
     Message,
     PanelQuestion,
     Question,
@@ -36,6 +34,7 @@ from pytest_llmeval.judges import (
     Usage,
     Verdict,
 )
+from pytest_llmeval.judges._panel import Juror, JurorVerdict
 from pytest_llmeval.judges._run_store import RunStore
 from pytest_llmeval.judges._service import JudgeService
 from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, RunRecord, RunScope, RunTerms, SuitePart

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
         Judgeable,
         Judgement,
         JudgePanel,
-        Juror,
-        JurorQuestion,
-        JurorVerdict,
         Panel,
         PanelQuestion,
     )
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from pytest_llmeval.judges._recordings import Judgements, JudgeScoreFile
-    from pytest_llmeval.judges._reduction import CascadeVerdict, PanelVerdict, is_unsure
+    from pytest_llmeval.judges._reduction import CascadeVerdict, PanelVerdict
     from pytest_llmeval.judges._spec import CascadeRule, JudgeSpec, PanelSpec, Price, Reduce
     from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement
     from pytest_llmeval.judges.clients import JudgeConnection
@@ -79,13 +76,10 @@ _HOMES = {
         "JudgePanel",
         "Judgeable",
         "Judgement",
-        "Juror",
-        "JurorQuestion",
-        "JurorVerdict",
         "Panel",
         "PanelQuestion",
     ),
-    "_reduction": ("CascadeVerdict", "PanelVerdict", "is_unsure"),
+    "_reduction": ("CascadeVerdict", "PanelVerdict"),
     "_recordings": (
         "JudgeScoreFile",
         "Judgements",

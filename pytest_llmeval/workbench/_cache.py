@@ -236,38 +236,36 @@ def _explain_suite(options: Namespace, path: Path) -> CommandResult:
     cached: set[str] = set()
     if options.cache.exists():
         with _opened(options) as cache:
-            cached = {
-                suite_question.question.key
-                for suite_question in questions.questions
-                if cache.get(suite_question.question.key) is not None
-            }
+            cached = {question.key for question in questions.questions if cache.get(question.key) is not None}
     rows, missing, known = [], [], []
     panel = len(questions.models) > 1
-    for suite_question in questions.questions:
-        question = suite_question.question
+    for question in questions.questions:
         recorded = questions.recordings.get(question.key) is not None
         stores = [name for name, has in (("recorded", recorded), ("cached", question.key in cached)) if has]
-        juror = (question.juror.model,) if panel else ()
-        of_case = {
-            "case": suite_question.case.id,
-            "system": suite_question.system,
-            "evaluator": suite_question.evaluator,
-        }
+        juror = (question.model,) if panel else ()
         known.append(
-            {**of_case, "judge": question.juror.model, "repeat": question.repeat, "key": question.key, "stored": stores}
+            {
+                "case": question.case,
+                "system": question.system,
+                "evaluator": question.evaluator,
+                "judge": question.model,
+                "repeat": question.repeat,
+                "key": question.key,
+                "stored": stores,
+            }
         )
         row = (
-            _place(suite_question.case.id, suite_question.system),
-            suite_question.evaluator,
+            _place(question.case, question.system),
+            question.evaluator,
             *juror,
-            question.question.mode.name,
+            question.mode.name,
             str(question.repeat),
             question.key,
         )
         rows.append((*map(printable, row), ", ".join(stores) or "to be asked"))
         if not recorded:
-            why = questions.recordings.nearest(question.case, question.components())
-            missing.append(f"{_place(suite_question.case.id, suite_question.system)}: {why}")
+            why = questions.recordings.nearest(question.case, question.components)
+            missing.append(f"{_place(question.case, question.system)}: {why}")
     names = ("case", "evaluator", *(("judge",) if panel else ()), "mode", "repeat", "key", "stored")
     lines = tabulate(rows, names, disable_numparse=True).split("\n") if rows else []
     lines += missing if questions.recordings.entries else []
@@ -335,8 +333,8 @@ def import_scores(known: SuiteQuestions, scores: Mapping[str, float], source: st
     imported = Imported()
     questions: dict[str, list[SuiteQuestion]] = defaultdict(list)
     for question in known.questions:
-        if question.question.repeat == 0 and not question.question.question.shared:
-            questions[question.case.id].append(question)
+        if question.repeat == 0 and not question.is_shared:
+            questions[question.case].append(question)
     cases: dict[str, list[str]] = defaultdict(list)
     for case in known.suite.cases:
         for name in {case.id, case.labels.get("question_id", case.id)}:
@@ -376,17 +374,16 @@ def _unmatched(name: str, ids: list[str]) -> str:
 
 def _add(imported: Imported, question: SuiteQuestion, share: float, reasoning: str) -> None:
     """Add an imported score to the judgements, as the verdict on a judge question."""
-    own = question.question
-    mode = own.question.mode
+    mode = question.mode
     low, high = mode.scale
     score = low + share * (high - low)
     reply = _reply(mode, score, reasoning)
     if reply is None:
         imported.faults.append(
-            f"{question.case.id}: found the score {share:g}, which is not a complete verdict of mode {mode.name!r}"
+            f"{question.case}: found the score {share:g}, which is not a complete verdict of mode {mode.name!r}"
         )
         return
-    imported.entries.append(StoredJudgement(own.key, question.case.id, own.components(), reply, score))
+    imported.entries.append(StoredJudgement(question.key, question.case, question.components, reply, score))
 
 
 def _reply(mode: Mode, score: float, reasoning: str) -> str | None:

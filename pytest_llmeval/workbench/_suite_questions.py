@@ -1,10 +1,11 @@
 """The questions of a suite to its judges, worked out without a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pytest_llmeval.core import MISSING, Case, ComparingEvaluator, LlmevalError
-from pytest_llmeval.judges import Asking, Judgements, JudgeOptions, JudgePanel, JurorQuestion, StoredJudgement
+from pytest_llmeval.judges import Asking, Judgements, JudgeOptions, JudgePanel, Mode, StoredJudgement
 from pytest_llmeval.suites import LoadedSuite
 
 
@@ -13,16 +14,26 @@ class SuiteQuestion:
     """One question of a suite to a judge.
 
     Attributes:
-        case: That it is about.
+        case: Id of the case that it is about.
         system: Whose answer it is; nothing where the suite has no systems.
         evaluator: Label of the evaluator that asks.
-        question: The question, its key included.
+        model: Of the judge.
+        mode: How it judges.
+        repeat: Counted from 0.
+        is_shared: Whether it is the same for all cases.
+        key: Of the judgement.
+        components: What the key is made of.
     """
 
-    case: Case
+    case: str
     system: str
     evaluator: str
-    question: JurorQuestion
+    model: str
+    mode: Mode
+    repeat: int
+    is_shared: bool
+    key: str
+    components: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,18 @@ class SuiteQuestions:
                     asking = Asking.about(evaluator, case, way.readings[label], jurors, repeat)
                     is_complete = asking.is_stored(stored)
                     self.questions.extend(
-                        SuiteQuestion(case, way.system, label, question) for question in asking.juror_questions
+                        SuiteQuestion(
+                            case.id,
+                            way.system,
+                            label,
+                            bound.juror.model,
+                            bound.question.mode,
+                            repeat,
+                            bound.question.shared,
+                            bound.key,
+                            bound.components(),
+                        )
+                        for bound in asking.juror_questions
                     )
                     if not is_complete and asking.most_follow_ups:
                         self.later[*place, label] = asking.most_follow_ups

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from scripted_judges import OneJudge, Scripted
 
-from pytest_llmeval.judges import CachePlace, Judgements, JudgeMode, Juror, Price
+from pytest_llmeval.judges import CachePlace, Judgements, JudgeMode, Price
+from pytest_llmeval.judges._panel import Juror
 from pytest_llmeval.judges._run_store import RunStore, WorkingCache
 from pytest_llmeval.judges._service import CallLimit
 

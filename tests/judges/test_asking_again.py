@@ -8,7 +8,8 @@ from scripted_judges import OneJudge, Scripted, ask_of, fault, run, verdict
 
 from pytest_llmeval import BudgetError, JudgeError, score
 from pytest_llmeval.core import Case
-from pytest_llmeval.judges import Budget, JudgeReply, Juror, PanelQuestion, Question, Usage
+from pytest_llmeval.judges import Budget, JudgeReply, PanelQuestion, Question, Usage
+from pytest_llmeval.judges._panel import Juror
 
 GARBLED = JudgeReply("high", Usage(20, 2))
 

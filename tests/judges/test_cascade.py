@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_llmeval.core import BudgetError, FieldsError, JudgeError
-from pytest_llmeval.judges import CascadeRule, CascadeVerdict, Listing, ModeFile, Verdict, is_unsure
-from pytest_llmeval.judges._reduction import cascaded, unanswered
+from pytest_llmeval.judges import CascadeRule, CascadeVerdict, Listing, ModeFile, Verdict
+from pytest_llmeval.judges._reduction import cascaded, is_unsure, unanswered
 from pytest_llmeval.judges._spec import Doubt
 
 BETWEEN = CascadeRule(Doubt([0.3, 0.8]))

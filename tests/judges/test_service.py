@@ -9,7 +9,8 @@ from builders import question
 from scripted_judges import OneJudge, Scripted, ask_of, asked, fault, reached, run, verdict
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import JudgeReply, Juror, JurorVerdict, PanelQuestion, Usage, Verdict
+from pytest_llmeval.judges import JudgeReply, PanelQuestion, Usage, Verdict
+from pytest_llmeval.judges._panel import Juror, JurorVerdict
 from pytest_llmeval.judges._service import CallLimit
 
 

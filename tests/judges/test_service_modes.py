@@ -21,12 +21,11 @@ from pytest_llmeval.judges import (
     JudgeOptions,
     JudgeReply,
     JudgeRequest,
-    Juror,
-    JurorVerdict,
     UnaskedError,
     Usage,
     Verdict,
 )
+from pytest_llmeval.judges._panel import Juror, JurorVerdict
 from pytest_llmeval.judges._run_store import RunStore, WorkingCache
 from pytest_llmeval.judges._service import CallLimit
 

@@ -8,7 +8,8 @@ from builders import Chain
 
 from pytest_llmeval import Case, JudgedEvaluator, JudgeError, JudgeRequest, LlmevalError, Question, Verdict, score
 from pytest_llmeval.core import BudgetError, Reading
-from pytest_llmeval.judges import Asking, Judgement, Judgements, JudgePanel, JudgeReply, Juror, PanelQuestion
+from pytest_llmeval.judges import Asking, Judgement, Judgements, JudgePanel, JudgeReply, PanelQuestion
+from pytest_llmeval.judges._panel import Juror
 from pytest_llmeval.run._measuring import measure_answered
 
 CASE = Case("c", prediction="x")

@@ -230,10 +230,10 @@ def test_scores_become_verdicts_of_a_suite(run: Run) -> None:
     lyon, paris = kept()
     assert (lyon.case, lyon.reply, lyon.score) == ("lyon", "yes", 1.0)
     assert json.loads(paris.reply) == {"reasoning": "imported from scores.json", "score": 0.8}
-    asked = {each.case.id: each.question for each in suite_questions(Path("qa.eval.yaml")).questions}
+    asked = {each.case: each for each in suite_questions(Path("qa.eval.yaml")).questions}
     for each in (lyon, paris):
         assert each.key == asked[each.case].key
-        assert asked[each.case].question.mode.read(each.reply).score == each.score
+        assert asked[each.case].mode.read(each.reply).score == each.score
 
 
 def test_a_score_is_brought_to_the_scale_of_a_rubric(run: Run) -> None:
@@ -348,9 +348,9 @@ def test_explain_wants_something_that_exists(run: Run) -> None:
 
 def test_explain_shows_what_of_a_suite_is_stored_and_why_not(run: Run) -> None:
     write("qa.eval.yaml", SUITE + "  - {id: rome, input: Where?, expected: x, labels: {question_type: single_hop}}\n")
-    asked = {each.case.id: each.question for each in suite_questions(Path("qa.eval.yaml")).questions}
+    asked = {each.case: each for each in suite_questions(Path("qa.eval.yaml")).questions}
     paris, lyon = (
-        StoredJudgement(asked[case].key, case, asked[case].components(), "yes", 1.0, Usage(), 0.0, None)
+        StoredJudgement(asked[case].key, case, asked[case].components, "yes", 1.0, Usage(), 0.0, None)
         for case in ("paris", "lyon")
     )
     code, out, _ = run("explain", "qa.eval.yaml")

@@ -9,9 +9,10 @@ import pytest
 from project import write
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.judges import JudgeOptions, JurorQuestion, StoredJudgement
+from pytest_llmeval.judges import JudgeOptions, StoredJudgement
 from pytest_llmeval.judges.replies._sqlite import SqliteReplies
 from pytest_llmeval.workbench._cache import suite_questions
+from pytest_llmeval.workbench._suite_questions import SuiteQuestion
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -30,13 +31,13 @@ def suite(*evaluators: Mapping[str, Any], **top: Any) -> None:
     write(SUITE.name, json.dumps({"judge": "openai:a", "evaluators": evaluators, **top, "cases": [CASE]}))
 
 
-def questions() -> list[JurorQuestion]:
-    return [each.question for each in suite_questions(SUITE).questions]
+def questions() -> list[SuiteQuestion]:
+    return suite_questions(SUITE).questions
 
 
-def keep(asked: JurorQuestion, reply: Any) -> None:
+def keep(asked: SuiteQuestion, reply: Any) -> None:
     with SqliteReplies(JudgeOptions().cache.path) as cache:
-        cache.put([StoredJudgement(asked.key, "a", asked.components(), json.dumps(reply), 1.0)])
+        cache.put([StoredJudgement(asked.key, "a", asked.components, json.dumps(reply), 1.0)])
 
 
 def test_explain_follows_the_rounds_as_far_as_replies_are_stored(capsys: pytest.CaptureFixture[str]) -> None:

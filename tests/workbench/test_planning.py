@@ -29,13 +29,12 @@ from pytest_llmeval.judges import (
     JudgeOptions,
     JudgeReply,
     JudgeRequest,
-    Juror,
-    JurorQuestion,
     Question,
     StoredJudgement,
     Usage,
     Verdict,
 )
+from pytest_llmeval.judges._panel import Juror, JurorQuestion
 from pytest_llmeval.judges.replies._sqlite import SqliteReplies
 from pytest_llmeval.run import CaseRunner, LoadedCase
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
@@ -187,8 +186,8 @@ def _judgement_of(suite: LoadedSuite, name: str) -> StoredJudgement:
     """Return the judgement that answers the question about a case."""
     from pytest_llmeval.workbench._cache import suite_questions
 
-    (found,) = (each.question for each in suite_questions(suite.path).questions if each.case.id == name)
-    return StoredJudgement(found.key, name, found.components(), "yes", 1.0, Usage(30, 4), 0.5, 0.001)
+    (found,) = (each for each in suite_questions(suite.path).questions if each.case == name)
+    return StoredJudgement(found.key, name, found.components, "yes", 1.0, Usage(30, 4), 0.5, 0.001)
 
 
 def test_questions_about_answers_that_a_target_has_yet_to_give_are_likely(planned: Planned) -> None:
