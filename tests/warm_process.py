@@ -244,7 +244,7 @@ def _rehearse() -> None:
     tempfile.tempdir = None
     for module in [each for name, each in sys.modules.items() if name.startswith("pytest_llmeval.")]:
         for kept in [*vars(module).values()]:  # asking one may load another
-            if hasattr(kept, "cache_clear") and kept.__name__ not in PURE:
+            if not isinstance(kept, ModuleType) and hasattr(kept, "cache_clear") and kept.__name__ not in PURE:
                 kept.cache_clear()
 
 

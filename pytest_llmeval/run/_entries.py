@@ -434,6 +434,8 @@ judge: Final = JudgeFunction()
 
 def __getattr__(name: str) -> EntryFunction:
     """The function ``ev.NAME`` of an evaluator or a check, made when it is first used."""
+    if name.startswith("__"):  # an import asks for __path__, and loads no plugin for it
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     registry = Registry.installed()
     kinds = {kind.replace(".", "_"): kind for kind in registry}
     if name not in kinds and name not in registry.checks:
