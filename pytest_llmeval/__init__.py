@@ -19,12 +19,12 @@
     reports     one module per format of reports, the form that all of them read, tables, failing cases as text
     evaluators  general evaluators and their arithmetic: text, classification, checks, functions; judges as evaluators,
                 with their metrics and human labels; tool calls and JSON in answers
-    suites      the suite file: keys, cases, systems with prompts, settings, samples, stopping, schema; Python suites as
-                entries of a file; the registry of all that can be added
+    suites      the suite file: keys, cases, systems with prompts, settings, samples, stopping, schema; the registry of
+                all that can be added
     baselines   approved scores and runs: score files, identity of runs, anchors, tolerances, known failures, history
     run         one case from job to record without pytest: the chain that answers, conversations, early calls,
-                opponents, measuring; scoring and suites in Python, streams, partial results; calls that a plan counts;
-                shards; the stages of a run's end and its report
+                opponents, measuring; scoring in Python, suites in Python and their entries, streams, partial results;
+                calls that a plan counts; shards; the stages of a run's end and its report
     cli         the table of options, and the command ``llmeval``
     plugin      pytest: options, hooks, items, fixtures, progress, the session
 

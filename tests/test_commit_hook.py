@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.suites import SUITE_FILES
+from pytest_llmeval.suites import SuitePatterns
 
 HOOKS = Path(__file__).parents[1] / ".pre-commit-hooks.yaml"
 SUITE = "suite: s\nevaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: b, prediction: b}]\n"
@@ -15,7 +15,7 @@ SUITE = "suite: s\nevaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expect
 
 def test_the_hook_validates_suite_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (hook,) = yaml.safe_load(HOOKS.read_text(encoding="utf-8"))
-    assert all(re.search(hook["files"], f"evals/{pattern.replace('*', 'shop')}") for pattern in SUITE_FILES)
+    assert all(re.search(hook["files"], f"evals/{pattern.replace('*', 'shop')}") for pattern in SuitePatterns.SHIPPED)
     assert not re.search(hook["files"], "evals/shop.yaml")
     program, *arguments = hook["entry"].split()
     assert program == "llmeval"

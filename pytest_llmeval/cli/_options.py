@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.reports import ReportFormat
-from pytest_llmeval.suites import SUITE_FILES
+from pytest_llmeval.suites import SuitePatterns
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import Budget
@@ -440,7 +440,7 @@ OPTIONS = OptionTable(
         Option(
             "files",
             "name patterns of suite files",
-            setting=Setting("name patterns of suite files", "args", list(SUITE_FILES)),
+            setting=Setting("name patterns of suite files", "args", list(SuitePatterns.SHIPPED)),
             spellings=(),
         ),
         Option(

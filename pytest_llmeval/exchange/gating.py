@@ -45,7 +45,7 @@ from pytest_llmeval.exchange._result_suites import (
 from pytest_llmeval.exchange.results import ResultRow, ResultRows
 from pytest_llmeval.gates import ChangeGate, Gate
 from pytest_llmeval.reports import SuiteReport
-from pytest_llmeval.run import Checkout, Reported, RunRecord, RunTerms, SuitePart, finish_run
+from pytest_llmeval.run import Checkout, Reported, RunRecord, RunTerms, finish_run
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 GateDecision: TypeAlias = Literal["passed", "failed", "undecided"]
@@ -238,7 +238,7 @@ def judge_results(
         record.selected.add(str(part.suite.path))
         for system, of_system in part.records.items():
             key = key_of(name, system, root)
-            record.add_part(SuitePart(key, part.suite.total, of_system))
+            record.add_records(key, part.suite.total, of_system)
             if part.baseline is not None:
                 compared[key] = part.baseline.get(system or systems[0], part.baseline.get(system, ()))
     errored = [name for part in parts for name in _errored_in(part)]

@@ -1,10 +1,8 @@
 """Command-line and ini options."""
 
 import os
-import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatch
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_llmeval.cli import OPTIONS
-from pytest_llmeval.suites import SUITE_FILES
+from pytest_llmeval.suites import SuitePatterns
 
 if TYPE_CHECKING:
     from pytest_llmeval.run import Shard
@@ -101,9 +99,9 @@ def is_enabled(config: pytest.Config) -> bool:
     return bool(config.getini("llmeval")) if option is None else bool(option)
 
 
-def is_suite_file(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a file name matches one of the patterns of the ini option ``llmeval_files``."""
-    return any(fnmatch(name, pattern) for pattern in patterns)
+def suite_patterns(config: pytest.Config) -> SuitePatterns:
+    """The patterns of the names of suite files: the setting ``llmeval_files``."""
+    return SuitePatterns(config.getini("llmeval_files"))
 
 
 def refuse_anchor_alone(config: pytest.Config) -> None:
@@ -158,7 +156,7 @@ def refuse_suite_arguments(config: pytest.Config) -> None:
     """
     for argument in config.args:
         path = config.invocation_params.dir / argument.partition("::")[0]
-        if is_suite_file(path.name, config.getini("llmeval_files")) and not _is_foreign(path):
+        if suite_patterns(config).match(path.name) and not _is_foreign(path):
             raise pytest.UsageError(
                 f"{argument} is an eval suite: add --llmeval, or llmeval = true in pytest's configuration"
             )
@@ -176,10 +174,8 @@ def with_missing_flag(error: pytest.UsageError, config: pytest.Config) -> pytest
 
 def nothing_to_run(config: pytest.Config) -> str:
     """The reason why pytest found no suite file to run."""
-    from pytest_llmeval.suites import no_suite
-
     places = [*dict.fromkeys(argument.partition("::")[0] for argument in config.args)]
-    return no_suite(", ".join(places), config.getini("llmeval_files"))
+    return suite_patterns(config).none_below(", ".join(places))
 
 
 def refuse_misnamed_suites(config: pytest.Config) -> None:
@@ -190,12 +186,12 @@ def refuse_misnamed_suites(config: pytest.Config) -> None:
     """
     from pytest_llmeval.data import InputFile
 
-    patterns = config.getini("llmeval_files")
+    patterns = suite_patterns(config)
     for argument in config.args:
         name = argument.partition("::")[0]
         path = config.invocation_params.dir / name
-        if not is_suite_file(path.name, patterns) and path.is_file() and InputFile(path).looks_like_suite():
-            raise pytest.UsageError(naming_hint(name, patterns))
+        if not patterns.match(path.name) and path.is_file() and InputFile(path).looks_like_suite():
+            raise pytest.UsageError(patterns.hint(name))
 
 
 def report_paths(config: pytest.Config) -> list[Path]:
@@ -258,20 +254,3 @@ def longest_test_s(config: pytest.Config) -> float | None:
 
 AGENT = "agent"
 """Stands for the report for coding agents, which is printed, where the path of a file would."""
-
-
-def naming_hint(path: str, patterns: Sequence[str]) -> str:
-    """The fault in the name of a file that looks like a suite, and the right name.
-
-    Args:
-        path: The file, as it is shown.
-        patterns: Those that names of suites match.
-    """
-    name = Path(path).name
-    remedy = ""
-    if tuple(patterns) == SUITE_FILES:
-        stem, suffix = Path(name).stem, Path(name).suffix.lower()
-        bare = re.sub(r"(?:(?<![\W_])[\W_]++|(?<=[a-z])(?=E))(?i:eval(?:uation)?s?)$", "", stem)
-        remedy = f". Rename it to {bare or stem}.eval{suffix}"
-    names = ", ".join(patterns)
-    return f"{path} looks like an eval suite, but is not collected: its name matches none of {names}{remedy}"

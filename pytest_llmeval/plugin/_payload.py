@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
     printable,
 )
 from pytest_llmeval.data import InputFile, OwnFiles, display_path
-from pytest_llmeval.plugin._options import naming_hint, shard_of_run
+from pytest_llmeval.plugin._options import shard_of_run, suite_patterns
 from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, SuitePart
 from pytest_llmeval.services import FaultSources, Secrets
@@ -186,7 +186,7 @@ class SuiteLoader(Struct):
 
     def hints(self) -> list[str]:
         """Lines about misnamed files, files of other tools, and suites whose calls wait for each other."""
-        misnamed = [naming_hint(name, self.config.getini("llmeval_files")) for name in sorted(self.left_out.misnamed)]
+        misnamed = [suite_patterns(self.config).hint(name) for name in sorted(self.left_out.misnamed)]
         foreign = [left_alone(sorted(self.left_out.foreign))] if self.left_out.foreign else []
         remedy = "give it the scope session, or leave out its plugin with -p no:NAME"
         serial = [

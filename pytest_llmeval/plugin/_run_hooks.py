@@ -22,7 +22,6 @@ from pytest_llmeval.plugin._collect import EvalModule, link_followers
 from pytest_llmeval.plugin._fixtures import FIXTURES, replacement_notes
 from pytest_llmeval.plugin._options import (
     WorkerTerms,
-    is_suite_file,
     longest_test_s,
     nothing_to_run,
     option_spelling,
@@ -31,6 +30,7 @@ from pytest_llmeval.plugin._options import (
     refuse_misnamed_suites,
     report_paths,
     shard_of_run,
+    suite_patterns,
 )
 from pytest_llmeval.plugin._payload import (
     CARRIED_CATEGORY,
@@ -264,7 +264,7 @@ class ItemHooks:
     def __init__(self, config: pytest.Config, runner: CaseRunner, loader: SuiteLoader) -> None:
         self._runner = runner
         self._loader = loader
-        self._patterns = config.getini("llmeval_files")
+        self._patterns = suite_patterns(config)
         self._collected: list[pytest.Item] = []
         self._froze = False
         self._handed_over = 0
@@ -350,7 +350,7 @@ class ItemHooks:
         """Make a module of a suite file."""
         if file_path.parent.name == OwnFiles.FOLDER:
             return None
-        if not is_suite_file(file_path.name, self._patterns):
+        if not self._patterns.match(file_path.name):
             self._loader.note_misnamed(file_path)
             return None
         return EvalModule.from_parent(parent, path=file_path)

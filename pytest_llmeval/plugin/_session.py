@@ -13,7 +13,7 @@ from pytest_llmeval.baselines import Keeper, SnapshotMode
 from pytest_llmeval.core import GateResult, LlmevalError, counted, printable
 from pytest_llmeval.data import OutputFile, display_path
 from pytest_llmeval.plugin._collect import CaseItem
-from pytest_llmeval.plugin._options import is_suite_file, option_value, report_paths, shard_of_run
+from pytest_llmeval.plugin._options import option_value, report_paths, shard_of_run, suite_patterns
 from pytest_llmeval.plugin._payload import (
     LOADER,
     RESULT,
@@ -220,9 +220,9 @@ class Run(Struct):
             nodeids: Of all items.
             over_suites: Of those that are known to run cases; a worker of xdist names the files of suites only.
         """
-        patterns = self.config.getini("llmeval_files")
+        patterns = suite_patterns(self.config)
         files = {nodeid: nodeid.partition("::")[0] for nodeid in nodeids}
-        suites = {file for file in {*files.values()} if is_suite_file(Path(file).name, patterns)}
+        suites = {file for file in {*files.values()} if patterns.match(Path(file).name)}
         paths = (self.config.rootpath / file for file in suites)
         self.record.selected.update(str(path) for path in paths if path.is_file())
         if not self.config.getoption("setuponly", False):
@@ -244,7 +244,7 @@ class Run(Struct):
     def note_uncollected(self, nodeid: str, why: str) -> None:
         """Note the faults of a suite file; what another file would have run is unknown, so nothing is approved."""
         file = nodeid.partition("::")[0]
-        if is_suite_file(Path(file).name, self.config.getini("llmeval_files")):
+        if suite_patterns(self.config).match(Path(file).name):
             self.record.faults[file] = FaultSources.messages_in(why)
         else:
             self.record.uncollected = True

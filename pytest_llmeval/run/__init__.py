@@ -6,7 +6,7 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.run._answering import Answering
-    from pytest_llmeval.run._call_counts import CallCounter, CallTally
+    from pytest_llmeval.run._call_counts import CallCounter
     from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
     from pytest_llmeval.run._checkout import Checkout, describe_origin
     from pytest_llmeval.run._declared import Suite, cases, declared_suite, suite
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_answering": ("Answering",),
-    "_call_counts": ("CallCounter", "CallTally"),
+    "_call_counts": ("CallCounter",),
     "_case_runner": ("CaseRunner", "FromFixtures"),
     "_checkout": ("Checkout", "describe_origin"),
     "_declared": ("Suite", "suite", "cases", "declared_suite"),

@@ -270,6 +270,10 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
         """Keep the results of an item that no report will follow."""
         self.items[Item.from_pytest(item)] = ItemResult(part, "passed", 0.0)
 
+    def add_records(self, key: SuiteKey, total: int, records: Sequence[CaseRecord]) -> None:
+        """Add the records of cases of a suite that has so many of them."""
+        self.add_part(SuitePart(key, total, records))
+
     def add_part(self, part: SuitePart) -> None:
         """Keep the results of cases that ran outside pytest, where no item reports them."""
         item = Item(part.key.display_path, f"{part.key.variant}::{len(self.items)}")

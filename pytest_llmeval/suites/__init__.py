@@ -1,11 +1,12 @@
 """The suite file."""
 
-__all__ = ("SUITE_FILES", "left_alone", "no_suite")
+__all__ = ("SuitePatterns", "left_alone")
 
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_llmeval._lazy import lazy_names
 
@@ -23,18 +24,43 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.suites._suite import LoadedSuite, StopGroup, SuiteKey
 
-SUITE_FILES = (
-    *("*.eval.yaml", "*.eval.yml", "*.eval.json"),
-    *("*.llmeval.yaml", "*.llmeval.yml", "*.llmeval.json"),
-)
-"""Patterns of the names of suite files."""
-
 _NAMED = 5
 
 
-def no_suite(place: object, patterns: Sequence[str] = SUITE_FILES) -> str:
-    """The message on a folder without suite files, with the command that writes one."""
-    return f"no {' or '.join(patterns[:1])} below {place}; `llmeval init` writes one"
+class SuitePatterns(tuple[str, ...]):
+    """Patterns of the names of suite files; as the setting ``llmeval_files`` has them, or those that ship."""
+
+    SHIPPED: "ClassVar[SuitePatterns]"
+    """The patterns without a setting."""
+
+    def match(self, name: str) -> bool:
+        """Whether a file of this name is a suite file."""
+        return any(fnmatch(name, pattern) for pattern in self)
+
+    def hint(self, path: str) -> str:
+        """The fault in the name of a file that looks like a suite but is none, and the right name.
+
+        Args:
+            path: The file, as it is shown.
+        """
+        name = Path(path).name
+        remedy = ""
+        if self == SuitePatterns.SHIPPED:
+            stem, suffix = Path(name).stem, Path(name).suffix.lower()
+            bare = re.sub(r"(?:(?<![\W_])[\W_]++|(?<=[a-z])(?=E))(?i:eval(?:uation)?s?)$", "", stem)
+            remedy = f". Rename it to {bare or stem}.eval{suffix}"
+        return (
+            f"{path} looks like an eval suite, but is not collected: its name matches none of {', '.join(self)}{remedy}"
+        )
+
+    def none_below(self, place: object) -> str:
+        """The message on a folder without suite files, with the command that writes one."""
+        return f"no {' or '.join(self[:1])} below {place}; `llmeval init` writes one"
+
+
+SuitePatterns.SHIPPED = SuitePatterns(
+    f"*.{kind}.{language}" for kind in ("eval", "llmeval") for language in ("yaml", "yml", "json")
+)
 
 
 def left_alone(files: Sequence[str]) -> str:

@@ -28,13 +28,12 @@ from pytest_llmeval.data import DeclaredType, InputFile
 from pytest_llmeval.gates import ChangeGate
 from pytest_llmeval.run import unmet_by_expected
 from pytest_llmeval.suites import (
-    SUITE_FILES,
     LoadedSuite,
     Registry,
+    SuitePatterns,
     is_foreign,
     left_alone,
     load_suite,
-    no_suite,
     suite_schema,
 )
 from pytest_llmeval.workbench._console import named_files, notes, open_noted
@@ -212,7 +211,7 @@ def add_validate(parser: ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="SUITE",
-        help=f"a suite file, or a folder with {', '.join(SUITE_FILES)}",
+        help=f"a suite file, or a folder with {', '.join(SuitePatterns.SHIPPED)}",
     )
     parser.set_defaults(run=_validate)
 
@@ -288,7 +287,7 @@ def _files(place: Path) -> Iterator[Path]:
         return
     suites = list(named_files(place))
     if not suites:
-        raise LlmevalError(no_suite(place))
+        raise LlmevalError(SuitePatterns.SHIPPED.none_below(place))
     yield from suites
 
 

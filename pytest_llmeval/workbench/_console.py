@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_llmeval.cli import say
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError
-from pytest_llmeval.suites import SUITE_FILES, LoadedSuite, load_suite
+from pytest_llmeval.suites import LoadedSuite, SuitePatterns, load_suite
 
 
 def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:
@@ -57,7 +57,7 @@ def suite_files(folder: Path) -> Iterator[Path]:
     yield from (path for path in named_files(folder) if not is_foreign(path))
 
 
-def named_files(folder: Path, patterns: Iterable[str] = SUITE_FILES) -> Iterator[Path]:
+def named_files(folder: Path, patterns: Iterable[str] = SuitePatterns.SHIPPED) -> Iterator[Path]:
     """Yield the files below a folder that are named like suite files, or by other patterns, sorted."""
     for parent, below, names in os.walk(folder):
         below[:] = sorted(

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.data import InputFile
-from pytest_llmeval.plugin._options import naming_hint
-from pytest_llmeval.suites import SUITE_FILES
+from pytest_llmeval.suites import SuitePatterns
 
 SUITE = {"suite": "x", "evaluators": ["text"], "cases": [{"prediction": "a", "expected": "a"}]}
 BLOCK = "suite: x\nevaluators: [text]\ncases:\n- {prediction: a}\n"
@@ -73,8 +72,10 @@ def test_what_cannot_be_read_does_not_look_like_a_suite(tmp_path: Path) -> None:
     ],
 )
 def test_the_hint_has_a_name_that_is_collected(name: str, better: str) -> None:
-    assert naming_hint(f"suites/{name}", SUITE_FILES).endswith(f"Rename it to {better}")
+    assert SuitePatterns.SHIPPED.hint(f"suites/{name}").endswith(f"Rename it to {better}")
 
 
 def test_the_hint_names_the_patterns_of_the_project() -> None:
-    assert naming_hint("a.yaml", ["*.suite.yaml"]).endswith("not collected: its name matches none of *.suite.yaml")
+    assert (
+        SuitePatterns(["*.suite.yaml"]).hint("a.yaml").endswith("not collected: its name matches none of *.suite.yaml")
+    )

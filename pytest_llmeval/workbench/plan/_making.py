@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.core import MissingExtraError, counted
 from pytest_llmeval.judges import Usage
-from pytest_llmeval.run import CallCounter, CallTally, CaseRunner, LoadedCase
+from pytest_llmeval.run import CallCounter, CaseRunner, LoadedCase
 from pytest_llmeval.workbench.plan import (
     NOTHING,
     BudgetUse,
@@ -42,14 +42,15 @@ class Forecast:
 
     def plan(self) -> RunPlan:
         """Return the plan of everything that was added."""
-        suites = [self._planned(key, tally) for key, tally in self.counter.tallies.items()]
+        suites = list(map(self._planned, self.counter.tallies))
         needed = [tally.judge for tally in self.counter.tallies.values() if tally.judge.again]
         if needed and all(calls.more is not None for calls in needed):
             self.counter.notes[_ASKED_AGAIN] = sum(calls.again + calls.later.total() for calls in needed)
         counts = (f"{counted(count, noun)} {what}" for (noun, what), count in self.counter.notes.items())
         return RunPlan(suites, list(self._budget(suites)), self._options.concurrency, [*counts, *self._reasons])
 
-    def _planned(self, key: "SuiteKey", tally: CallTally) -> PlannedSuite:
+    def _planned(self, key: "SuiteKey") -> PlannedSuite:
+        tally = self.counter.tallies[key]
         calls = tally.judge
         likely, more, later = Counter(calls.likely), calls.more, Counter(calls.later)
         for place, questions in calls.unsure.items():
@@ -60,19 +61,19 @@ class Forecast:
             later[place[:1], place[1:]] += len(questions) - expected
         judge = replace(NOTHING, stored=calls.stored, more=more)
         for model, mode in {**calls.modes, **likely}:
-            judge += self._planned_mode(tally, model, mode, calls.modes[model, mode], likely[model, mode])
+            judge += self._planned_mode(key, model, mode, calls.modes[model, mode], likely[model, mode])
         for (model, mode), turns in calls.turns.items():
-            judge += replace(self._planned_mode(tally, model, mode, turns), calls=0)
+            judge += replace(self._planned_mode(key, model, mode, turns), calls=0)
         if more is None:
             judge = judge.without_bound()
         for (models, modes), count in later.items():
-            judge = judge.with_later(count, self._largest(tally, models, modes)) if count else judge
+            judge = judge.with_later(count, self._largest(key, models, modes)) if count else judge
         target = replace(NOTHING, stored=tally.answered, more=tally.target_more)
-        target += self._planned_target(key, tally)
+        target += self._planned_target(key)
         return PlannedSuite(tally.suite.name, key.display_path, key.variant, target, judge)
 
-    def _planned_mode(self, tally: CallTally, model: str, mode: str, calls: int, likely: int = 0) -> PlannedCalls:
-        judge = tally.judge.jurors[model]
+    def _planned_mode(self, key: "SuiteKey", model: str, mode: str, calls: int, likely: int = 0) -> PlannedCalls:
+        judge = self.counter.tallies[key].judge.jurors[model]
         samples = self._past.samples(mode, judge.model, self._price(judge.price))
         if all(sample.tokens is None for sample in samples):
             self._reasons[f"no stored call of mode {mode!r} tells its tokens: tokens, cost and time are unknown"] = None
@@ -80,9 +81,9 @@ class Forecast:
             self._reasons[_unknown_price(judge.model)] = None
         return planned(calls, samples, concurrency=self._options.concurrency, likely=likely)
 
-    def _largest(self, tally: CallTally, models: Sequence[str], modes: Sequence[str]) -> CallSample:
+    def _largest(self, key: "SuiteKey", models: Sequence[str], modes: Sequence[str]) -> CallSample:
         """The largest call of one of some modes to one of some models; ``None`` where unknown."""
-        jurors = [tally.judge.jurors[model] for model in models]
+        jurors = [self.counter.tallies[key].judge.jurors[model] for model in models]
         samples = [
             self._past.samples(mode, juror.model, self._price(juror.price)) for mode in modes for juror in jurors
         ]
@@ -106,7 +107,8 @@ class Forecast:
     def _past(self) -> "_PastCalls":
         return _PastCalls(self.counter.stored_judgements())
 
-    def _planned_target(self, key: "SuiteKey", tally: CallTally) -> PlannedCalls:
+    def _planned_target(self, key: "SuiteKey") -> PlannedCalls:
+        tally = self.counter.tallies[key]
         suite = tally.suite
         most = [self._options.concurrency]
         if suite.target is not None:
