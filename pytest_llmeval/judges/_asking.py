@@ -16,14 +16,16 @@ from pytest_llmeval.core import (
     Reading,
 )
 from pytest_llmeval.judges._evaluators import JudgedEvaluator
-from pytest_llmeval.judges._panel import Judgement, JudgePanel, PanelQuestion
+from pytest_llmeval.judges._panel import Judgeable, Judgement, JudgePanel, Panel, PanelQuestion
 from pytest_llmeval.judges._protocol import Question, UnaskedError, Verdict
 from pytest_llmeval.judges._service import CallLimit, JudgeService, UnkeptVerdicts
 from pytest_llmeval.services import Background, caught, together
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._panel import JurorQuestion, StoredReplies
+    from pytest_llmeval.judges._recordings import Judgements
     from pytest_llmeval.judges._run_store import RunStore
+    from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec
 
 _MOST_ROUNDS = 8
 
@@ -86,6 +88,29 @@ class Asking:
             return cls(evaluator, reading.views(case), panel, case.id, repeat, asker)
         except PredictionError as error:
             return cls(evaluator, (), panel, case.id, repeat, asker, error)
+
+    @classmethod
+    def without_run(
+        cls,
+        evaluator: JudgedEvaluator,
+        case: Case,
+        reading: Reading,
+        judge: "JudgeSpec | PanelSpec",
+        recordings: "Judgements",
+        repeat: int = 0,
+    ) -> "Asking":
+        """The questions about a case that only recorded and stored replies answer.
+
+        Args:
+            evaluator: Asks.
+            case: The case.
+            reading: What the evaluator reads.
+            judge: The judge or judges of the suite; an evaluator's own model goes before.
+            recordings: Of the suite.
+            repeat: Counted from 0.
+        """
+        panel = JudgePanel.without_clients(evaluator.own_model or judge, recordings)
+        return cls.about(evaluator, case, reading, panel, repeat)
 
     def next(self) -> list[PanelQuestion]:
         """The questions of the next round to judges, until `add`; empty at the end, and where `error` says why."""
@@ -198,16 +223,17 @@ class Asking:
     @staticmethod
     def pass_verdicts(
         questions: Iterable[tuple[Callable[[], Question], Callable[[Verdict | LlmevalError], None]]],
-        panel: JudgePanel,
+        judge: Judgeable | Panel,
         workers: int,
     ) -> None:
         """Ask the judges questions, and pass on each verdict; raises what `ask_all` does.
 
         Args:
             questions: What makes a question, and what gets its verdict.
-            panel: The judges.
+            judge: The judge or judges.
             workers: Most calls at a time.
         """
+        panel = JudgePanel.from_python(judge)
 
         async def ask(
             service: JudgeService, make: Callable[[], Question], then: Callable[[Verdict | LlmevalError], None]

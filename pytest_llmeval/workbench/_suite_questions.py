@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_llmeval.core import MISSING, Case, ComparingEvaluator, LlmevalError
-from pytest_llmeval.judges import Asking, Judgements, JudgeOptions, JudgePanel, Mode, StoredJudgement
+from pytest_llmeval.judges import Asking, Judgements, JudgeOptions, JudgeSpec, Mode, PanelSpec, StoredJudgement
 from pytest_llmeval.suites import LoadedSuite
 
 
@@ -79,15 +79,18 @@ class SuiteQuestions:
         except ValueError as error:
             raise LlmevalError(str(error)) from None
         recordings = Judgements.read(Judgements.path_of(suite.path))
-        panel = JudgePanel.without_clients(chosen, recordings)
-        questions = cls(suite, recordings, panel.models)
+        questions = cls(suite, recordings, [spec.model or JudgeSpec.OWN for spec in chosen.jurors])
         for way in map(suite.for_variant, suite.systems or [""]):
             for case in way.cases:
-                questions.add(way, case, panel, stored)
+                questions.add(way, case, chosen, stored)
         return questions
 
     def add(
-        self, way: LoadedSuite, case: Case, panel: JudgePanel, stored: Callable[[str], StoredJudgement | None]
+        self,
+        way: LoadedSuite,
+        case: Case,
+        judge: JudgeSpec | PanelSpec,
+        stored: Callable[[str], StoredJudgement | None],
     ) -> None:
         """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
         place = (case.id, way.system)
@@ -97,10 +100,8 @@ class SuiteQuestions:
             elif isinstance(evaluator, ComparingEvaluator) and evaluator.opponents:
                 self.unknown[place] = f"the answers that {label!r} compares with are there during a run"
             else:
-                own = evaluator.own_model
-                jurors = panel if own is None else JudgePanel.without_clients(own, self.recordings)
                 for repeat in range(way.repeats.times):
-                    asking = Asking.about(evaluator, case, way.readings[label], jurors, repeat)
+                    asking = Asking.without_run(evaluator, case, way.readings[label], judge, self.recordings, repeat)
                     is_complete = asking.is_stored(stored)
                     self.questions.extend(
                         SuiteQuestion(

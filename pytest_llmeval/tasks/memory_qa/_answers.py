@@ -15,7 +15,6 @@ from pytest_llmeval.evaluators import AnswerText
 from pytest_llmeval.judges import (
     Asking,
     Judgeable,
-    JudgePanel,
     ModeFile,
     Panel,
     PromptFile,
@@ -124,7 +123,7 @@ def _ask(
 ) -> None:
     """Ask a judge about memory answers, and pass each verdict to the function next to its task."""
     questions = ((task.to_question, then) for task, then in tasks)
-    Asking.pass_verdicts(questions, JudgePanel.from_python(llm), workers)
+    Asking.pass_verdicts(questions, llm, workers)
 
 
 def batch_judge(
