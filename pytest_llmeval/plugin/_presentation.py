@@ -16,7 +16,7 @@ from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted
 from pytest_llmeval.plugin._options import AGENT
 from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
 from pytest_llmeval.plugin._pytest_private import encodable, terminal_width, write_order
-from pytest_llmeval.reports import Line, RunReport, render
+from pytest_llmeval.reports import FailureGroups, Line, RunReport, render
 from pytest_llmeval.run import RunRecord
 from pytest_llmeval.services import Secrets
 from pytest_llmeval.suites import SuiteKey
@@ -136,8 +136,6 @@ def _fold_failures(reports: Sequence[Any], run: RunRecord, *, is_verbose: bool) 
         result = run.result_of(report) if hasattr(report, "nodeid") else None
         if result is not None and len(result.part.records) == 1 and result.part.records[0].reason:
             cases[id(report)] = result.part.key, result.part.records[0]
-    from pytest_llmeval.reports import FailureGroups  # a run without failures does without it
-
     by_reason = FailureGroups(len(cases))
     if is_verbose and not by_reason.are_many:
         return list(reports)

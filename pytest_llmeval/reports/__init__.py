@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports._failures import FailureGroups, explain
+    from pytest_llmeval.reports._failures import explain
     from pytest_llmeval.reports._files import ReportFormat, WrittenReports, shows_passed_cases
     from pytest_llmeval.reports._form import (
         CaseReport,
         Changes,
+        FailureGroups,
         ReportedTexts,
         RunReport,
         RunStart,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_headline": ("MergeAnswer",),
-    "_failures": ("FailureGroups", "explain"),
+    "_failures": ("explain",),
     "_files": (
         "ReportFormat",
         "WrittenReports",
@@ -39,6 +40,7 @@ _HOMES = {
     "_form": (
         "CaseReport",
         "Changes",
+        "FailureGroups",
         "ReportedTexts",
         "SystemsReport",
         "RunReport",

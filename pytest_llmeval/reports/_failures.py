@@ -7,9 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby, pairwise
-from typing import Any, ClassVar, NamedTuple
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from pytest_llmeval.core import (
     MISSING,
@@ -23,7 +21,6 @@ from pytest_llmeval.core import (
     printable,
     width_of,
 )
-from pytest_llmeval.reports._form import CaseReport
 
 _NAMED = re.compile(r"turn (\d+)\b:? ?")
 _DIFFERENCE = re.compile("found (.+), expected (.+)")
@@ -387,26 +384,3 @@ def repeats_line(repeats: Mapping[str, Any]) -> str:
     variants = [(variant.get("what", ""), ", ".join(map(str, variant["repeats"]))) for variant in parting["variants"]]
     listed = ", ".join(f"{what} ({numbers})".strip() for what, numbers in variants)
     return f"{went}; they part in {place}: {listed}"
-
-
-class FailureGroups(Struct, frozen=True):
-    """The failing cases of a run as terminal, page and comment group them: alone, or by their reasons.
-
-    Attributes:
-        failing: Number of failing cases.
-    """
-
-    FEW: ClassVar = 10
-    """Failing cases up to which each is shown by itself, unless an error is the cause."""
-
-    failing: int
-
-    @property
-    def are_many(self) -> bool:
-        """Whether the failing cases are too many to show each by itself."""
-        return self.failing > self.FEW
-
-    def shared_reason(self, case: CaseRecord | CaseReport) -> str:
-        """The reason by which a case is grouped with others; empty for a case that is shown alone."""
-        alike = case.outcome == "errored" or (case.outcome in CaseRecord.BAD and self.are_many)
-        return (case.reason or "") if alike else ""

@@ -1239,6 +1239,29 @@ def _column(table: FilledTable, among: Iterable[FilledTable]) -> dict[tuple[Cell
     return {tuple(row[: table.names]): row[-1] for other in same for row in other.rows}
 
 
+class FailureGroups(Struct, frozen=True):
+    """The failing cases of a run as terminal, page and comment group them: alone, or by their reasons.
+
+    Attributes:
+        failing: Number of failing cases.
+    """
+
+    FEW: ClassVar = 10
+    """Failing cases up to which each is shown by itself, unless an error is the cause."""
+
+    failing: int
+
+    @property
+    def are_many(self) -> bool:
+        """Whether the failing cases are too many to show each by itself."""
+        return self.failing > self.FEW
+
+    def shared_reason(self, case: CaseRecord | CaseReport) -> str:
+        """The reason by which a case is grouped with others; empty for a case that is shown alone."""
+        alike = case.outcome == "errored" or (case.outcome in CaseRecord.BAD and self.are_many)
+        return (case.reason or "") if alike else ""
+
+
 class FailureCause(NamedTuple):
     """The number of failing cases of a run, and the label that most of them share, for its report.
 
@@ -1493,6 +1516,11 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def approved_cases(self) -> list[dict[str, CaseReport]]:
         """The approved cases of each suite by id, as far as the report has them."""
         return [{case.id: case for case in suite.changes.cases} if suite.changes else {} for suite in self.suites]
+
+    @property
+    def failure_groups(self) -> FailureGroups:
+        """The groups of the failing cases of the run."""
+        return FailureGroups(self.failing_count)
 
     @property
     def failing_count(self) -> int:

@@ -1,7 +1,7 @@
 """Changes of cases between two reports, as a comment shows them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import chain, groupby
@@ -12,7 +12,6 @@ from pytest_llmeval.numbers import TOLERANCE
 from pytest_llmeval.reports import (
     CaseReport,
     Changes,
-    FailureGroups,
     RunReport,
     SuiteReport,
     text,
@@ -329,9 +328,9 @@ class CaseLine(NamedTuple):
         """Whether only the answer of this run is known."""
         return self.before is not None and not self.before.answers and bool(self.case.answers)
 
-    def key(self, failing: int) -> tuple[str, str]:
+    def key(self, shared_reason: Callable[[CaseReport], str]) -> tuple[str, str]:
         """The reason that it shares with others, else its id."""
-        reason = FailureGroups(failing).shared_reason(self.case)
+        reason = shared_reason(self.case)
         return reason, "" if reason else self.case.id
 
     @property
@@ -366,14 +365,14 @@ class CaseLine(NamedTuple):
         return "- " + "\n\n  ".join(chain.from_iterable(parts))
 
 
-def grouped_cases(lines: Iterable[CaseLine], failing: int) -> list[CaseLine]:
+def grouped_cases(lines: Iterable[CaseLine], shared_reason: Callable[[CaseReport], str]) -> list[CaseLine]:
     """Group the failing cases of a pull-request comment that fail alike, the most frequent failures first.
 
     Args:
         lines: A line for each case.
-        failing: The number of failing cases of the run.
+        shared_reason: Returns the reason by which a case is grouped; empty if it is shown alone.
     """
-    groups = grouped(((line.suite.path, line.suite.suite, line.key(failing)), line) for line in lines)
+    groups = grouped(((line.suite.path, line.suite.suite, line.key(shared_reason)), line) for line in lines)
     listed = [first._replace(alike=tuple(other.case.id for other in others)) for first, *others in groups.values()]
     return sorted(listed, key=lambda each: -len(each.alike))
 

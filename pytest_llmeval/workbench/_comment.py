@@ -177,7 +177,7 @@ def comment_text(
     changes = approved_comparison(run) if comparison is None else comparison
     fates = case_fates(pair)
     earlier = {id(suite): cases for suite, cases in pair.earlier_cases}
-    sheet, failing = _Sheet(), run.failing_count
+    sheet, shared_reason = _Sheet(), run.failure_groups.shared_reason
     answer = MergeAnswer.of_run(run, _before(run, earlier), 0 if changes is None else len(changes.declined))
     # The counts of a run that passed are in the line below.
     heading = answer._replace(why="") if run.verdict == "passed" else answer
@@ -206,7 +206,7 @@ def comment_text(
     more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS)
     title = "Failing cases" if comparison is None else "What got worse"
     regressed = starmap(failing_case, fates.new) if comparison is None else comparison.regressed
-    worse = _start_first(grouped_cases(regressed, failing), run, answer)
+    worse = _start_first(grouped_cases(regressed, shared_reason), run, answer)
     more_worse = _add_worse(sheet, title, worse, links)
     if any(line.lacks_old_answer for line in worse) and not any(line.before and line.before.answers for line in worse):
         sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
@@ -221,7 +221,8 @@ def comment_text(
         "More failing cases" if comparison is None else "Also got worse", more_worse, lambda each: each.written(links)
     )
     for name, cases in (("Still failing", fates.still), ("Known failures", fates.known), ("Now passing", fates.mended)):
-        sheet.fold_items(name, grouped_cases(starmap(failing_case, cases), failing), lambda each: each.written(links))
+        listed_cases = grouped_cases(starmap(failing_case, cases), shared_reason)
+        sheet.fold_items(name, listed_cases, lambda each: each.written(links))
     if changes is not None:
         sheet.fold_table("Improved", _CHANGED, changes.improved, _changed, note=_SIGNIFICANT)
         alone = _ALONE if any(metric.is_significant_alone for metric in changes.unclear) else ""

@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import CaseRecord, GateResult, Metric, MetricChange, MetricValue, excerpt
 from pytest_llmeval.gates import RULES, ChangeGate, LimitGate
-from pytest_llmeval.reports._failures import FailureGroups
 from pytest_llmeval.reports._form import (
     CaseReport,
     Changes,
+    FailureGroups,
     RunReport,
     SuiteReport,
 )
