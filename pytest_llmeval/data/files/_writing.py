@@ -116,9 +116,9 @@ class OutputFolder:
         with suppress(FileExistsError), (self.path / ".gitignore").open("x", encoding="utf-8") as stream:
             stream.write("*\n")
 
-    def own_file(self, beginning: str, ending: str) -> "OutputFile":
-        """The file of this process among those that several write side by side: ``BEGINNING.PROCESS.ENDING``."""
-        return OutputFile(self.path / f"{beginning}.{WritingProcess.current().name}.{ending}")
+    def own_file(self, name: str, ending: str) -> "OutputFile":
+        """The file of this process among those that several write side by side: ``NAME.PROCESS.ENDING``."""
+        return OutputFile(self.path / f"{name}.{WritingProcess.current().name}.{ending}")
 
     def scratch_path(self) -> Path:
         """The path of a new scratch file, whose name says which process writes it."""
