@@ -407,14 +407,12 @@ def _nothing_scored(observations: Mapping[str, Observation]) -> str:
 
 def _find_abstained(suite: LoadedSuite, observations: Mapping[str, Observation]) -> Mapping[str, Abstained]:
     """The metrics to which an executed case's answer gives nothing to score; none if the suite allows that."""
-    if suite.abstained == "allowed":
-        return {}
     reasons = {
         suite.metrics.full_name(label, name): observation.undefined[name]
         for label, observation in observations.items()
         for name in observation.abstained
     }
-    return Abstained.by_metric(suite.metrics, reasons, reasons)
+    return suite.find_abstained(reasons, reasons)
 
 
 def _abstained_repeats(

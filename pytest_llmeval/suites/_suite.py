@@ -1,7 +1,7 @@
 """A suite."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace as case_replace
 from functools import cache, cached_property
 from hashlib import sha256
@@ -32,7 +32,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import DeclaredType, SharedRows
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import PanelSpec
-from pytest_llmeval.numbers import Threshold
+from pytest_llmeval.numbers import Abstained, Threshold, Unmet
 from pytest_llmeval.suites._keys import SuiteKeys
 from pytest_llmeval.suites._reading import SUITE_METRICS
 from pytest_llmeval.suites._registry import Decided
@@ -397,6 +397,32 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         if self.repeats.times == 1:
             return evaluators
         return self.repeats.over(evaluators, counts_abstained=self.abstained == "fell")
+
+    def find_abstained(self, names: Iterable[str], reasons: Mapping[str, str]) -> Mapping[str, Abstained]:
+        """The metrics to which a case's answer gives nothing to score; none if the suite allows that.
+
+        Args:
+            names: Their names.
+            reasons: Metric to the reason.
+        """
+        return {} if self.abstained == "allowed" else Abstained.by_metric(self.metrics, names, reasons)
+
+    def find_unmet(
+        self,
+        limits: Mapping[str, Threshold],
+        scores: Mapping[str, float | None],
+        abstained: Iterable[str],
+        reasons: Mapping[str, str],
+    ) -> list[Unmet]:
+        """The thresholds of a case that its recorded scores do not meet.
+
+        Args:
+            limits: Metric to limit.
+            scores: Metric to score.
+            abstained: The metrics to which its answer gives nothing to score.
+            reasons: Metric to why it has no score.
+        """
+        return Unmet.of_case(limits, scores, self.find_abstained(abstained, reasons))
 
     @cached_property
     def metrics(self) -> MetricIndex:

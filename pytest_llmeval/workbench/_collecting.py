@@ -19,7 +19,7 @@ from msgspec.json import encode
 from pytest_llmeval.baselines import fingerprint
 from pytest_llmeval.cli import OPTIONS
 from pytest_llmeval.data import OwnFiles, display_path
-from pytest_llmeval.suites import LoadedSuite, Registry
+from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._suite_dump import SuiteDump, dump_suite
 from pytest_llmeval.workbench._test_code import code_of_test
 
@@ -167,7 +167,7 @@ def _state(session: Any, failed: list[str]) -> StateDump:
             code |= {path: "", **{f"{path}::{what}": digest for what, digest in _code(loaded.suite, item, folder)}}
             if not loaded.suite.systems:  # a system answers some of the cases
                 source = OwnFiles(Path(path)).source.as_posix()
-                suites[path] = dump_suite(loaded.suite, source, Registry.installed().checks)
+                suites[path] = dump_suite(loaded.suite, source)
     plugins = {_file_of(plugin, folder) for _, plugin in session.config.pluginmanager.list_name_plugin()} - {""}
     modules = {_file_of(module, folder) for module in list(sys.modules.values())} - {""}
     return StateDump(

@@ -30,7 +30,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.gates import DropGate, GateEvidence, ScoreGate
-from pytest_llmeval.numbers import Abstained, Difference, Unmet, summarize
+from pytest_llmeval.numbers import Difference, summarize
 from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, published
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import open_noted, table_lines
@@ -292,18 +292,12 @@ class _Deciding:
                 self.undecided.append(f"threshold {metric}: {why}")
             else:
                 limits[metric] = limit
-        missed = [str(miss) for miss in Unmet.of_case(limits, recorded.metrics, self._abstained(recorded))]
-        reasons = [*_other_reasons(recorded), *missed]
+        silent, why_absent = recorded.details.get("abstained", ()), recorded.details.get("undefined", {})
+        missed = self.suite.find_unmet(limits, recorded.metrics, silent, why_absent)
+        reasons = [*_other_reasons(recorded), *map(str, missed)]
         if reasons:
             self.reasons[case.id] = "; ".join(reasons)
         return "failed" if reasons else "passed"
-
-    def _abstained(self, case: CaseReport) -> Mapping[str, Abstained]:
-        if self.suite.abstained == "allowed":
-            return {}
-        return Abstained.by_metric(
-            self.suite.metrics, case.details.get("abstained", ()), case.details.get("undefined", {})
-        )
 
     def _unknown(self, metric: str) -> str:
         """The reason why the report lacks a metric; empty if it has it."""

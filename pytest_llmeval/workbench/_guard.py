@@ -101,7 +101,7 @@ class FolderState:
         registry = self.checkout.registry(self.code / name)
         bare = replace(document, data=whole)
         suite = load_suite(path, registry, root=self.folder, display_path=name, document=bare)
-        return LoadedState(suite, dump_suite(suite, name, registry.checks, document))
+        return LoadedState(suite, dump_suite(suite, name, document))
 
     def files(self, pattern: str) -> Mapping[str, Path]:
         """Return the files of a pattern in folders of approved scores by name."""

@@ -17,7 +17,7 @@ from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.suites import KEYS, LoadedSuite
 
 if TYPE_CHECKING:
-    from pytest_llmeval.evaluators import Check, CheckKind
+    from pytest_llmeval.evaluators import Check
 
 JUDGE_KEYS: Final = ("judge", "judges", "reduce", "min_judges")
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -167,15 +167,12 @@ def _nearest(lines: Mapping[str, int], place: Sequence[str | int], otherwise: in
     return next((lines[name] for name in names if name in lines), otherwise)
 
 
-def dump_suite(
-    suite: LoadedSuite, file: str, kinds: "Mapping[str, CheckKind]", document: Document | None = None
-) -> SuiteDump:
+def dump_suite(suite: LoadedSuite, file: str, document: Document | None = None) -> SuiteDump:
     """Return a suite as data for ``llmeval guard`` that is the same in every process.
 
     Args:
         suite: The suite.
         file: Its file, relative to the folder that is compared.
-        kinds: The checks that are known, by name.
         document: The file, if it is no Python file.
     """
     data = {} if document is None else document.data
@@ -195,10 +192,10 @@ def dump_suite(
         dict(_evaluators(suite, data.get("evaluators"), lines)),
         [GateDump(str(gate), type(gate).__name__, _plain(gate), gate.line) for gate in suite.gates],
         dict(suite.thresholds),
-        _checks(checks, kinds, lines),
+        _checks(checks, lines),
         {name: [case.id for case in system.cases] for name, system in suite.systems.items()},
         sorted(_unread(suite)),
-        dict(_cases(suite, file, kinds, document, lines)),
+        dict(_cases(suite, file, document, lines)),
         lines,
     )
 
@@ -246,7 +243,6 @@ def _unread(suite: LoadedSuite) -> Iterator[str]:
 def _cases(
     suite: LoadedSuite,
     file: str,
-    kinds: "Mapping[str, CheckKind]",
     document: Document | None,
     lines: Mapping[str, int],
 ) -> Iterator[tuple[str, CaseDump]]:
@@ -273,21 +269,21 @@ def _cases(
                 dict(case.labels),
                 list(case.tags),
                 dict(case.thresholds),
-                _checks(case.checks, kinds, inside),
+                _checks(case.checks, inside),
                 _plain(answers[case.id]),
                 inside,
             ),
         )
 
 
-def _checks(checks: "Iterable[Check]", kinds: "Mapping[str, CheckKind]", lines: Mapping[str, int]) -> list[CheckDump]:
+def _checks(checks: "Iterable[Check]", lines: Mapping[str, int]) -> list[CheckDump]:
     """The checks of a suite or a case, as data for ``llmeval guard``."""
     return [
         CheckDump(
             check.name,
             check.key,
             _plain(check.entry),
-            (kind := kinds.get(check.key.removeprefix("not_"))) is not None and kind.each,
+            check.each,
             _nearest(lines, ("checks", number)),
         )
         for number, check in enumerate(checks)

@@ -103,7 +103,7 @@ def test_editors_know_added_keys(registry: Registry) -> None:
 
 def test_a_comparison_of_commits_sees_added_keys_that_decide_something(tmp_path: Path, registry: Registry) -> None:
     suite = load(tmp_path, "owner: me\nweight: 3\n", registry)
-    settings = dump_suite(suite, "s.eval.yaml", registry.checks).settings
+    settings = dump_suite(suite, "s.eval.yaml").settings
     assert settings.keys() & KEYS.keys() == {"tier", "weight"}
     assert settings["weight"] == 3
 

@@ -611,6 +611,7 @@ class Check:
         judged: Whether a judge decides part of it.
         title: The name that the user gave it; empty if none.
         entry: What it was read from; names of files with a digest of what they hold.
+        each: Whether a list as its argument represents one check of each item.
     """
 
     key: str
@@ -619,6 +620,7 @@ class Check:
     judged: bool = False
     title: str = ""
     entry: Any = None
+    each: bool = False
 
     @property
     def name(self) -> str:

@@ -173,7 +173,8 @@ class CheckReader:
         title = entry.get("name", "") if isinstance(entry, Mapping) else ""
         for place, file in self._files:
             entry = _replace_value(entry, place[len(path) :], file)
-        return Check(key, node, float(weight), judged, title, entry)
+        kind = self.kinds.get(key.removeprefix(_NOT))
+        return Check(key, node, float(weight), judged, title, entry, kind is not None and kind.each)
 
     def _node(self, entry: Any, path: Path, on: str | None) -> tuple[CheckNode, str, bool]:
         """A check, its key, and whether a judge decides part of it."""
