@@ -485,12 +485,12 @@ class Case(Generic[Input_co, Expected_co]):
     @property
     def parts(self) -> Mapping[str, Any]:
         """All parts of the prediction by name, with ``latency_s`` and ``cost_usd``, whichever `prediction` is."""
-        return PredictionParts(prediction=self.prediction) if self.origin is None else self.origin
+        return self.whole
 
     @property
     def whole(self) -> PredictionParts:
         """The prediction as a whole with its parts; that of `prediction` itself if no part is known elsewhere."""
-        return self.origin or PredictionParts(prediction=self.prediction)
+        return PredictionParts(prediction=self.prediction) if self.origin is None else self.origin
 
     @property
     def part_paths(self) -> Parts:
