@@ -200,6 +200,18 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         """The commit of the approved run that the record is from; empty if the case ran."""
         return self.selection.since if self.selection is not None and self.selection.carried else ""
 
+    @staticmethod
+    def claim_calls(records: "Iterable[CaseRecord]") -> "Iterator[CaseRecord]":
+        """Yield records in which a judge call that several questions share, of one case or of several, counts once."""
+        seen: set[str] = set()
+        for record in records:
+            claimed = []
+            for call in record.calls:
+                claimed.append(call._replace(fresh=call.fresh and call.id not in seen))
+                if call.fresh:
+                    seen.add(call.id)
+            yield msgspec.structs.replace(record, calls=claimed) if claimed else record
+
     @property
     def ran(self) -> bool:
         """Whether anything of the case was measured or tried."""

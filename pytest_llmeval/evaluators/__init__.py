@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators.judge._human_labels import HumanLabel, HumanLabels, LabelScale
     from pytest_llmeval.evaluators.judge._judged_case import CaseTexts, Defects, EvidenceSource
     from pytest_llmeval.evaluators.judge._verdict_metrics import Cascaded, VerdictStatistics
-    from pytest_llmeval.evaluators.measures._confusion import Margins, agreement_alpha, precision, ratio
+    from pytest_llmeval.evaluators.measures._confusion import Margins, precision, ratio
     from pytest_llmeval.evaluators.measures._overlap import harmonic_mean
     from pytest_llmeval.evaluators.measures._tokens import Tokenizer, is_east_asian, separate_east_asian
 
@@ -75,7 +75,6 @@ _HOMES = {
     ),
     "measures._confusion": (
         "Margins",
-        "agreement_alpha",
         "precision",
         "ratio",
     ),

@@ -114,6 +114,13 @@ class AnswerText(Struct, frozen=True):
         return _CJK.search(self.text) is not None
 
     @property
+    def words(self) -> Sequence[str]:
+        """The words, as the text metrics count them by default."""
+        from pytest_llmeval.evaluators.measures._tokens import Tokenizer
+
+        return Tokenizer.named("auto").f1(self.text)
+
+    @property
     def sentences(self) -> list[str]:
         """The sentences as people read them; what has neither letter nor digit is none."""
         from pytest_llmeval.evaluators.measures._sentences import split_sentences
@@ -288,12 +295,12 @@ class References(Struct, frozen=True):
             expected = Parts.expectation("answer", case.part_paths.answer, expected)
         return cls.read(expected)
 
-    def word_lines(self, prediction: str, split: Callable[[str], Sequence[str]]) -> list[str]:
+    def word_lines(self, prediction: str, split: Callable[[str], Sequence[str]] | None = None) -> list[str]:
         """The lines on words that an answer lacks or adds, against the reference that shares most with it.
 
         Args:
             prediction: The answer; nothing is said where it is one of the references.
-            split: Returns the words of a text.
+            split: Returns the words of a text; default: those of `AnswerText`.
 
         >>> References(["Paris", "It is Paris"]).word_lines("It is Lyon", str.split)
         ['missing words: Paris', 'extra words: Lyon']
@@ -302,8 +309,9 @@ class References(Struct, frozen=True):
             return []
         if not prediction.strip():
             return ["the answer is empty"]
-        answered = Counter(split(prediction))
-        expected, *others = (Counter(split(text)) for text in self.texts)
+        answered, expected, *others = (
+            Counter(AnswerText(text).words if split is None else split(text)) for text in (prediction, *self.texts)
+        )
         if others:
             expected = max((expected, *others), key=lambda words: _likeness(words, answered))
         lines = [

@@ -1,7 +1,7 @@
 """Usage as counts that add up."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -238,18 +238,6 @@ class UsageReport(Struct, frozen=True):
     jurors: Annotated[Mapping[str, JudgeUsage], WrittenField.IF_KNOWN] = field(default_factory=dict)
     cascades: Annotated[Mapping[str, CascadeUse], WrittenField.IF_KNOWN] = field(default_factory=dict)
 
-    @staticmethod
-    def claim_calls(records: Iterable[CaseRecord]) -> Iterator[CaseRecord]:
-        """Yield records in which a judge call that several questions share, of one case or of several, counts once."""
-        seen: set[str] = set()
-        for record in records:
-            claimed = []
-            for call in record.calls:
-                claimed.append(call._replace(fresh=call.fresh and call.id not in seen))
-                if call.fresh:
-                    seen.add(call.id)
-            yield structs.replace(record, calls=claimed) if claimed else record
-
     @property
     def judges(self) -> JudgeUsage:
         """The questions to all judges, and their cost."""
@@ -391,7 +379,7 @@ class Money(Struct, frozen=True):
         """The money of a suite; ``None`` if nothing was asked.
 
         Args:
-            records: Of the cases, in which a call that several share is made once; see `UsageReport.claim_calls`.
+            records: Of the cases, in which a call that several share is made once; see `CaseRecord.claim_calls`.
             cascades: What became of the questions to a cascade of judges.
             large_judge: Its name among the jurors.
         """

@@ -36,7 +36,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import OutputFolder, OwnFiles, display_path
 from pytest_llmeval.judges import JudgeMode
-from pytest_llmeval.numbers import UsageReport, summarize
+from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports import ReportedTexts, RunReport, StopReport, WrittenReports
 from pytest_llmeval.run._execute import as_approved, is_skipped
 from pytest_llmeval.run._run_record import RunRecord
@@ -470,7 +470,7 @@ def collect(scope: RunScope) -> Collected:
     return structs.replace(
         collected,
         suites=[
-            structs.replace(suite, records=list(UsageReport.claim_calls(suite.records))) for suite in collected.suites
+            structs.replace(suite, records=list(CaseRecord.claim_calls(suite.records))) for suite in collected.suites
         ],
     )
 

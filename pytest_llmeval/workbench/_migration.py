@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
     grouped,
 )
 from pytest_llmeval.data import OutputFile
-from pytest_llmeval.evaluators import VerdictStatistics, agreement_alpha
+from pytest_llmeval.evaluators import JudgeAgreement, VerdictStatistics
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, PanelSpec
 from pytest_llmeval.numbers import CaseStatistics, Difference, RunPairing, Shift, UsageEvaluator, summarize
 from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase
@@ -374,7 +374,7 @@ def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement
     """The agreement of two judges on the questions of one judge mode, from pairs of scores."""
     import numpy as np
 
-    alpha = agreement_alpha(pairs)
+    alpha = JudgeAgreement.alpha_of(pairs)
     old, new = (float(np.mean(column)) for column in zip(*pairs, strict=True))
     equal = sum(first == other for first, other in pairs)
     return ModeAgreement(mode, len(pairs), equal, old, new, alpha if np.isfinite(alpha) else None)

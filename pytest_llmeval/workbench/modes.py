@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     number,
 )
 from pytest_llmeval.data import OutputFile
-from pytest_llmeval.evaluators import agreement_alpha
+from pytest_llmeval.evaluators import JudgeAgreement
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, Mode, Question, ReplyObject, SuiteJudges, Verdict
 from pytest_llmeval.numbers import student_quantile, wilson_interval
 from pytest_llmeval.reports import rendered_page
@@ -270,7 +270,7 @@ def mode_agreements(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator
             both, either = sum(min(pair) > 0 for pair in pairs), sum(max(pair) > 0 for pair in pairs)
             if not either:
                 continue
-            yield AgreementOnMode((left, right), mode, both, either - both, len(pairs), agreement_alpha(pairs))
+            yield AgreementOnMode((left, right), mode, both, either - both, len(pairs), JudgeAgreement.alpha_of(pairs))
 
 
 class ModeReport(NamedTuple):

@@ -76,7 +76,7 @@ def test_nobody_can_measure_a_case_for_what_it_cost() -> None:
 def test_a_call_that_questions_share_is_the_first_ones() -> None:
     again, other = FRESH._replace(fresh=False), FRESH._replace(id="d")
     records = [record(STORED, again), record(FRESH, FRESH), record(FRESH, other, other), record(again)]
-    records = list(UsageReport.claim_calls(records))
+    records = list(CaseRecord.claim_calls(records))
     fresh = [[call.fresh for call in each.calls] for each in records]
     assert fresh == [[False, False], [True, False], [False, True, False], [False]]
 

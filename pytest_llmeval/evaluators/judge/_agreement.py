@@ -279,6 +279,12 @@ class JudgeAgreement(Judge):
         return {**rare, **(rates_basis(sums) if self._positive is not None else {})}
 
     @staticmethod
+    def alpha_of(units: Iterable[Sequence[float]]) -> float:
+        """Krippendorff's alpha of the scores that two or more raters gave to each unit; NaN if all are the same."""
+        sums = Totals.add_up(Observation(unit_moments(scores)) for scores in units).sums()
+        return float(krippendorff_alpha(sums)[0])
+
+    @staticmethod
     def rates_of(answers: Iterable[tuple[float, float]]) -> dict[str, tuple[float, Basis]]:
         """The rates at which a yes/no judge agrees with people, each with the labels that it rests on.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_llmeval.core import Basis, FloatArray, LabelKey, Observation, Sums, Totals, counted
+from pytest_llmeval.core import Basis, FloatArray, LabelKey, Sums, counted
 
 MERGED = "true"
 """Key that `merged` gives to the labels it merges."""
@@ -213,11 +213,6 @@ def krippendorff_alpha(sums: Sums) -> FloatArray:
     spread = spread_of(count, sums["value"], sums["value_squares"])
     # Expected: 2 spread / (n (n - 1)); observed: within / n.
     return 1.0 - ratio(sums["within"] * (count - 1), 2 * spread)
-
-
-def agreement_alpha(units: Iterable[Sequence[float]]) -> float:
-    """Krippendorff's alpha of the scores that two or more raters gave to each unit; NaN if all are the same."""
-    return float(krippendorff_alpha(Totals.add_up(Observation(unit_moments(scores)) for scores in units).sums())[0])
 
 
 def weighted_kappa(cells: Mapping[tuple[float, float], FloatArray], length: int) -> FloatArray:

@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     Sums,
     unknown_name,
 )
-from pytest_llmeval.evaluators import AnswerValue, References, Tokenizer
+from pytest_llmeval.evaluators import AnswerValue, References
 from pytest_llmeval.judges import JudgedEvaluator, JudgeSpec, Patience, Price, Question, Verdict
 from pytest_llmeval.tasks.similarity._embeddings import SIMILARITY, EmbeddingJudge
 
@@ -207,7 +207,7 @@ class _MeaningEvaluator(Evaluator):
         """Say which words are missing, and which are extra: models give no reasons."""
         del observation
         references = References.read(case.expected)
-        return references.word_lines(AnswerValue(case.prediction).text or "", Tokenizer.named("auto").f1)
+        return references.word_lines(AnswerValue(case.prediction).text or "")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines import ApprovedCases, Keeper
 from pytest_llmeval.core import CaseLabels, CaseRecord, GateResult, LlmevalError, Metric, SuiteError
 from pytest_llmeval.gates import ChangeGate, Gate
-from pytest_llmeval.numbers import Table, UsageReport
+from pytest_llmeval.numbers import Table
 from pytest_llmeval.run import (
     Collected,
     CollectedSuite,
@@ -113,7 +113,7 @@ def _counting(collected: CollectedSuite, cases: int) -> CollectedSuite:
     others = [record for record in collected.records if record.id not in counting]
     ran_ahead = [other for other in others if other.outcome != "not_run"]
     waiting = len(others) - len(ran_ahead)
-    claimed = list(UsageReport.claim_calls(deciding))
+    claimed = list(CaseRecord.claim_calls(deciding))
     calls = [call for record in claimed for call in record.calls if call.fresh]
     answers = [
         usage

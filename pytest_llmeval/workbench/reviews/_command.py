@@ -24,7 +24,7 @@ from pytest_llmeval.core import (
     number,
 )
 from pytest_llmeval.data import OutputFile
-from pytest_llmeval.evaluators import HumanLabel, HumanLabels, agreement_alpha
+from pytest_llmeval.evaluators import HumanLabel, HumanLabels, JudgeAgreement
 from pytest_llmeval.reports import PageMedia, RunReport, SuiteReport, rendered_page
 from pytest_llmeval.services import Secrets
 from pytest_llmeval.workbench._console import refuse_input
@@ -471,7 +471,7 @@ def _pairs(labelled: Sequence[_Labelled]) -> Iterator[str]:
         if not both:
             continue
         same = sum(here == there for here, there in both)
-        alpha = agreement_alpha(both)
+        alpha = JudgeAgreement.alpha_of(both)
         agreement = number(alpha) if math.isfinite(alpha) else "undefined, since all labels are the same"
         yield f"{left} and {right} say the same of {same} of {counted(len(both), 'answer')}, alpha {agreement}"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from pytest_llmeval.core import FloatArray, LlmevalError
-from pytest_llmeval.evaluators import Tokenizer
+from pytest_llmeval.evaluators import AnswerText
 
 if TYPE_CHECKING:
     from pytest_llmeval.workbench.reviews.modes import Draw
@@ -169,10 +169,9 @@ def _word_vectors(texts: Sequence[str]) -> FloatArray:
     """The words of each answer as a vector of length 1, or 0 without words."""
     import numpy as np
 
-    words_of = Tokenizer.named("auto").f1
     vectors = np.zeros((len(texts), _DIMENSIONS))
     for row, text in enumerate(texts):
-        for word in {*words_of(text)} or {""}:
+        for word in {*AnswerText(text).words} or {""}:
             vectors[row, crc32(word.encode("utf-8", "surrogatepass")) % _DIMENSIONS] += 1
     lengths: FloatArray = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors /= np.maximum(lengths, 1)
