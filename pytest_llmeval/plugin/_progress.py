@@ -36,7 +36,7 @@ from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, work
 from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms
 from pytest_llmeval.services import Activity, Snapshot, UseRecord
-from pytest_llmeval.suites import LoadedSuite, Registry, StopGroup, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin._extensions import RunWatcher
@@ -325,7 +325,7 @@ class StopBoard:
     """
 
     folder: Path | None = None
-    _known: dict[StopGroup, int] = field(default_factory=dict)
+    _known: dict[SuiteKey, int] = field(default_factory=dict)
 
     def share(self) -> str:
         """The folder in which other pytest processes read the board, made for the first of them."""
@@ -333,7 +333,7 @@ class StopBoard:
             self.folder = Path(tempfile.mkdtemp(prefix="llmeval-"))
         return str(self.folder)
 
-    def post(self, group: StopGroup, cases: int) -> None:
+    def post(self, group: SuiteKey, cases: int) -> None:
         """Note that a group of suites stops."""
         self._known[group] = cases
         if self.folder is not None:
@@ -376,7 +376,7 @@ class StopBoard:
         cases = self._read(key.stop_group(suite))
         return cases is None or suite.order.ranks[case] < cases
 
-    def _read(self, group: StopGroup) -> int | None:
+    def _read(self, group: SuiteKey) -> int | None:
         """The number of cases after which a group stops, as far as is known."""
         if group not in self._known and self.folder is not None:
             with suppress(OSError, ValueError):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         SnapshotSettings,
         Tolerance,
     )
-    from pytest_llmeval.suites._suite import LoadedSuite, StopGroup, SuiteKey
+    from pytest_llmeval.suites._suite import LoadedSuite, SuiteKey
 
 _NAMED = 5
 
@@ -78,7 +78,7 @@ _HOMES = {
     "_schema": ("suite_schema",),
     "_settings": ("ConversationSpec", "SimulatedUser", "SnapshotSettings", "Tolerance"),
     "_reading": ("SuiteReading",),
-    "_suite": ("StopGroup", "LoadedSuite", "SuiteKey"),
+    "_suite": ("LoadedSuite", "SuiteKey"),
 }
 """Module to the names that other packages use of it."""
 

@@ -575,9 +575,9 @@ class SuiteKey(NamedTuple):
         """The name of the results in files: the same on every machine."""
         return _as_json(self[1:])
 
-    def stop_group(self, suite: LoadedSuite) -> "StopGroup":
-        """The suites that stop together with a suite, or with one of its variants."""
-        return StopGroup(self.display_path, self.test, "" if suite.systems and not self.test else self.variant)
+    def stop_group(self, suite: LoadedSuite) -> "SuiteKey":
+        """The key of what stops early together: all systems of a suite, a variant of its target, or a Python test."""
+        return self._replace(variant="") if suite.systems and not self.test else self
 
 
 @cache
@@ -598,20 +598,6 @@ def sampled(suite: LoadedSuite, settings: SampleSettings) -> LoadedSuite:
         for name, system in suite.systems.items()
     }
     return replace(suite, cases=cases, systems=systems, sample=sample)
-
-
-class StopGroup(NamedTuple):
-    """A group that stops early together: all systems of a suite, a variant of its target, or a Python test over it.
-
-    Attributes:
-        display_path: The suite file as reports name it.
-        test: The Python test.
-        variant: The variant; empty for systems, which stop together.
-    """
-
-    display_path: str
-    test: str
-    variant: str
 
 
 def _gate_fault(suite: LoadedSuite, gate: Gate) -> str:

@@ -248,7 +248,7 @@ def test_the_keys_of_recordings_are_those_that_the_command_explains(judged: "Jud
 
     path = judged.suite("s.eval.yaml", WORDS)
     judged.project.run(RECORD)
-    told = {each.case.id: each.question.key for each in suite_questions(path).questions}
+    told = {each.case: each.key for each in suite_questions(path).questions}
     assert {each["case"]: each["key"] for each in entries_of(judged.recordings())} == told
     assert json.loads(judged.recordings().read_text(encoding="utf-8").splitlines()[0])["reply"] == "yes"
 

@@ -18,7 +18,7 @@ from pytest_llmeval.run import (
     RunScope,
     Suites,
 )
-from pytest_llmeval.suites import LoadedSuite, StopGroup, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.workbench.early._evidence import EarlyVerdict, PartScores, decide_gate
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def stop_early(collected: Collected, scope: RunScope) -> Collected:
 
     Results that arrived early do not count, so that it is the order that decides and not which worker was faster.
     """
-    groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
+    groups: dict[SuiteKey, dict[str, CollectedSuite]] = {}
     for suite in collected.suites:
         if suite.suite.order is not None:
             groups.setdefault(suite.key.stop_group(suite.suite), {})[suite.key.variant] = suite
@@ -339,7 +339,7 @@ def foresee(
     Returns:
         The number of cases; ``None`` where no run is approved, or none that has all of the cases.
     """
-    groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
+    groups: dict[SuiteKey, dict[str, CollectedSuite]] = {}
     for key, suite in suites:
         collected = CollectedSuite.from_records(
             key, suite, _approved(key), suite.judge_identities(judges, key.display_path)
@@ -396,8 +396,8 @@ class StopWatch:
 
     suites: Suites
     keeper: Keeper
-    post: Callable[[StopGroup, int], None]
-    _groups: dict[StopGroup, _Progress] = field(default_factory=dict)
+    post: Callable[[SuiteKey, int], None]
+    _groups: dict[SuiteKey, _Progress] = field(default_factory=dict)
 
     def take(self, run: RunRecord, key: SuiteKey, cases: Iterable[str]) -> None:
         """Note that cases have ended, fixtures included.
@@ -445,7 +445,7 @@ class StopWatch:
         suite = self.suites.read(Path(key.path))
         return suite.gated(key.variant) if key.test else suite.for_variant(key.variant)
 
-    def _look_again(self, run: RunRecord, group: StopGroup, progress: _Progress) -> None:
+    def _look_again(self, run: RunRecord, group: SuiteKey, progress: _Progress) -> None:
         assert progress.end is not None
         records = run.case_records()
         variants = {key.variant: self._run(key, records.get(key, {})) for key in progress.keys}
