@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators.judge._judged_case import CaseTexts, Defects, EvidenceSource
     from pytest_llmeval.evaluators.judge._verdict_metrics import Cascaded, VerdictStatistics
     from pytest_llmeval.evaluators.measures._confusion import Margins, precision, ratio
-    from pytest_llmeval.evaluators.measures._overlap import harmonic_mean
     from pytest_llmeval.evaluators.measures._tokens import Tokenizer, is_east_asian, separate_east_asian
 
 _HOMES = {
@@ -78,7 +77,6 @@ _HOMES = {
         "precision",
         "ratio",
     ),
-    "measures._overlap": ("harmonic_mean",),
     "measures._tokens": (
         "Tokenizer",
         "is_east_asian",
