@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from project import script
+from project import ROOT, script
 
 import pytest_llmeval
 
@@ -322,16 +322,28 @@ def bound_names(module: str) -> Iterator[str]:
                     yield from (name.id for name in ast.walk(bound) if isinstance(name, ast.Name))
 
 
+def imports_of_repository() -> Iterator[tuple[str, ast.ImportFrom]]:
+    """Yield the imports of names from the package by each Python file in the repository, tests and benchmarks too."""
+    for module in MODULES:
+        yield from ((module, node) for node in nodes_of(module) if isinstance(node, ast.ImportFrom))
+    for folder in (".ci", "benchmarks", "docs", "example_suites", "tests"):
+        for path in sorted(ROOT.joinpath(folder).rglob("*.py")):
+            source = path.read_text(encoding="utf-8")
+            if "from pytest_llmeval." in source:
+                name = path.relative_to(ROOT).as_posix()
+                yield from ((name, node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom))
+
+
 def test_faces_have_what_is_imported_from_them() -> None:
     """Type checkers do not see this: a package that loads names lazily could have any."""
     faces = {f"pytest_llmeval.{module.removesuffix('/__init__.py').replace('/', '.')}": module for module in MODULES}
+    names = {face: frozenset(bound_names(module)) for face, module in faces.items()}
     lacking = {
         (module, node.module, alias.name)
-        for module in MODULES
-        for node in nodes_of(module)
-        if isinstance(node, ast.ImportFrom) and node.module in faces
+        for module, node in imports_of_repository()
+        if node.module in faces
         for alias in node.names
-        if alias.name not in set(bound_names(faces[node.module]))
+        if alias.name not in names[node.module]
         if f"{node.module}.{alias.name}".removeprefix("pytest_llmeval.").replace(".", "/") + ".py" not in MODULES
         if f"{node.module}.{alias.name}" not in faces
     }
