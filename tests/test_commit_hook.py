@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pytest_llmeval.cli import main
-from pytest_llmeval.suites import SuitePatterns
+from pytest_llmeval.cli import SuitePatterns, main
 
 HOOKS = Path(__file__).parents[1] / ".pre-commit-hooks.yaml"
 SUITE = "suite: s\nevaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: b, prediction: b}]\n"

@@ -12,7 +12,7 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.cli._console import CommandResult, NumberArgument, say
-    from pytest_llmeval.cli._options import OPTIONS
+    from pytest_llmeval.cli._options import OPTIONS, SuitePatterns, left_alone
     from pytest_llmeval.suites import Command, Registry
 
 _USAGE = 2
@@ -135,7 +135,7 @@ def _list_commands(commands: "Mapping[str, Command]") -> Iterator[str]:
 
 _HOMES = {
     "_console": ("CommandResult", "NumberArgument", "say"),
-    "_options": ("OPTIONS",),
+    "_options": ("OPTIONS", "SuitePatterns", "left_alone"),
 }
 """Module to the names that other packages use of it."""
 

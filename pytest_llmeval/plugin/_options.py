@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_llmeval.cli import OPTIONS
-from pytest_llmeval.suites import SuitePatterns
+from pytest_llmeval.cli import OPTIONS, SuitePatterns
 
 if TYPE_CHECKING:
     from pytest_llmeval.run import Shard

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 import pytest
 from msgspec import Struct, field, structs
 
+from pytest_llmeval.cli import left_alone
 from pytest_llmeval.core import (
     AnyError,
     BudgetError,
@@ -31,7 +32,6 @@ from pytest_llmeval.suites import (
     Registry,
     SuiteKey,
     SuiteMemo,
-    left_alone,
     load_suite,
 )
 

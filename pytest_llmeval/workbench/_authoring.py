@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from pytest_llmeval.cli import CommandResult
+from pytest_llmeval.cli import CommandResult, SuitePatterns, left_alone
 from pytest_llmeval.core import (
     AnyError,
     EvaluatorError,
@@ -30,9 +30,7 @@ from pytest_llmeval.run import unmet_by_expected
 from pytest_llmeval.suites import (
     LoadedSuite,
     Registry,
-    SuitePatterns,
     is_foreign,
-    left_alone,
     load_suite,
     suite_schema,
 )

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-from pytest_llmeval.cli import say
+from pytest_llmeval.cli import SuitePatterns, say
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError
-from pytest_llmeval.suites import LoadedSuite, SuitePatterns, load_suite
+from pytest_llmeval.suites import LoadedSuite, load_suite
 
 
 def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:

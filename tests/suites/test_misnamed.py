@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_llmeval.cli import SuitePatterns
 from pytest_llmeval.data import InputFile
-from pytest_llmeval.suites import SuitePatterns
 
 SUITE = {"suite": "x", "evaluators": ["text"], "cases": [{"prediction": "a", "expected": "a"}]}
 BLOCK = "suite: x\nevaluators: [text]\ncases:\n- {prediction: a}\n"
