@@ -109,7 +109,7 @@ def test_a_run_that_does_not_ask_for_suites_loads_options_and_hooks_of_ours_only
     ours |= {"pytest_llmeval", "pytest_llmeval_suite", "pytest_llmeval.core"}
     ours |= {
         f"pytest_llmeval.{name}"
-        for name in ("_lazy", "_version", "cli", "cli._options", "plugin", "reports", "reports._files", "suites")
+        for name in ("_lazy", "_version", "cli", "cli._options", "plugin", "reports", "reports._files")
     }
     assert {name for name in loaded(code, *arguments, folder=tmp_path) if name.startswith("pytest_llmeval")} == ours
 
