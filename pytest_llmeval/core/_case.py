@@ -62,6 +62,7 @@ class NoAnswer(Struct, frozen=True):
 
 
 NoAnswer.ITSELF = NoAnswer("is the measured system")
+_NOT_GIVEN: Final = NoAnswer("its answer is not given")
 
 
 TRACE: Final = "trace"
@@ -491,6 +492,15 @@ class Case(Generic[Input_co, Expected_co]):
     def whole(self) -> PredictionParts:
         """The prediction as a whole with its parts; that of `prediction` itself if no part is known elsewhere."""
         return PredictionParts(prediction=self.prediction) if self.origin is None else self.origin
+
+    def is_of(self, system: str) -> bool:
+        """Whether the measured answer is that of a named system."""
+        return self.others.get(system) == NoAnswer.ITSELF
+
+    def why_absent(self, system: str) -> str:
+        """The reason why another system has no answer to this case; empty if it has one."""
+        other = self.others.get(system, _NOT_GIVEN)
+        return other.reason if isinstance(other, NoAnswer) else ""
 
     @property
     def part_paths(self) -> Parts:

@@ -7,7 +7,7 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.gates._change import ChangeGate, GateEvidence
     from pytest_llmeval.gates._drop import DriftGate, DropGate, LiftGate
-    from pytest_llmeval.gates._gate import Gate, GateKey, GateScore, ScoreGate, ScoreSide, TextForm, gate_rule, owned
+    from pytest_llmeval.gates._gate import Gate, GateKey, GateScore, ScoreGate, TextForm, gate_rule, owned
     from pytest_llmeval.gates._limit import LimitGate
     from pytest_llmeval.gates._reading import GateReader
     from pytest_llmeval.gates._rules import RULES
@@ -27,7 +27,6 @@ _HOMES = {
         "GateKey",
         "GateScore",
         "ScoreGate",
-        "ScoreSide",
         "TextForm",
         "gate_rule",
         "owned",

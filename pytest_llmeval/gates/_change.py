@@ -353,8 +353,8 @@ class ChangeGate(Gate):
         finite = (self.refutes, not self.refutes)
         yield ScoreSide(self.max_drop, -1, high - self.max_drop, self.max_drop - low, finite, finite)
 
-    def early_words(self, value: float | None, side: ScoreSide | None, outcome: GateOutcome) -> EarlyWords:
-        del side
+    def early_words(self, value: float | None, bound: tuple[str, float] | None, outcome: GateOutcome) -> EarlyWords:
+        del bound
         change = self.change_of(value)
         significant = (outcome == "passed") != self.refutes
         claim = self.claim(significant=True) if significant else f"over all of them it is {self.contrary}"

@@ -482,8 +482,14 @@ class Gate:
         """Yield the comparisons of the gate, where what is compared of one case has a range."""
         raise NotImplementedError
 
-    def early_words(self, value: float | None, side: ScoreSide | None, outcome: GateOutcome) -> EarlyWords:
-        """The words of the gate's verdict before all cases have run."""
+    def early_words(self, value: float | None, bound: tuple[str, float] | None, outcome: GateOutcome) -> EarlyWords:
+        """The words of the gate's verdict before all cases have run.
+
+        Args:
+            value: Of its metric so far.
+            bound: Of the comparison that decided it, from its `ScoreSide`.
+            outcome: What was decided.
+        """
         raise NotImplementedError
 
     @staticmethod

@@ -335,9 +335,9 @@ class LimitGate(ScoreGate):
             below, above = (at - low, high - at) if sign > 0 else (high - at, at - low)
             yield ScoreSide(at, sign, below, above, (not strict, strict), bound=(str(bound), at))
 
-    def early_words(self, value: float | None, side: ScoreSide | None, outcome: GateOutcome) -> EarlyWords:
+    def early_words(self, value: float | None, bound: tuple[str, float] | None, outcome: GateOutcome) -> EarlyWords:
         first = str(self.bounds[0]), self.bounds[0].limit
-        text, at = (side.bound if side is not None else None) or first
+        text, at = bound or first
         claim = f"over all of them it {'meets' if outcome == 'passed' else 'misses'} {text}"
         return EarlyWords(f"{self.subject} is {self._number_of(value)}", value, at, claim)
 

@@ -1,7 +1,7 @@
 """The runner of the cases of a process."""
 
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from itertools import islice
@@ -225,6 +225,23 @@ class CaseRunner(Struct, dict=True):
         except PredictionError as error:
             return unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
         return self.run(structs.replace(loaded, case=answered), fixtures)
+
+    def run_answered(self, suite: LoadedSuite, key: SuiteKey) -> Iterator[Execution]:
+        """Run the answered cases of a suite in order; the questions about the next ones are asked meanwhile.
+
+        Args:
+            suite: Its cases have predictions, or the runner has recorded ones.
+            key: What results are gathered under.
+
+        Raises:
+            LlmevalError: The budget is spent.
+        """
+        loaded = [LoadedCase(suite, case, key) for case in suite.cases]
+        for place, entry in enumerate(loaded, 1):
+            following = (loaded[number] for number in range(place, len(loaded)))
+            execution = self.run(entry, following=following, early=EarlyCalls(judge=True))
+            execution.require_budget()
+            yield execution
 
     def run_judged(self, suite: LoadedSuite, key: SuiteKey, run: "RunRecord") -> None:
         """Score answered cases by judges, several calls at a time; no target is called.

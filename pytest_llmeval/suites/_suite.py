@@ -178,6 +178,12 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return list(dict.fromkeys(gate.metric for gate in self.ordered_gates))
 
     @property
+    def limited_usage(self) -> Sequence[str]:
+        """The limited metrics of what calls took, such as ``target_cost_usd``, sorted."""
+        limits = {*self.judged_metrics, *self.thresholds, *(name for case in self.cases for name in case.thresholds)}
+        return sorted(limits.intersection(self.OWN_METRICS) - {Metric.PASS_RATE})
+
+    @property
     def compared_by(self) -> Sequence[str]:
         """The main metrics of a comparison: those that the suite names, or those of its gates."""
         return self.compare_by or self.judged_metrics

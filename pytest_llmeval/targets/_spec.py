@@ -5,12 +5,13 @@ import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from pytest_llmeval.core import PredictionError, unknown_name
 from pytest_llmeval.data import DataPath, DeclaredType
-from pytest_llmeval.services import Redactor, Secrets, ServiceAddress
+from pytest_llmeval.services import Redactor, Secrets, ServiceAddress, Stopwatch
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,11 @@ class BatchTarget(ABC):
     @abstractmethod
     async def aclose(self) -> None:
         """Close connections and processes of the target; a second call does nothing."""
+
+    @staticmethod
+    def timed() -> AbstractContextManager[None]:
+        """A context whose time is latency of the answers: what a target does around its calls is not."""
+        return Stopwatch.current().call()
 
 
 TemplatePath: TypeAlias = tuple[str | int, ...]

@@ -22,7 +22,7 @@ from pytest_llmeval.baselines import ScoreFile, Stamp, fingerprint
 from pytest_llmeval.cli import OPTIONS, CommandResult
 from pytest_llmeval.core import CaseChoice, CaseRecord, JsonNumber, LlmevalError, counted, decode, encode, listed
 from pytest_llmeval.data import OutputFile, repository_top
-from pytest_llmeval.numbers import CaseStatistics, UsageEvaluator
+from pytest_llmeval.numbers import CaseStatistics
 from pytest_llmeval.reports import ReportFormat
 from pytest_llmeval.run import (
     ChoiceTerms,
@@ -356,10 +356,8 @@ class AffectedCases:
             return "--llmeval-mutate changes the answers of this run"
         if suite.against_approved:
             return "an evaluator compares with approved answers"
-        figures = {metric.name for metric in UsageEvaluator().describe()}
-        limits = {*suite.judged_metrics, *suite.thresholds, *(name for case in suite.cases for name in case.thresholds)}
-        if needed := sorted(figures & limits):
-            return f"{needed[0]} is limited, which only calls of this run have"
+        if suite.limited_usage:
+            return f"{suite.limited_usage[0]} is limited, which only calls of this run have"
         return ""
 
     def _approved(self, key: SuiteKey) -> tuple[StoredInputs | None, dict[str, CaseRecord]]:

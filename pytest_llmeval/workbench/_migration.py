@@ -29,8 +29,8 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import OutputFile
 from pytest_llmeval.evaluators import JudgeAgreement, VerdictStatistics
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, PanelSpec
-from pytest_llmeval.numbers import CaseStatistics, Difference, RunPairing, Shift, UsageEvaluator, summarize
-from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase
+from pytest_llmeval.numbers import CaseStatistics, Difference, RunPairing, Shift, summarize
+from pytest_llmeval.run import CaseRunner
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.targets import Recordings
 
@@ -134,8 +134,7 @@ class Migration:
     def gates(self) -> Iterator[tuple[GateResult, GateResult]]:
         """Yield the verdicts on gates by both judges, where they differ; gates on what asking took are left out."""
         for gate in self.suite.score_gates:
-            owned = self.suite.metrics.find(gate.metric)
-            if gate.metric != Metric.PASS_RATE and (owned is None or owned.label == UsageEvaluator.name):
+            if gate.metric != Metric.PASS_RATE and self.suite.metrics.find(gate.metric) is None:
                 continue
             old, new = (gate.judge(side.result, "", "") for side in (self.old, self.new))
             if old.outcome != new.outcome:
@@ -210,14 +209,8 @@ def _run(
         LlmevalError: The budget is spent.
     """
     runner = CaseRunner(options, recordings)
-    early = EarlyCalls(judge=True)
-    loaded = [LoadedCase(suite, case, key) for case in suite.cases]
     try:
-        records = []
-        for number, loaded_case in enumerate(loaded, 1):
-            execution = runner.run(loaded_case, following=loaded[number:], early=early)
-            execution.require_budget()
-            records.append(execution.record)
+        records = [execution.record for execution in runner.run_answered(suite, key)]
         return records, suite.judge_identities(runner.judges, key.display_path)
     finally:
         runner.close(whole_run=True)

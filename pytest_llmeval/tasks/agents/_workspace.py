@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, Self
 from pytest_llmeval.core import WINDOWS, Media, MediaError, MediaForm, PredictionError, excerpt
 from pytest_llmeval.data import json_text
 from pytest_llmeval.evaluators import read_transcript
-from pytest_llmeval.services import GitError, Program, Redactor, Stopwatch, run_git
+from pytest_llmeval.services import GitError, Program, Redactor, run_git
 from pytest_llmeval.targets import BatchTarget, TargetSpec
 
 INPUT: Final = "{input}"
@@ -94,7 +94,7 @@ class WorkspaceTarget(BatchTarget):
         before = _read_files(work, {})
         command = [word.replace(INPUT, text) for word in self._command]
         stdin = "" if any(INPUT in word for word in self._command) else text
-        with Stopwatch.current().call():
+        with self.timed():
             code, out, errors = await self._run(command, work, scratch, stdin)
         if contaminated := self._contamination(out + errors):
             raise PredictionError(f"is contaminated, so its answer does not count: {contaminated}")

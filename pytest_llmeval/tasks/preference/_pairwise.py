@@ -12,7 +12,6 @@ from string import Template
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import (
-    MISSING,
     Case,
     CaseRecord,
     ComparingEvaluator,
@@ -20,7 +19,6 @@ from pytest_llmeval.core import (
     FloatArray,
     JudgeError,
     Metric,
-    NoAnswer,
     Observation,
     Reads,
     Result,
@@ -245,7 +243,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
         names = [name for name in self._named if name != SYSTEMS]
         if SYSTEMS in self._named:
             names += [name for name in case.others if name not in (*names, ComparingEvaluator.APPROVED)]
-        itself = [name for name in names if case.others.get(name) == NoAnswer.ITSELF]
+        itself = [name for name in names if case.is_of(name)]
         for name in itself if len(itself) == len(names) else [name for name in names if name not in itself]:
             yield self._pair(case, texts, name)
         if not names:
@@ -261,13 +259,12 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
             del shared["reference"]
             others = references
         else:
-            other = case.others.get(name, MISSING)
-            if other == NoAnswer.ITSELF:
+            if case.is_of(name):
                 return _Pair(name)
-            if isinstance(other, NoAnswer) or other is MISSING:
-                why = other.reason if isinstance(other, NoAnswer) else "its answer is not given"
+            if why := case.why_absent(name):
                 return _Pair(name, missing=f"{name}: {why}")
-            others = [CaseTexts.of_case(replace(case, prediction=other), _FIELDS, _OPTIONAL).by_field["answer"]]
+            answered = replace(case, prediction=case.others[name])
+            others = [CaseTexts.of_case(answered, _FIELDS, _OPTIONAL).by_field["answer"]]
         if answer.strip() in {text.strip() for text in others}:
             return _Pair(name)
         label = case.labels.get(_LANGUAGE_LABEL)

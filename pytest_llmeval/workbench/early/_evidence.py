@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct
 
 from pytest_llmeval.core import FloatArray, GateResult, Metric, counted
-from pytest_llmeval.gates import Gate, ScoreSide
+from pytest_llmeval.gates import Gate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -216,7 +216,7 @@ class _Finding(NamedTuple):
         failed: Likewise, that it does not hold.
         evidence: For the bound, and against it.
         needed: Likewise.
-        side: What is to hold; ``None`` where nothing is known of it.
+        bound: Of the comparison, as text and number; ``None`` for a gate on a change, and where nothing is known.
         fault: Why it fails with any scores.
     """
 
@@ -228,7 +228,7 @@ class _Finding(NamedTuple):
     failed: int | None
     evidence: tuple[float, float]
     needed: tuple[float, float]
-    side: ScoreSide | None = None
+    bound: tuple[str, float] | None = None
     fault: str = ""
 
 
@@ -284,7 +284,7 @@ def _findings(
             passed = None
         elif passed is not None:
             passed = max(passed, least)
-        yield base._replace(passed=passed, failed=failed, evidence=(above, below), needed=needed, side=side)
+        yield base._replace(passed=passed, failed=failed, evidence=(above, below), needed=needed, bound=side.bound)
 
 
 def _place_of(seen: "npt.NDArray[np.bool_]", count: int) -> int | None:
@@ -303,7 +303,7 @@ def _result(gate: Gate, finding: _Finding, outcome: Literal["passed", "failed"],
         where = f"all {counted(groups, 'group')} pass, the last one {finding.group}: "
     side = 0 if outcome == "passed" else 1
     weight = f"evidence {_evidence(finding.evidence[side])} of {_evidence(finding.needed[side])} needed"
-    words = gate.early_words(finding.value, finding.side, outcome)
+    words = gate.early_words(finding.value, finding.bound, outcome)
     text = f"{where}{words.state} in {cases}; {finding.fault or f'{words.claim}, {weight}'}"
     return GateResult(str(gate), outcome, words.value, words.limit, text, line=gate.line)
 

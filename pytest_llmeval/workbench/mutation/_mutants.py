@@ -24,7 +24,6 @@ from pytest_llmeval.judges import JudgeOptions
 from pytest_llmeval.numbers import Repeats
 from pytest_llmeval.run import (
     CaseRunner,
-    EarlyCalls,
     Execution,
     LoadedCase,
     score_unjudged,
@@ -293,15 +292,10 @@ class JudgedScorer:
         """
         scored = structs.replace(suite, cases=tuple(cases))
         runner = CaseRunner(self.options, explains_all=False)
-        loaded = [LoadedCase(scored, case, self._key(suite)) for case in cases]
-        early = EarlyCalls(judge=True)
         try:
-            executions = [runner.run(case, following=loaded[at:], early=early) for at, case in enumerate(loaded, 1)]
+            return list(runner.run_answered(scored, self._key(suite)))
         finally:
             runner.close(whole_run=False)
-        for execution in executions:
-            execution.require_budget()
-        return executions
 
 
 def _kinds(mutation: Mutation) -> Iterator[tuple[LoadedSuite, list[Case]]]:
