@@ -4,7 +4,7 @@ import json
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -105,9 +105,12 @@ class Recordings:
                     f"predictions file {path} does not exist; create it with --llmeval-predictions-mode=record"
                 )
         recordings = cls(path, mode, journal)
-        if merges and journal is not None and (left := journal.read(others=True)):
-            recordings._merge(left)
-            journal.remove()
+        if merges and journal is not None:
+            with journal.take_over(others=True) as left:
+                if left:
+                    recordings._merge(left)
+            if left:
+                journal.remove()
         recordings._rows = _read_rows(path)
         return recordings
 
@@ -226,8 +229,10 @@ class Recordings:
         """
         if self.mode == "replay":
             return NotRecorded()
-        arrived = self.journal.read() if self.journal is not None else []
-        return self._merge([*arrived, *predictions], complete if self.mode == "refresh" else ())
+        arriving: AbstractContextManager[list[dict[str, Any]]]
+        arriving = nullcontext([]) if self.journal is None else self.journal.take_over()
+        with arriving as arrived:
+            return self._merge([*arrived, *predictions], complete if self.mode == "refresh" else ())
 
     def close(self) -> None:
         """Take over what has arrived since `update`, and remove the journal.
@@ -238,7 +243,8 @@ class Recordings:
         """
         if self.journal is not None:
             if self.journal.has_more():
-                self._merge(self.journal.read())
+                with self.journal.take_over() as arrived:
+                    self._merge(arrived)
             self.journal.remove()
 
     def _merge(self, rows: Iterable[Mapping[str, Any]], forget: Collection[tuple[str, str]] = ()) -> NotRecorded:
@@ -395,7 +401,8 @@ class Journal:
 
     folder: Path
     run: str
-    _read: dict[Path, int] = field(default_factory=dict)
+    _merged: dict[Path, int] = field(default_factory=dict)
+    """File to how many of its bytes have been taken over."""
     _seen: dict[Path, int] = field(default_factory=dict)
 
     @classmethod
@@ -419,20 +426,24 @@ class Journal:
             self.folder.mkdir(parents=True, exist_ok=True)
             file.append_text(text)
 
-    def read(self, *, others: bool = False) -> list[dict[str, Any]]:
-        """The recorded lines, oldest file first, without a line that a kill cut off.
+    @contextmanager
+    def take_over(self, *, others: bool = False) -> Iterator[list[dict[str, Any]]]:
+        """A context that merges the recorded lines, oldest file first, without a line that a kill cut off.
+
+        They are taken over once it ends: after an error or an interrupt in it they are read again, and not removed.
 
         Args:
-            others: Whether to read the answers of other runs as well: those of killed ones, whose workers may not have
-                noticed yet.
+            others: Whether to take over the answers of other runs as well: those of killed ones, whose workers may not
+                have noticed yet.
         """
-        rows = []
+        rows, sizes = [], {}
         for path, _ in self._files(others=others):
             with suppress(FileNotFoundError):  # another run has merged it
                 data = path.read_bytes()
-                self._read[path] = len(data)
+                sizes[path] = len(data)
                 rows += [row for line in data.split(b"\n") if (row := _parse_line(line)) is not None]
-        return rows
+        yield rows
+        self._merged |= sizes
 
     def read_new(self) -> list[dict[str, Any]]:
         """The lines that processes of this run have added since the last call, ended ones included.
@@ -453,15 +464,15 @@ class Journal:
         return rows
 
     def has_more(self) -> bool:
-        """Whether answers of this run have arrived since they were read."""
-        return any(status.st_size != self._read.get(path) for path, status in self._files(others=False))
+        """Whether there are answers of this run that have not been taken over."""
+        return any(status.st_size != self._merged.get(path) for path, status in self._files(others=False))
 
     def remove(self) -> None:
-        """Remove the files that were read and whose process has ended; merge their content first."""
+        """Remove the files that were taken over and whose process has ended."""
         for path, status in self._files(others=True):
             process = OutputFile(path).writer
             ended = process.is_current or process.has_abandoned(status)
-            if ended and self._read.get(path) == status.st_size:
+            if ended and self._merged.get(path) == status.st_size:
                 path.unlink(missing_ok=True)
         with suppress(OSError):  # not empty, or not there
             self.folder.rmdir()

@@ -1,14 +1,18 @@
 """The fixture ``gate`` and the function: results of other runners, judged in tests."""
 
+from typing import TYPE_CHECKING
+
 import pytest
-from conftest import Project
 
 import pytest_llmeval as ev
+
+if TYPE_CHECKING:
+    from conftest import Project
 
 ROWS = [{"case": f"c{n}", "metric": "accuracy", "score": int(n >= 4)} for n in range(40)]
 
 
-def test_results_are_approved_and_judged_in_a_test(project: Project) -> None:
+def test_results_are_approved_and_judged_in_a_test(project: "Project") -> None:
     rows = f"[dict(row, score=row['score'] * (n < int(os.environ['GOOD']))) for n, row in enumerate({ROWS})]"
     project.write("test_app.py", f"import os\n\ndef test_no_worse(gate):\n    gate({rows})\n")
 
@@ -29,7 +33,7 @@ def test_results_are_approved_and_judged_in_a_test(project: Project) -> None:
     assert "worse: drop(accuracy) <= 0: accuracy fell 0.9000 -> 0.1500 (limit 0)" in out
 
 
-def test_the_function_returns_the_verdict_or_raises(project: Project) -> None:
+def test_the_function_returns_the_verdict_or_raises(project: "Project") -> None:
     verdict = ev.gate(ROWS, "accuracy >= 0.8", {"metric": "accuracy", "min": 0.5})
     assert (verdict.word, verdict.why[0]) == ("passed", "2 gates passed in 40 cases")
     assert ev.gate(ROWS, baseline=ROWS, name="shop").finished.report.suites[0].suite == "shop"
@@ -45,7 +49,7 @@ def test_the_function_returns_the_verdict_or_raises(project: Project) -> None:
     assert project.path.exists()
 
 
-def test_a_failing_gate_shows_its_sentence_in_the_summary(project: Project) -> None:
+def test_a_failing_gate_shows_its_sentence_in_the_summary(project: "Project") -> None:
     project.write(
         "test_quality.py", "import pytest_llmeval as ev\n\ndef test_quality():\n    ev.gate('r.jsonl', 'f1 >= 0.9')\n"
     )

@@ -1,9 +1,12 @@
 """Evaluators of users that ask a judge: what is wrong with one case, or one reply, stays with its case."""
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
-from conftest import Project
+
+if TYPE_CHECKING:
+    from conftest import Project
 
 CONFTEST = """
     from dataclasses import dataclass
@@ -48,7 +51,7 @@ CONFTEST = """
 
 
 @pytest.fixture
-def polite(project: Project) -> Project:
+def polite(project: "Project") -> "Project":
     project.write("conftest.py", CONFTEST)
     cases = [
         {"id": "first", "prediction": "fine"},
@@ -60,7 +63,7 @@ def polite(project: Project) -> Project:
     return project
 
 
-def test_what_is_wrong_with_one_case_of_an_own_evaluator_stays_with_it(polite: Project) -> None:
+def test_what_is_wrong_with_one_case_of_an_own_evaluator_stays_with_it(polite: "Project") -> None:
     ran = polite.run()
     reasons = {case["id"]: case["reason"] for case in ran.suites["polite"]["cases"] if case["outcome"] == "errored"}
     assert reasons.keys() == {"set", "raises", "nothing", "not a number"}
@@ -74,7 +77,7 @@ def test_what_is_wrong_with_one_case_of_an_own_evaluator_stays_with_it(polite: P
     assert ran.suites["polite"]["usage"]["calls"] == 5, "replies that cannot be read were paid for"
 
 
-def test_a_changed_reader_that_fails_on_stored_replies_costs_their_cases_only(polite: Project) -> None:
+def test_a_changed_reader_that_fails_on_stored_replies_costs_their_cases_only(polite: "Project") -> None:
     polite.run()
     polite.write("conftest.py", CONFTEST.replace('said == "raises"', 'said == "fine, too"'))
     ran = polite.run()
@@ -85,7 +88,7 @@ def test_a_changed_reader_that_fails_on_stored_replies_costs_their_cases_only(po
     assert said in ran.text
 
 
-def test_passages_in_another_order_are_replayed_where_each_is_asked_about_alone(polite: Project) -> None:
+def test_passages_in_another_order_are_replayed_where_each_is_asked_about_alone(polite: "Project") -> None:
     asks = 'return [Question(MODE, {"answer": {1, 2} if case.id == "set" else case.prediction})]'
     alone = 'return [Question(MODE, {"answer": each}) for each in case.prediction]'
     polite.write(
@@ -99,7 +102,7 @@ def test_passages_in_another_order_are_replayed_where_each_is_asked_about_alone(
         assert ran.suites["polite"]["usage"]["verdicts"] == 3
 
 
-def test_a_judge_client_that_cannot_judge_is_told_without_frames_of_the_plugin(polite: Project) -> None:
+def test_a_judge_client_that_cannot_judge_is_told_without_frames_of_the_plugin(polite: "Project") -> None:
     polite.write("conftest.py", CONFTEST.replace("return lambda request: str(request)", "return str"))
     ran = polite.run()
     assert "found the class str, expected an instance of it as the judge" in ran.text

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import MISSING, Case, SuiteError
+from pytest_llmeval.data import OutputFile
 from pytest_llmeval.targets import RecordingMode, Recordings
 from pytest_llmeval.targets._recordings import Journal
 
@@ -83,6 +84,24 @@ def test_what_arrives_after_the_report_is_merged_when_the_run_closes(tmp_path: P
     recordings.keep(row(CASES[1], "late"))
     recordings.close()
     assert answers(tmp_path) == {"a": "early", "b": "late"}
+    assert left(tmp_path) == []
+
+
+def test_what_was_read_and_not_written_because_of_an_interrupt_is_merged_when_the_run_closes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recordings = opened(tmp_path, "run")
+    recordings.keep(row(CASES[0], "a"))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OutputFile, "rewrite", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            recordings.update([])
+    recordings.close()
+    assert answers(tmp_path) == {"a": "a"}
     assert left(tmp_path) == []
 
 
