@@ -19,7 +19,7 @@ from pytest_llmeval.suites._schema import SCHEMA_URL, suite_schema
 DOCS = Path(__file__).parents[1] / "docs"
 PUBLISHED = DOCS / "suite.schema.json"
 PAGE = DOCS / "suite-files.md"
-GATES = re.compile(r"(<!-- keys of gates with (\w+) -->\n\n).*?(\n\n<!-- end of keys -->)", re.DOTALL)
+GATES = re.compile(r"(<!-- keys of gates with (\w+) -->\n\n)(?:.*?\n\n)?(<!-- end of keys -->)", re.DOTALL)
 """A table of the keys of gates in a page, with a key by which its rules are known."""
 
 
@@ -52,7 +52,8 @@ def gates_pages() -> dict[Path, str]:
         tables[tag] = "\n".join(["| key | value | default |", "|---|---|---|", *new])
     pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
     written = {
-        path: GATES.sub(lambda match: f"{match[1]}{tables[match[2]]}{match[3]}", page) for path, page in pages.items()
+        path: GATES.sub(lambda match: f"{match[1]}{tables[match[2]]}\n\n{match[3]}", page)
+        for path, page in pages.items()
     }
     documented = {match[2] for page in pages.values() for match in GATES.finditer(page)}
     if lacking := [tag for tag in tables if tag not in documented]:

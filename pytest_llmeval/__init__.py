@@ -153,7 +153,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.numbers import Comparison, Difference, compare
     from pytest_llmeval.plugin import Evaluate, TestScored
     from pytest_llmeval.run import PartialResult, Suite, SuiteResult, cases, get_checks, score, score_stream, suite
-    from pytest_llmeval.run._entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
+    from pytest_llmeval.run._entries import *  # noqa: F403 (names as in suite files, with the types of _entries.pyi)
     from pytest_llmeval.suites import Registry, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check import EvidenceMatch, EvidenceMatcher, fact_checker
     from pytest_llmeval.tasks.mcp import McpServer

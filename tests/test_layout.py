@@ -173,7 +173,7 @@ def test_texts_are_cut_in_one_place() -> None:
     places = {
         f"{module}:{node.lineno}"
         for module in MODULES
-        if module != "core/_wording.py"
+        if module != "core/wording.py"
         for node in nodes_of(module)
         if isinstance(node, ast.expr) and cuts_a_text(node)
     }

@@ -495,7 +495,8 @@ class Case(Generic[Input_co, Expected_co]):
 
     def is_of(self, system: str) -> bool:
         """Whether the measured answer is that of a named system."""
-        return self.others.get(system) == NoAnswer.ITSELF
+        other = self.others.get(system)
+        return isinstance(other, NoAnswer) and other == NoAnswer.ITSELF
 
     def why_absent(self, system: str) -> str:
         """The reason why another system has no answer to this case; empty if it has one."""

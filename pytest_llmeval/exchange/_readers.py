@@ -1,4 +1,4 @@
-"""Results in any known form, read into the rows of `exchange/_results.py` by the tables of `result_formats.py`."""
+"""Results in any known form, read into the rows of `exchange/results.py` by the tables of `_result_formats.py`."""
 
 import json
 import math

@@ -1,7 +1,7 @@
 """The record of results of any runner, its published form, and the check of its rows.
 
 A row is one score of one case: `ResultRow`. Gates, snapshots, comparison, history, comment, page and merge start from
-rows, without a suite and an evaluator: `exchange/_gating.py` makes a run of them.
+rows, without a suite and an evaluator: `exchange/gating.py` makes a run of them.
 
 The seam to other tools is `exchange/_readers.py`, which reads files in their formats and in this one. It adds what it
 reads to a `ResultReader`. This checks every value, refuses what is said twice, and knows the place of each fault.

@@ -369,12 +369,12 @@ class Gate:
         """Check what the types of values do not say.
 
         Raises:
-            ValueError: A number of cases is too small, or has no meaning without another key.
+            ValueError: A number is too small, or has no meaning without another key.
         """
         for name, key in cls.keys().items():
-            count = values.get(name)
-            if count is not None and key.least is not None and count < key.least:
-                raise ValueError(f"found {name} {count}, expected at least {key.least}")
+            value = values.get(name)
+            if value is not None and key.least is not None and value < key.least:
+                raise ValueError(f"found {name} {value}, expected at least {key.least}")
         fewest = values.get("min_cases")
         if values.get("by") is None and fewest is not None and fewest > 1:
             raise ValueError("found min_cases without by, expected both: min_cases applies to groups")
@@ -515,6 +515,14 @@ class ScoreGate(Gate):
     def source(self) -> GateSource:
         """The scores of the run, which the gate is about."""
         return "scores"
+
+    @classmethod
+    def check_values(cls, values: Mapping[str, Any]) -> None:
+        super().check_values(values)
+        for name, key in cls.keys().items():
+            value = values.get(name)
+            if key.unit and isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"found {name} {value}, expected a finite number")
 
     def judge(
         self, result: Result, incomplete: str = "", unjudged: str = "", counted_as: Metric | None = None

@@ -12,6 +12,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.data import DeclaredType, describe
+from pytest_llmeval.gates._change import ChangeGate
 from pytest_llmeval.gates._declared import declaration_faults
 from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
 from pytest_llmeval.gates._gate import STATISTICS, Gate, GateFault, GateKey, split_call, split_comparison
@@ -155,7 +156,10 @@ def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
         limits = LimitGate.keys()
         drops = [key for key in entry if entry[key] is not None and key not in limits]
         if drops:
-            raise GateFault(("", f"max_drop is missing: {drops[0]} applies to drops"))
+            owners = [rule for rule in RULES if drops[0] in {*rule.keys()}]
+            if any(issubclass(rule, ChangeGate) for rule in owners):
+                raise GateFault(("", f"max_drop is missing: {drops[0]} applies to drops"))
+            raise GateFault(("", f"{owners[0].tags[0]} is missing: {drops[0]} applies to gates with it"))
         raise GateFault(("", "min or max is missing"))
     rules = [rule for rule in RULES if tags[0] in rule.tags]
     if beside := [tag for tag in tags if tag not in rules[0].tags]:

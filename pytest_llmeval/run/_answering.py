@@ -71,6 +71,7 @@ class Answering:
     recordings: "Recordings | None" = None
 
     def __post_init__(self) -> None:
+        self._service = self.judges.service  # made here: this thread and that of the loop use it, and must share it
         self.recorded = Recorded(self.recordings)
         self.opponents = Opponents(self.recorded)
         self.batched = Batched(self.recorded)
@@ -180,7 +181,7 @@ class Answering:
 
     async def _ask_judges(self, pending: "PendingAnswer", cut_off: list[CaseAnswer] | None) -> CaseAnswer:
         """The answer with the verdicts of all judges that are asked about it."""
-        judges = self.judges.service
+        judges = self._service
         try:
             await together([question.ask(judges) for question in pending.questions.values()])
         except asyncio.CancelledError:
@@ -192,7 +193,7 @@ class Answering:
     def _is_known(self, asking: Asking) -> bool:
         """Whether a run has the judges' replies to all questions about an answer, so that none is called."""
         try:
-            return asking.is_known(self.judges.service)
+            return asking.is_known(self._service)
         except LlmevalError:
             return False  # faults of the store are reported when it is used
 

@@ -1,6 +1,6 @@
 """Evaluators and checks as functions, for suites declared in Python: each returns what a suite file would say.
 
-The types of all functions are in ``entries.pyi``, which ``.ci/entries_stub.py`` writes from the JSON Schema.
+The types of all functions are in ``_entries.pyi``, which ``.ci/entries_stub.py`` writes from the JSON Schema.
 """
 
 __all__ = ("all_of", "any_of", "at_least", "check", "evaluator", "judge", "named", "not_")

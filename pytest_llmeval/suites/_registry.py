@@ -454,6 +454,10 @@ class Registry:
         """
         if getattr(key, "type", UNSET) == UNSET:
             raise LlmevalError(f"suite key {name!r}: found {key!r}, expected a pytest_llmeval.extend.Key with a type")
+        try:
+            _ = key.type | None
+        except TypeError:
+            raise LlmevalError(f"suite key {name!r}: found the type {key.type!r}, expected one such as str") from None
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
             raise LlmevalError(f"found the suite key {name!r}, expected letters a to z, digits and underscores")
         if key.decides not in get_args(Decided):
@@ -477,10 +481,18 @@ class Registry:
             names: Pattern of the ends of its files before the suffix, if the suffix alone does not decide.
 
         Raises:
-            LlmevalError: The name is taken or has no dot, or the function cannot be called.
+            LlmevalError: The name is taken or no suffix, the pattern is malformed, or the function cannot be called.
         """
         if name and "." not in name:
             raise LlmevalError(f"found the report format name {name!r}, expected .{name}, or the name of a file")
+        if name == ReportFormat.SHARD_SUFFIX:
+            raise LlmevalError(f"the report format name {name!r} is taken by shard files: choose another")
+        if name.startswith(".") and Path(f"report{name}").suffix != name:
+            raise LlmevalError(f"found the report format name {name!r}, expected one suffix, {Path(name).suffix}")
+        try:
+            re.compile(names)
+        except re.error as error:
+            raise LlmevalError(f"report format {name!r}: the pattern names {names!r} is malformed: {error}") from None
         _check_function(write, "report format", name)
         _add(ReportFormat.KNOWN, _SHARED, "report format", name, ReportFormat(write, names=names))
 

@@ -37,6 +37,7 @@ ON_DEMAND: Mapping[str, str | Callable[[ModuleType], object]] = {
     "exchange._readers:_has_case": "a pattern of a declared table: positions such as 'Case 4'",
     "exchange._readers:_score": "a pattern of a declared table: parts of names of metrics",
     "exchange.promptfoo._assertions:written": OF_USERS,
+    "suites._registry:register_report_format": "a pattern of a plugin: the ends of the names of its report files",
     "judges.questions._replies:score_probabilities": OF_NAMES,
     "judges.questions._replies:verdict_pattern": lambda module: module._SAYS,
     "baselines._python_scores:_defines": OF_NAMES,

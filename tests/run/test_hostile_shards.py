@@ -17,6 +17,7 @@ from msgspec import structs
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import LlmevalError
+from pytest_llmeval.data import OwnFiles
 from pytest_llmeval.run import ShardFile
 from pytest_llmeval.run._merging import _other_files
 
@@ -74,6 +75,11 @@ def test_no_code_that_came_with_shards_runs(
     assert f"s.eval.json cannot be judged here: {name}: " in refused(capsys)
     assert not mark.exists()
     assert not any(str(here / "parts") in each for each in sys.path)
+
+
+@pytest.mark.parametrize("path", ["/", "::x", "a/::b"])
+def test_the_path_of_a_suite_may_name_no_file(path: str) -> None:
+    assert OwnFiles(Path(path)).source == Path(path)
 
 
 def test_a_declared_suite_that_came_with_shards_is_not_imported(

@@ -124,6 +124,7 @@ def test_a_comparison_of_commits_sees_added_keys_that_decide_something(tmp_path:
             Key("one", type=str, default=3),
             "suite key 'boss': found the default 3 of another type",
         ),
+        ("boss", Key("one", type="str"), "suite key 'boss': found the type 'str', expected one such as str"),
         ("boss", Key("one", type=str, decides="look"), "suite key 'boss': unknown value of decides look"),  # type: ignore[arg-type]
     ],
 )

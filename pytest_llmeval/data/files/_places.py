@@ -169,7 +169,8 @@ class OwnFiles:
     @property
     def source(self) -> Path:
         """The suite file, or the Python file that declares the suite."""
-        return self.suite.with_name(self.suite.name.partition(_IN_MODULE)[0])
+        name = self.suite.name.partition(_IN_MODULE)[0]
+        return self.suite.with_name(name) if name else self.suite
 
     @property
     def is_declared(self) -> bool:

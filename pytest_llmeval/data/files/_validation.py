@@ -87,7 +87,9 @@ def _holds(converted: Any, data: Any, depth: int = 0) -> bool:
         case dict() | list() if depth == _DEEPEST:
             return False
         case dict():
-            inside = vars(converted) if is_dataclass(converted) else converted
+            inside = converted
+            if is_dataclass(converted):  # which may have slots, and so no dictionary
+                inside = {attribute.name: getattr(converted, attribute.name) for attribute in fields(converted)}
             return isinstance(inside, dict) and all(
                 key in inside and _holds(key, key) and _holds(inside[key], value, depth + 1)
                 for key, value in data.items()

@@ -35,6 +35,17 @@ class Inner:
     way: Literal["long", "short"] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    count: int
+
+
+def test_an_object_with_slots_is_read_as_any_other() -> None:
+    assert by_types(Slotted, {"count": 3}) == Slotted(3)
+    with pytest.raises(NotPlainError):
+        by_types(Slotted, {"count": 3, "other": 1})
+
+
 @dataclass(frozen=True)
 class Outer:
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
