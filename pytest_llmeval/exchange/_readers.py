@@ -13,11 +13,20 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_llmeval.core import AnyError, Fault, LlmevalError, SuiteError, is_finite_number, printable, unknown_name
-from pytest_llmeval.data import CaseId, InputFile, describe, json_text, rows_of
+from pytest_llmeval.core import (
+    AnyError,
+    Fault,
+    LlmevalError,
+    SuiteError,
+    excerpt,
+    is_finite_number,
+    printable,
+    unknown_name,
+)
+from pytest_llmeval.data import CaseId, DeclaredType, InputFile, describe, json_text, rows_of
 from pytest_llmeval.exchange._inspect_ai import read_eval
 from pytest_llmeval.exchange._ledger import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
-from pytest_llmeval.exchange._result_formats import ResultFormat, Scores, reason_text
+from pytest_llmeval.exchange._result_formats import FORMATS, ResultFormat, Scores, reason_text
 from pytest_llmeval.exchange.results import (
     FIELDS,
     OUTCOMES,
@@ -475,6 +484,7 @@ _ID_COLUMNS: Final = ("id", "case_id", "question_id", "test_id", "qid", "key", "
 _UNSCORED: Final = FIELDS.keys() - {*OUTCOMES}
 """Fields that a row has besides its score, such as its latency."""
 _MOST_MAPPED: Final = 3
+_LONGEST_FAULT: Final = 200
 
 
 def _map_hint(data: Any) -> str:
@@ -651,7 +661,20 @@ def _tables() -> Mapping[str, ResultFormat]:
     for name, table in tables.items():
         if not isinstance(table, ResultFormat):
             raise LlmevalError(f"found {describe(table)} as results format {name!r}, expected a ResultFormat")
+        if FORMATS.get(name) is not table and (fault := _table_fault(table)):
+            raise LlmevalError(f"results format {name!r}: {fault}")
     return tables
+
+
+def _table_fault(table: ResultFormat) -> str:
+    """What is wrong with a plugin's table of a results format; empty if it can be used."""
+    try:
+        DeclaredType(ResultFormat).convert(table._asdict())
+    except LlmevalError as error:
+        return excerpt(str(error), _LONGEST_FAULT)
+    if not table.scores:
+        return "scores is empty, expected where a result has its scores"
+    return "" if table.case or table.content else "case and content are empty, expected what identifies a case"
 
 
 def _known(data: Any) -> str | None:

@@ -610,3 +610,28 @@ def test_what_is_no_table_of_a_format_is_named(tmp_path: Path, monkeypatch: pyte
         read_results(tmp_path / "t.json", "t.json")
     with pytest.raises(LlmevalError, match=r"found \[3\] as results formats, expected a mapping of names"):
         Registry.shipped().register_results_formats([3])  # type: ignore[arg-type]
+
+
+TALLY = ResultFormat("tally", "tally 1", {"tallies": ("tallies.*",)}, (Scores("", "=points", "points"),), case="name")
+
+
+@pytest.mark.parametrize(
+    ("table", "fault"),
+    [
+        (TALLY._replace(scores=Scores("p.*")), "scores"),
+        (TALLY._replace(scores=(Scores("p.*", kind="bool"),)), r"scores\[0\]\.kind: Input should be 'number'"),  # type: ignore[arg-type]
+        (TALLY._replace(scores=()), "scores is empty, expected where a result has its scores"),
+        (TALLY._replace(shapes={"tallies": "tallies.*"}), "shapes.tallies: "),
+        (TALLY._replace(case=("name",)), "case: "),
+        (TALLY._replace(case=""), "case and content are empty, expected what identifies a case"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named(
+    table: ResultFormat, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry.shipped()
+    registry.register_results_formats({"tally": table})
+    monkeypatch.setattr(Registry, "installed", lambda: registry)
+    (tmp_path / "t.json").write_text('{"tallies": [{"name": "a", "points": 1}]}')
+    with pytest.raises(LlmevalError, match=f"^results format 'tally': {fault}"):
+        read_results(tmp_path / "t.json", "t.json")
