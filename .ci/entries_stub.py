@@ -14,7 +14,7 @@ from typing import Any
 from pytest_llmeval.run import _entries as entries
 from pytest_llmeval.run._entries import EntryFunction
 from pytest_llmeval.suites import KEYS, Registry
-from pytest_llmeval.suites._schema import described, suite_schema
+from pytest_llmeval.suites._schema import suite_schema, without_links
 
 STUB = Path(__file__).parents[1] / "pytest_llmeval/run/_entries.pyi"
 
@@ -139,7 +139,7 @@ def _arguments(properties: Mapping[str, Any]) -> str:
     """Return the class of the arguments that `pytest_llmeval.suite` takes besides name and cases."""
     typed = {name: key.python or _type(properties[name]) for name, key in KEYS.items() if key.python is not None}
     nullable = {name: kind if "None" in kind.split(" | ") else f"{kind} | None" for name, kind in typed.items()}
-    lines = [f'    {name}: {kind}\n    """{described(KEYS[name])}"""' for name, kind in nullable.items()]
+    lines = [f'    {name}: {kind}\n    """{without_links(KEYS[name].meaning)}"""' for name, kind in nullable.items()]
     own = '    """The keys of a suite file; docs/suite-files.md has their meanings."""'
     return "\n".join(["class SuiteArguments(TypedDict, total=False):", own, *lines, ""])
 

@@ -350,6 +350,32 @@ def test_faces_have_what_is_imported_from_them() -> None:
     assert lacking == set()
 
 
+def homes_of(face: str) -> dict[str, tuple[str, ...]]:
+    """Return the names that a face loads when they are used, by their module."""
+    for node in tree_of(face).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
+            homes: dict[str, tuple[str, ...]] = ast.literal_eval(node.value)
+            return homes
+    return {}
+
+
+@pytest.mark.parametrize("package", [name for floor in FLOORS for name in floor])
+def test_a_face_lists_only_what_others_use(package: str) -> None:
+    """Tests reach what is private where it is; a name in a face promises more."""
+    face = f"pytest_llmeval.{package}"
+    listed = {name for names in homes_of(f"{package}/__init__.py").values() for name in names}
+    outside = [module for module in MODULES if not module.startswith(f"{package}/")]
+    used = {
+        alias.name
+        for module in outside
+        for node in nodes_of(module)
+        if isinstance(node, ast.ImportFrom) and node.module == face
+        for alias in node.names
+    }
+    strings = {node.value for module in MODULES for node in nodes_of(module) if isinstance(node, ast.Constant)}
+    assert {name for name in listed - used if f"{face}:{name}" not in strings} == set()
+
+
 @pytest.mark.parametrize("face", [module for module in MODULES if module.endswith("/__init__.py")])
 def test_a_face_loads_the_names_that_type_checkers_see(face: str) -> None:
     body = tree_of(face).body
@@ -361,9 +387,4 @@ def test_a_face_loads_the_names_that_type_checkers_see(face: str) -> None:
         for node in block.body
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(package)
     }
-    homes = [
-        ast.literal_eval(node.value)
-        for node in body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES"
-    ]
-    assert {home: set(names) for home, names in (homes[0] if homes else {}).items()} == seen
+    assert {home: set(names) for home, names in homes_of(face).items()} == seen

@@ -14,7 +14,7 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines._comparable import Stamp, basis_of, fingerprint
 from pytest_llmeval.baselines._files import ScoreFile, python_score_file
 from pytest_llmeval.baselines._runs import RunWatch, SnapshotJudgement, SuiteRun
-from pytest_llmeval.baselines._scores import ApprovedScore, SuiteScores, TestScores
+from pytest_llmeval.baselines._scores import SuiteScores, TestScores
 from pytest_llmeval.core import Fault, GateResult, SuiteError
 from pytest_llmeval.data import (
     DeclaredType,
@@ -27,6 +27,7 @@ from pytest_llmeval.data import (
     describe,
     display_path,
 )
+from pytest_llmeval.numbers import Shift
 from pytest_llmeval.reports import Point, RunReport, Timeline
 from pytest_llmeval.suites import SuiteKey
 
@@ -110,9 +111,9 @@ def _history_line(
         "variant": run.key.variant,
         "cases": len(run.records),
         "errored": {name: metric.errored for name, metric in metrics.items() if metric.errored},
-        "values": {name: ApprovedScore.rounded(metric.value) for name, metric in metrics.items()},
+        "values": {name: Shift.rounded(metric.value) for name, metric in metrics.items()},
         "intervals": {
-            name: [ApprovedScore.rounded(metric.low), ApprovedScore.rounded(metric.high)]
+            name: [Shift.rounded(metric.low), Shift.rounded(metric.high)]
             for name, metric in metrics.items()
             if metric.low is not None and metric.high is not None
         },

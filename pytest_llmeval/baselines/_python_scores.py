@@ -11,9 +11,10 @@ from pytest_llmeval.baselines._baselines import mark_suite
 from pytest_llmeval.baselines._comparable import Stamp
 from pytest_llmeval.baselines._files import PendingFile, ScoreFile, approve, python_score_file, texts_of
 from pytest_llmeval.baselines._runs import SnapshotMode
-from pytest_llmeval.baselines._scores import ApprovedScore, TestScores
+from pytest_llmeval.baselines._scores import TestScores
 from pytest_llmeval.baselines._verdicts import compare_scores, vanished
 from pytest_llmeval.core import SnapshotVerdict, unknown_name
+from pytest_llmeval.numbers import Shift
 from pytest_llmeval.suites import Tolerance
 
 _REMEMBERED = 20
@@ -70,7 +71,7 @@ class AssertedScores:
             raise ValueError(f"score {name!r}: found {value}, expected a finite number, or None where it is undefined")
         if name in self.values:
             raise ValueError(f"score {name!r}: found it twice in this test, expected distinct names")
-        return None if value is None else ApprovedScore.rounded(float(value))
+        return None if value is None else Shift.rounded(float(value))
 
     def compare(
         self,

@@ -78,14 +78,9 @@ class ApprovedScore:
     def from_value(cls, metric: MetricValue, *, of_group: bool = False) -> "ApprovedScore":
         """A metric of a run, rounded for the score file; groups do not repeat how it is computed."""
         stored = {attribute.name: getattr(metric, attribute.name) for attribute in fields(cls)}
-        stored |= {name: ApprovedScore.rounded(stored[name]) for name in ("value", "low", "high")}
+        stored |= {name: Shift.rounded(stored[name]) for name in ("value", "low", "high")}
         stored |= {"signature": ""} if of_group else {}
         return cls(**stored)
-
-    @staticmethod
-    def rounded(value: float | None) -> float | None:
-        """A metric's value with the digits that score files and the history store."""
-        return None if value is None else round(float(value), Shift.DIGITS) + 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def compare_scores(
 
     A difference of one unit in the sixth decimal is none.
     """
-    value, approved = ApprovedScore.rounded(value), ApprovedScore.rounded(approved)
+    value, approved = Shift.rounded(value), Shift.rounded(approved)
     if value is None and approved is None:
         return SnapshotVerdict(metric, "unchanged", "passed", reason="has no value, as approved")
     if value is None:
@@ -237,7 +237,7 @@ def _verdict_on_score(
     shift: Shift | None,
 ) -> SnapshotVerdict:
     """The snapshot verdict on a metric's score, allowing for a change of judge with a measured shift."""
-    value, tolerance, own_value = approved.value, settings.tolerance_of(metric), ApprovedScore.rounded(score.value)
+    value, tolerance, own_value = approved.value, settings.tolerance_of(metric), Shift.rounded(score.value)
     unsure = 0.0
     if shift is not None and value is not None:
         if shift.rates and score.value is not None:
@@ -251,11 +251,11 @@ def _verdict_on_score(
         allowed = tolerance.at(value)
         wider = compare_scores(metric, score.value, value, Tolerance(allowed + unsure), higher_is_better=better)
         if wider.outcome == "passed" and unsure > allowed + TOLERANCE:
-            wide = f"cannot tell: the bridge between the judges leaves {number(ApprovedScore.rounded(unsure))} open"
+            wide = f"cannot tell: the bridge between the judges leaves {number(Shift.rounded(unsure))} open"
             wider = replace(verdict, reason=f"{wide}, more than is tolerated; {verdict.reason}")
         verdict = wider
     if shift is not None:
-        verdict = replace(verdict, value=own_value, approved=ApprovedScore.rounded(approved.value))
+        verdict = replace(verdict, value=own_value, approved=Shift.rounded(approved.value))
     if score.errored > approved.errored:
         # What could not be scored is no longer in the value, so the value alone would hide it.
         worse = f"{counted(score.errored, 'case')} errored, {approved.errored} when approved; {verdict.reason}"

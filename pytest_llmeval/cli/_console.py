@@ -38,6 +38,11 @@ class CommandResult(NamedTuple):
     text: str = ""
 
     @classmethod
+    def of_rows(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> "CommandResult":
+        """The result of a command that prints rows as JSON Lines, for other programs; with ``--json`` under a name."""
+        return cls(0, {name: rows}, text="".join(f"{LogWriter.escape_json(json.dumps(row))}\n" for row in rows))
+
+    @classmethod
     def of_run(
         cls, finished: "Reported", options: Namespace, root: Path, lacking: Sequence[str] = (), head: Sequence[str] = ()
     ) -> "CommandResult":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.evaluators._answers import AnswerText, AnswerValue, NoJsonError, References
+    from pytest_llmeval.evaluators._answers import AnswerText, AnswerValue, References
     from pytest_llmeval.evaluators._calls import MessageStep, MissingTraceError, ToolCall, read_transcript
     from pytest_llmeval.evaluators._changes import ChangeablePart
     from pytest_llmeval.evaluators._classification import Classification
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators._text import TextEvaluator
     from pytest_llmeval.evaluators.checks._check import Check, CheckKind
     from pytest_llmeval.evaluators.checks._evaluator import Checks
-    from pytest_llmeval.evaluators.checks._reading import CheckReader, Unlocated
+    from pytest_llmeval.evaluators.checks._reading import CheckReader
     from pytest_llmeval.evaluators.judge._agreement import JudgeAgreement
     from pytest_llmeval.evaluators.judge._evaluator import Judge
     from pytest_llmeval.evaluators.judge._human_labels import HumanLabel, HumanLabels, LabelScale
     from pytest_llmeval.evaluators.judge._judged_case import CaseTexts, Defects, EvidenceSource
     from pytest_llmeval.evaluators.judge._verdict_metrics import Cascaded, VerdictStatistics
     from pytest_llmeval.evaluators.measures._confusion import Margins, precision, ratio
+    from pytest_llmeval.evaluators.measures._overlap import harmonic_mean
     from pytest_llmeval.evaluators.measures._tokens import Tokenizer, is_east_asian, separate_east_asian
 
 _HOMES = {
     "_answers": (
         "AnswerText",
         "AnswerValue",
-        "NoJsonError",
         "References",
     ),
     "_calls": (
@@ -52,10 +52,7 @@ _HOMES = {
         "CheckKind",
     ),
     "checks._evaluator": ("Checks",),
-    "checks._reading": (
-        "CheckReader",
-        "Unlocated",
-    ),
+    "checks._reading": ("CheckReader",),
     "judge._agreement": ("JudgeAgreement",),
     "judge._evaluator": ("Judge",),
     "judge._human_labels": (
@@ -77,6 +74,7 @@ _HOMES = {
         "precision",
         "ratio",
     ),
+    "measures._overlap": ("harmonic_mean",),
     "measures._tokens": (
         "Tokenizer",
         "is_east_asian",

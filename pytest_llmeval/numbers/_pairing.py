@@ -61,6 +61,11 @@ class Shift:
     DIGITS: ClassVar = 6
     """Decimals that are kept of approved values: fewer than the last digits in which two machines may differ."""
 
+    @classmethod
+    def rounded(cls, value: float | None) -> float | None:
+        """A value with the digits that score files, the history and bridges store; never negative zero."""
+        return None if value is None else round(float(value), cls.DIGITS) + 0.0
+
     value: float
     low: float
     high: float

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run._answering import Answering
     from pytest_llmeval.run._call_counts import CallCounter
     from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
     from pytest_llmeval.run._checkout import Checkout, describe_origin
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._stream import score_stream
 
 _HOMES = {
-    "_answering": ("Answering",),
     "_call_counts": ("CallCounter",),
     "_case_runner": ("CaseRunner", "FromFixtures"),
     "_checkout": ("Checkout", "describe_origin"),

@@ -64,16 +64,11 @@ def _in_dialect(part: Any) -> Any:
 
 
 def without_links(text: str) -> str:
-    """A line of Markdown for a terminal, with its links as plain text."""
+    """A line of Markdown with its links as plain text, as editors and terminals show it."""
     return _LINK.sub(r"\1", text)
 
 
 _LINK = re.compile(r"(?<!\\)\[((?:[^][\\]|\\.)*+)\]\([^)[]*+\)")
-
-
-def described(key: Key) -> str:
-    """The meaning of a suite file's key without Markdown's links, for its schema."""
-    return without_links(key.meaning)
 
 
 def _with_forms(schema: dict[str, Any], key: Key, registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:

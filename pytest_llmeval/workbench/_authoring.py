@@ -18,7 +18,6 @@ from pytest_llmeval.core import (
     EvaluatorError,
     Fault,
     LlmevalError,
-    LogWriter,
     Metric,
     SuiteError,
     counted,
@@ -316,9 +315,7 @@ def _inputs(options: Namespace) -> CommandResult:
     # Of several systems, some may lack cases that others have.
     every = [*suite.cases, *(case for system in suite.systems.values() for case in system.cases)]
     inputs = [{"id": name, "input": value} for name, value in {case.id: case.input for case in every}.items()]
-    return CommandResult(
-        0, {"inputs": inputs}, text="".join(f"{LogWriter.escape_json(json.dumps(input_))}\n" for input_ in inputs)
-    )
+    return CommandResult.of_rows("inputs", inputs)
 
 
 def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int]) -> Iterator[str]:

@@ -282,7 +282,7 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dic
         )
         for name, difference in moved.items():
             value, low, high = (
-                _stored_number(number) for number in (difference.difference, difference.low, difference.high)
+                Shift.rounded(number) for number in (difference.difference, difference.low, difference.high)
             )
             if value is not None and low is not None and high is not None:
                 scores = pairing.table.scores[name]
@@ -290,11 +290,6 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dic
                 shift = Shift(value, low, high, depends=dependence(before, after))
                 shifts[Shift.subject_of(name, statistic)] = measured_on(shift, before, after)
     return shifts
-
-
-def _stored_number(number: float | None) -> float | None:
-    """A number of a bridge between two judges with the digits that score files keep."""
-    return None if number is None else round(number, Shift.DIGITS) + 0.0  # no negative zero
 
 
 def measured_on(shift: Shift, old: FloatArray, new: FloatArray) -> Shift:

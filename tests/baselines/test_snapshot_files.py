@@ -23,6 +23,7 @@ from pytest_llmeval.baselines._files import (
 from pytest_llmeval.baselines._scores import Approval, ApprovedScore, Cases, SuiteScores, TestScores
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.data import OwnFiles
+from pytest_llmeval.numbers import Shift
 from pytest_llmeval.suites import SuiteKey
 
 COMPARABLE = Comparable("c", "d", "", {"text": EvaluatorPrint("text", "1", {"tokenizer": "zh", "list": [1, 2]})})
@@ -86,7 +87,7 @@ def test_a_file_has_one_line_per_metric_sorted_keys_and_a_final_newline() -> Non
     )
 
 
-values = st.none() | st.floats(-1e9, 1e9).map(ApprovedScore.rounded)
+values = st.none() | st.floats(-1e9, 1e9).map(Shift.rounded)
 
 
 @given(value=values, options=st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.booleans())))
@@ -211,9 +212,9 @@ def test_the_history_is_bounded_and_keeps_the_last(remembered: int) -> None:
 
 
 def test_a_value_is_rounded_to_six_decimals_and_never_a_negative_zero() -> None:
-    assert ApprovedScore.rounded(2 / 3) == 0.666667
-    assert str(ApprovedScore.rounded(-1e-9)) == "0.0"
-    assert ApprovedScore.rounded(None) is None
+    assert Shift.rounded(2 / 3) == 0.666667
+    assert str(Shift.rounded(-1e-9)) == "0.0"
+    assert Shift.rounded(None) is None
 
 
 def key(test: str = "", variant: str = "") -> SuiteKey:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.evaluators import AnswerText, NoJsonError
+from pytest_llmeval.evaluators import AnswerText
+from pytest_llmeval.evaluators._answers import NoJsonError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-999, 999) | st.text(max_size=6),

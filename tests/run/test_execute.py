@@ -14,8 +14,9 @@ from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, Predi
 from pytest_llmeval.gates import DropGate
 from pytest_llmeval.judges import JudgeOptions, SuiteJudges
 from pytest_llmeval.numbers import Threshold
-from pytest_llmeval.run import Answering, Execution, Job, LoadedCase
+from pytest_llmeval.run import Execution, Job, LoadedCase
 from pytest_llmeval.run import _execute as module
+from pytest_llmeval.run._answering import Answering
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.services import Background
 from pytest_llmeval.suites import LoadedSuite

@@ -15,7 +15,8 @@ from project import Echo
 
 from pytest_llmeval import Case, Evaluator, PredictionError
 from pytest_llmeval.core import BudgetError
-from pytest_llmeval.evaluators import CheckKind, CheckReader, Checks, TextEvaluator, Unlocated
+from pytest_llmeval.evaluators import CheckKind, CheckReader, Checks, TextEvaluator
+from pytest_llmeval.evaluators.checks._reading import Unlocated
 from pytest_llmeval.judges import Budget, JudgeOptions, SuiteJudges
 from pytest_llmeval.run import Answers, Job, LoadedCase, Next
 from pytest_llmeval.run import _links as links

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core import listed as list_items
 from pytest_llmeval.data import render_path
-from pytest_llmeval.evaluators import AnswerText, AnswerValue
+from pytest_llmeval.evaluators import AnswerText, AnswerValue, harmonic_mean
 from pytest_llmeval.tasks._replies import read_reply
 
 Span: TypeAlias = tuple[int, int]
@@ -55,8 +55,7 @@ def calculate_precision_recall_f1(
     predicted, gold = true_positives + false_positives, true_positives + false_negatives
     precision = true_positives / predicted if predicted else 0.0
     recall = true_positives / gold if gold else 0.0
-    total = precision + recall
-    return precision, recall, 2 * precision * recall / total if total else 0.0
+    return precision, recall, harmonic_mean(precision, recall)
 
 
 def calculate_set_metrics(

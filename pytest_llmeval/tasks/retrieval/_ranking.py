@@ -16,7 +16,7 @@ from pydantic import Discriminator, Field, Tag
 
 from pytest_llmeval.core import MISSING, FloatArray
 from pytest_llmeval.data import CaseId
-from pytest_llmeval.evaluators import AnswerValue
+from pytest_llmeval.evaluators import AnswerValue, harmonic_mean
 
 _STRICT = {"extra": "forbid"}
 
@@ -443,9 +443,8 @@ def set_counts(
         if hits:
             counts |= {f"{prefix}_hits@{k}": hits, f"{prefix}_hit@{k}": 1}
         if hits and positives:
-            precision, recall = hits / k, hits / positives
-            f1 = 2 * precision * recall / (precision + recall)
-            counts |= {f"{task}_recall@{k}": recall, f"{task}_f1@{k}": f1}
+            recall = hits / positives
+            counts |= {f"{task}_recall@{k}": recall, f"{task}_f1@{k}": harmonic_mean(hits / k, recall)}
     return counts
 
 

@@ -7,7 +7,8 @@ from examples import met, observed, unmet
 
 from pytest_llmeval import Case, Observation, score
 from pytest_llmeval.core import EvaluatorError, JudgeError, Totals
-from pytest_llmeval.evaluators import CheckKind, CheckReader, Checks, Unlocated
+from pytest_llmeval.evaluators import CheckKind, CheckReader, Checks
+from pytest_llmeval.evaluators.checks._reading import Unlocated
 from pytest_llmeval.judges import Verdict
 
 A, B, Z = {"contains": "a"}, {"contains": "b"}, {"contains": "z"}

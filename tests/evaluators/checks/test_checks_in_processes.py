@@ -7,8 +7,9 @@ import pytest
 from examples import ARGUMENTS
 
 from pytest_llmeval import Case
-from pytest_llmeval.evaluators import Check, CheckKind, CheckReader, Checks, Unlocated
+from pytest_llmeval.evaluators import Check, CheckKind, CheckReader, Checks
 from pytest_llmeval.evaluators.checks._check import View
+from pytest_llmeval.evaluators.checks._reading import Unlocated
 
 CASE = Case("c", prediction='{"a": 2}')
 

@@ -9,7 +9,8 @@ from examples import met, observed, unmet
 from pytest_llmeval import Case
 from pytest_llmeval.core import JudgeError, Parts
 from pytest_llmeval.core._case import PredictionParts
-from pytest_llmeval.evaluators import CheckReader, Checks, Unlocated
+from pytest_llmeval.evaluators import CheckReader, Checks
+from pytest_llmeval.evaluators.checks._reading import Unlocated
 from pytest_llmeval.judges import Verdict
 
 SAID = ("red wine", "red beer", "blue beer")
